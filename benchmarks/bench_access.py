@@ -10,7 +10,6 @@ Run with: python benchmarks/bench_access.py [--rounds 15] [--calls 200]
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import statistics
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import needs
+from arguments import Arguments
 
 needs.packages("trustme")
 
@@ -37,7 +37,7 @@ from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret  # noqa: E
 _SPEC = ScoreSpec(metric="chair")
 _BATCH = 256
 _BATCHES = 20
-_WARM_UP = 3
+_MOST_WARM_UPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,8 @@ async def measure(servers: list[Served], rounds: int, calls: int) -> None:
             await stack.enter_async_context(AsyncClient(one.address, connection=one.connection))
             for one in servers
         ]
-        for number in range(_WARM_UP + rounds):
+        warm_ups = min(_MOST_WARM_UPS, rounds)
+        for number in range(warm_ups + rounds):
             # Each takes each place in turn.
             for place in range(len(servers)):
                 at = (place + number) % len(servers)
@@ -137,7 +138,7 @@ async def measure(servers: list[Served], rounds: int, calls: int) -> None:
                     begun = time.perf_counter(), processor_time(servers[at].pid)
                     await make(clients[at], calls)
                     ended = time.perf_counter(), processor_time(servers[at].pid)
-                    if number >= _WARM_UP:
+                    if number >= warm_ups:
                         row = ended[0] - begun[0], ended[1] - begun[1]
                         taken.setdefault((kind, servers[at].name), []).append(row)
     for (kind, name), rows in sorted(taken.items()):
@@ -153,10 +154,10 @@ async def measure(servers: list[Served], rounds: int, calls: int) -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--calls", type=int, default=200)
-    given = parser.parse_args()
+    parser = Arguments(__doc__)
+    parser.size("--rounds", 15, smoke=1)
+    parser.size("--calls", 200, smoke=5)
+    given = parser.given()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with (

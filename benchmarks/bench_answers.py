@@ -23,10 +23,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+from arguments import Arguments
 from bench_runs import measured
 
 COMMAND = Path(sys.executable).parent / "hallujudge"
 BATCH = 1000
+# Families with other shapes of bundles: one answer, and several.
+SMOKE_FAMILIES = ("pope", "infact")
 YES_NO = ("Yes", "No", "Yes, there is a dog.", "No, there is no cat in the image.")
 SETS = ("object_relation", "temporal", "semantic_detail", "external_factual")
 CAPTIONS = ("ground_truth", "in_video", "out_video")
@@ -343,18 +346,18 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Arguments(__doc__)
     parser.add_argument("families", nargs="*", metavar="FAMILY")
-    parser.add_argument("--answers", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.size("--answers", 100_000, smoke=100)
+    parser.size("--rounds", 3, smoke=1)
     parser.add_argument("--parts", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.given()
     # Without compiled modules, every command would spend a second on compiling them again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if options.parts:
         print_parts(options.parts[0], Path(options.parts[1]))
         return
-    for family in options.families or FAMILIES:
+    for family in options.families or (SMOKE_FAMILIES if options.smoke else FAMILIES):
         with tempfile.TemporaryDirectory() as name:
             show(family, Path(name), options.answers, options.rounds)
 

@@ -23,10 +23,10 @@ labels say that all claims are true. Needs the extra ``matcher-onnx`` and MiniLM
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+from arguments import Arguments
 from calibration_goldens import print_hat, print_tri_he
 from calibration_simulations import print_planned, print_simulated, print_weighted
 
@@ -41,10 +41,10 @@ PARTS: dict[str, Callable[[int], None]] = {
 
 def main() -> None:
     """Print the chosen parts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = Arguments(__doc__)
     parser.add_argument("--part", choices=PARTS, help="one part only")
-    parser.add_argument("--samples", type=int, default=1000, help="samples of each row")
-    arguments = parser.parse_args()
+    parser.size("--samples", 1000, smoke=2, help="samples of each row")
+    arguments = parser.given()
     for name in [arguments.part] if arguments.part else PARTS:
         print(f"\n{name}\n")
         PARTS[name](arguments.samples)

@@ -18,7 +18,6 @@ the extra ``matcher-onnx`` and MiniLM's weights.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING
 
 import needs
 import numpy as np
+from arguments import Arguments
 
 from hallujudge.judge_service.extractors.llm_extractors import (
     SentenceExtractor,
@@ -87,13 +87,15 @@ class Judged:
         return float(np.max(np.flatnonzero(shares >= target) + 1, initial=0)) / len(right)
 
 
-def videos(folder: Path) -> list[Answer]:
-    """The descriptions of both models, in the order of the files."""
+def videos(folder: Path, most: int | None) -> list[Answer]:
+    """The first descriptions of both models, in the order of the files."""
     found = []
     for model in MODELS:
+        own: list[Answer] = []
         for item in read_items("event-hallusion", folder / f"{model}.predictions.json", None):
             assert isinstance(item, AnswersItem)
-            found += [each for each in item.answers if each.name == DESCRIPTION]
+            own += [each for each in item.answers if each.name == DESCRIPTION]
+        found += own[:most]
     return found
 
 
@@ -133,11 +135,12 @@ def judged(items: Sequence[Answer], scores: Sequence[float]) -> Judged:
 
 def main() -> None:
     """Print one table for each extractor of the event's claims."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = Arguments(__doc__)
+    parser.size("--descriptions", None, smoke=10, help="the first ones of each model")
     parser.add_argument("--scores", type=Path, help="scores that an earlier run kept")
     parser.add_argument("--write", type=Path, help="file to keep the scores in")
-    args = parser.parse_args()
-    items = videos(needs.goldens("event_hallusion"))
+    args = parser.given()
+    items = videos(needs.goldens("event_hallusion"), args.descriptions)
     if args.scores:
         scores = json.loads(args.scores.read_text(encoding="utf-8"))
     else:

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import needs
+from arguments import Arguments
 
 BIN = Path(sys.executable).parent
 _WORDS = (
@@ -33,13 +34,13 @@ _WORDS = (
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--captions", type=int, default=20_000, help="for the throughput runs")
-    parser.add_argument("--small", type=int, default=10_000, help="smaller archive, for memory")
-    parser.add_argument("--large", type=int, default=1_000_000, help="larger archive, for memory")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = Arguments(__doc__)
+    parser.size("--captions", 20_000, smoke=200, help="for the throughput runs")
+    parser.size("--small", 10_000, smoke=100, help="smaller archive, for memory")
+    parser.size("--large", 1_000_000, smoke=300, help="larger archive, for memory")
+    parser.size("--rounds", 3, smoke=1)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.given()
     needs.packages("grpc_health", "grpc_reflection")
     if options.child:
         child(*options.child)

@@ -8,7 +8,6 @@ the golden ones, or generated if those are missing.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
@@ -20,6 +19,7 @@ from itertools import compress, count
 from pathlib import Path
 
 import needs
+from arguments import Arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -100,10 +100,10 @@ def stages(matcher: ObjectMatcher, captions: list[str], rounds: int) -> dict[str
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--captions", type=int, default=8000)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+    parser = Arguments(__doc__)
+    parser.size("--captions", 8000, smoke=10)
+    parser.size("--rounds", 5, smoke=1)
+    options = parser.given()
     table, captions = load(options.captions)
     graph = parse_graph(table, layout="table", name="bench")
     oracle.mentions("warm up the imports", table)

@@ -8,12 +8,12 @@ Run with: python benchmarks/bench_codec.py [--rounds 7] [--values 2000]
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from typing import Any
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+from arguments import Arguments
 
 from hallujudge.judge_service.wire import convert
 from hallujudge.metrics import (
@@ -146,10 +146,10 @@ def fastest(convert_one: Callable[[Any], Any], value: Any, values: int, rounds: 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--values", type=int, default=2000)
-    given = parser.parse_args()
+    parser = Arguments(__doc__)
+    parser.size("--rounds", 7, smoke=1)
+    parser.size("--values", 2000, smoke=20)
+    given = parser.given()
     pairs: list[tuple[str, Any, Callable[[Any], Any], Callable[[Any], Any]]] = [
         *(
             (f"item {name}", item, convert.item_to_proto, convert.item_from_proto)

@@ -20,7 +20,6 @@ Run with: python benchmarks/bench_compare.py [--samples 1000] [--replicates 1000
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
 import numpy as np
+from arguments import Arguments
 from interval_populations import Population, populations
 
 from hallujudge.metrics import ChairMetric, Metric, ScoreDefinition
@@ -278,11 +278,11 @@ def speed() -> None:
 
 def main() -> None:
     """Parse arguments and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--samples", type=int, default=1000)
-    parser.add_argument("--replicates", type=int, default=1000)
+    parser = Arguments(__doc__)
+    parser.size("--samples", 1000, smoke=2)
+    parser.size("--replicates", 1000, smoke=100)
     parser.add_argument("--part", choices=PARTS, help="one of the questions; all by default")
-    arguments = parser.parse_args()
+    arguments = parser.given()
     settings = ComparisonSettings(replicates=arguments.replicates)
     for name in [arguments.part] if arguments.part else PARTS:
         PARTS[name](arguments.samples, settings)

@@ -7,13 +7,14 @@ texts one after the other, so their sum may differ a little from the whole.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+from arguments import Arguments
 
 from hallujudge.judge_service.extractors.rules.rule_extractors import (
     KeywordRules,
@@ -24,22 +25,20 @@ from hallujudge.judge_service.extractors.rules.rule_extractors import (
 from hallujudge.judge_service.extractors.rules.triplet_rules import TripletRules
 from hallujudge.judge_service.extractors.rules.words import sentences
 
-ROUNDS = 5
 
-
-def texts(given: Path | None) -> list[str]:
-    """Return the texts."""
+def texts(given: Path | None, copies: int) -> list[str]:
+    """Return the lines of a file, or so many copies of the tests' descriptions."""
     if given is not None:
         return given.read_text(encoding="utf-8", errors="replace").splitlines()
     path = Path(__file__).resolve().parents[1] / "tests/data/keywords/descriptions.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()
-    return [str(json.loads(line)["text"]) for line in lines] * 10
+    return [str(json.loads(line)["text"]) for line in lines] * copies
 
 
-def best(work: Callable[[], object]) -> float:
+def fastest(rounds: int, work: Callable[[], object]) -> float:
     """Return the CPU seconds of the fastest round, which other programs disturb least."""
     seconds = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         start = time.process_time()
         work()
         seconds.append(time.process_time() - start)
@@ -48,13 +47,16 @@ def best(work: Callable[[], object]) -> float:
 
 def main() -> None:
     """Measure, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("texts", metavar="TEXTFILE", type=Path, nargs="?", help="a text a line")
-    options = parser.parse_args()
+    parser = Arguments(__doc__)
+    parser.add_argument("texts", type=Path, nargs="?", help="file with a text in each line")
+    parser.size("--copies", 10, smoke=1, help="of the tests' descriptions")
+    parser.size("--rounds", 5, smoke=1)
+    options = parser.given()
+    best = partial(fastest, options.rounds)
     start = time.process_time()
     analyser = shared_analyser()
     print(f"lexicon read in {time.process_time() - start:.3f} s")
-    given = texts(options.texts)
+    given = texts(options.texts, options.copies)
     tokens = [sentence for text in given for sentence in sentences(text)]
     count = sum(map(len, tokens))
     words = [[analyser.book.word(token.text) for token in sentence] for sentence in tokens]

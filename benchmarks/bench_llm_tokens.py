@@ -27,7 +27,6 @@ The golden claims' verdicts are the matcher's. Every "no" is counted as an error
 
 from __future__ import annotations
 
-import argparse
 import ast
 import base64
 import json
@@ -40,6 +39,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import needs
+from arguments import Arguments
 
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
@@ -73,18 +73,19 @@ class Prompts(NamedTuple):
 
 def main() -> None:
     """Counts and prints."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Arguments(__doc__)
     parser.add_argument("--references", type=Path, help="default: the golden tri-he.json")
     parser.add_argument("--claims", type=Path, help="default: the golden claims")
     parser.add_argument(
         "--tokenizer", type=Path, help="tokenizer.model, or a tokenizer.json's folder"
     )
     parser.add_argument("--published-script", type=Path, help="the released gpt4_judge.py")
-    given = parser.parse_args()
+    parser.size("--answers", None, smoke=10, help="the first ones")
+    given = parser.given()
     goldens = goldens_of(
         given.references or needs.goldens("tri_he") / "tri-he.json",
         given.claims or needs.goldens("tri_he") / "matcher_claims.jsonl",
-    )
+    )[: given.answers]
     tokenize = tokenizer_of(given.tokenizer)
     total = sum(len(golden.verdicts) for golden in goldens)
     how = f"tokens of {given.tokenizer.name}" if given.tokenizer else "words and signs"

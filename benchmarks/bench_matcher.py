@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import needs
+from arguments import Arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -120,16 +121,16 @@ def timed(work: Callable[[], Any], clock: Callable[[], float]) -> tuple[float, A
 
 def main() -> int:
     """Run everything in turns and print the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--answers", type=int, default=106)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = Arguments(__doc__)
+    parser.size("--answers", 106, smoke=1)
+    parser.size("--rounds", 3, smoke=1)
     parser.add_argument("--backends", default="onnx,torch")
     parser.add_argument(
         "--threads", type=int, default=0, help="of every backend; 0: its own choice"
     )
     parser.add_argument("--clock", default="wall", choices=("wall", "cpu"))
     parser.add_argument("--parts", default="none", choices=("none", "objects"))
-    options = parser.parse_args()
+    options = parser.given()
     needs.packages(*LIBRARIES, get=needs.EVERYTHING)
     folder = needs.goldens("tri_he")
     if options.threads:
@@ -181,7 +182,8 @@ def measure(
                 f"{bare / ours:.1%} of bare encoding ({len(texts)} distinct texts, "
                 f"{len(texts) / bare:.0f} texts/s)"
             )
-    return summary(speedups, shares, same)
+    # Of a few claims only the verdicts can be right or wrong.
+    return 1 - same if options.smoke else summary(speedups, shares, same)
 
 
 def summary(speedups: dict[str, list[float]], shares: dict[str, list[float]], same: bool) -> int:

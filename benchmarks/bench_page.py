@@ -5,7 +5,6 @@ Run with: python benchmarks/bench_page.py [--items 5000 50000]
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
 import tempfile
@@ -14,6 +13,7 @@ from statistics import median
 from typing import Any
 
 import needs
+from arguments import Arguments
 
 from hallujudge.metrics import (
     ChairEvidence,
@@ -48,10 +48,10 @@ OBJECTS = ("person", "dog", "cat", "couch", "bus", "chair", "cup", "bottle", "ca
 
 def main() -> None:
     """Print one line for each number of items."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--items", type=int, nargs="+", default=[5_000, 50_000])
-    parser.add_argument("--rounds", type=int, default=5, help="times that each page is opened")
-    options = parser.parse_args()
+    parser = Arguments(__doc__)
+    parser.size("--items", [5_000, 50_000], smoke=[50])
+    parser.size("--rounds", 5, smoke=1, help="times that each page is opened")
+    options = parser.given()
     needs.packages("playwright", get=needs.EVERYTHING)
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:

@@ -16,7 +16,6 @@ Run with: python benchmarks/bench_qa.py [--answers 1000000]
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import multiprocessing
 import random
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+from arguments import Arguments
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -192,9 +192,9 @@ def infact(size: int) -> None:
 
 def main() -> None:
     """Measure the three families."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--answers", type=int, default=1_000_000)
-    size = parser.parse_args().answers
+    parser = Arguments(__doc__)
+    parser.size("--answers", 1_000_000, smoke=1000)
+    size = parser.given().answers
     for family in (pope, vidhal, infact):
         alone = multiprocessing.get_context("spawn").Process(target=family, args=(size,))
         alone.start()

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import needs
+from arguments import Arguments
 
 needs.packages("grpc_health")
 import grpc  # noqa: E402
@@ -44,7 +45,7 @@ OTHERS = ["a", "the", "is", "of", "on", "with", "near", "and", "very", "small", 
 OBJECTS = ["dog", "person", "couch", "car"]
 COMMAND = Path(sys.executable).parent / "hallujudge"
 WORDS = 90
-CALLS, THREADS = 1024, 64
+THREADS = 64
 PROCESSES, BATCHES = 8, 16
 
 
@@ -184,12 +185,12 @@ def throughput(count: int) -> None:
     print(f"processes / streams {seconds['streams'] / seconds['processes']:.2f}")
 
 
-def single_calls(rounds: int) -> None:
+def single_calls(rounds: int, calls: int) -> None:
     """Print the times of calls for one caption each at a server."""
     server, address = started(str(COMMAND), "serve", "--port", "0")
     reward = Reward("chair", "chair_i", server=address)
     gathered = Gathered(reward)
-    texts = captions(CALLS)
+    texts = captions(calls)
     with ThreadPoolExecutor(THREADS) as pool:
         each = partial(pool.map, lambda text: reward([text], [OBJECTS]))
         batched = partial(pool.map, lambda text: gathered(text, OBJECTS))
@@ -203,23 +204,24 @@ def single_calls(rounds: int) -> None:
     server.terminate()
     server.wait()
     for name, seconds in median.items():
-        print(f"{CALLS} calls of {THREADS} threads, {name}: {CALLS / seconds:.0f}/s")
+        print(f"{calls} calls of {THREADS} threads, {name}: {calls / seconds:.0f}/s")
     print(f"gathered is {median['alone'] / median['gathered']:.1f} times as fast")
 
 
 def main() -> None:
     """Print all figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--captions", type=int, default=64)
+    parser = Arguments(__doc__)
+    parser.size("--rounds", 20, smoke=1)
+    parser.size("--captions", 64, smoke=4)
+    parser.size("--calls", 1024, smoke=64, help="for one caption each")
     parser.add_argument("--caller", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.given()
     if options.caller:
         call(options.caller, options.captions)
         return
     batches(options.rounds, options.captions)
     throughput(options.captions)
-    single_calls(options.rounds)
+    single_calls(options.rounds, options.calls)
 
 
 if __name__ == "__main__":

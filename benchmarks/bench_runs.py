@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import needs
+from arguments import Arguments
 
 FILES = ("items.jsonl", "report.json", "report.html")
 SEED = 11
@@ -45,15 +46,15 @@ class Cost(NamedTuple):
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--captions", type=int, default=100_000, help="for journal and workers")
-    parser.add_argument("--killed", type=int, default=1_000_000, help="for the run that is killed")
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = Arguments(__doc__)
+    parser.size("--captions", 100_000, smoke=500, help="for journal and workers")
+    parser.size("--killed", 1_000_000, smoke=20000, help="for the run that is killed")
+    parser.size("--kills", 10, smoke=1)
+    parser.size("--rounds", 3, smoke=1)
     parser.add_argument("--only", choices=("journal", "workers", "killed", "ray"))
     parser.add_argument("--plain", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--journal", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.given()
     if options.plain:
         plain(*map(Path, options.plain))
         return

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import needs
+from arguments import Arguments
 
 needs.packages("grpc_health")
 
@@ -63,30 +64,31 @@ _CAPACITY_CLIENTS = 32
 _SHARES = (0.5, 0.8, 0.95)
 _FLOOD_ITEMS = 1_000
 _STREAMS = 4
-_BATCHES = 20
 _BATCH_ITEMS = 256
 _WARM_UP = 50
 _OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 
+def captions(items: int, first: int = 0) -> Iterator[pb.Item]:
+    """Yield so many captions; their ids count from the first one's."""
+    text = "A dog and a cat sit on a couch next to a person with a laptop, image {}."
+    for n in range(first, first + items):
+        item = ChairItem(id=str(n), response=text.format(n), reference_objects=("dog", "couch"))
+        yield item_to_proto(item)
+
+
 def score(items: int) -> bytes:
     """Return a request with so many captions."""
-    text = "A dog and a cat sit on a couch next to a person with a laptop, image {}."
-    captions = (
-        ChairItem(id=str(n), response=text.format(n), reference_objects=("dog", "couch"))
-        for n in range(items)
-    )
-    request = pb.ScoreRequest(
-        spec=spec_to_proto(ScoreSpec(metric="chair")), items=map(item_to_proto, captions)
-    )
-    return request.SerializeToString()
+    spec = spec_to_proto(ScoreSpec(metric="chair"))
+    return pb.ScoreRequest(spec=spec, items=captions(items)).SerializeToString()
 
 
-def stream() -> list[bytes]:
-    """Return the messages of a stream."""
-    spec, items = pb.ScoreRequest.FromString(score(_BATCH_ITEMS)).spec, score(_BATCH_ITEMS)
-    batch = pb.ItemBatch(items=pb.ScoreRequest.FromString(items).items)
-    messages = [pb.ScoreStreamRequest(spec=spec), *[pb.ScoreStreamRequest(batch=batch)] * _BATCHES]
+def stream(batches: int) -> list[bytes]:
+    """Return the messages of a stream, in which no id comes twice."""
+    messages = [pb.ScoreStreamRequest(spec=spec_to_proto(ScoreSpec(metric="chair")))]
+    for number in range(batches):
+        items = captions(_BATCH_ITEMS, number * _BATCH_ITEMS)
+        messages.append(pb.ScoreStreamRequest(batch=pb.ItemBatch(items=items)))
     return [message.SerializeToString() for message in messages]
 
 
@@ -273,7 +275,8 @@ async def poisson(calls: dict[str, list[Call]], rounds: int, count: int) -> None
     for number in range(rounds):
         for name, of in calls.items():
             begun = time.perf_counter()
-            each = (timed(call, count // _CAPACITY_CLIENTS) for call in of[:_CAPACITY_CLIENTS])
+            of_each = max(1, count // _CAPACITY_CLIENTS)
+            each = (timed(call, of_each) for call in of[:_CAPACITY_CLIENTS])
             flat = [one for some in await asyncio.gather(*each) for one in some]
             capacity[name].append(len(flat) / (time.perf_counter() - begun))
             closed[name] += flat
@@ -288,6 +291,9 @@ async def poisson(calls: dict[str, list[Call]], rounds: int, count: int) -> None
         )
         for part in _SHARES:
             of_part = opened[part, name]
+            if not of_part:
+                print(f"  at {part:.0%} of that: no call was answered")
+                continue
             p50, p99 = (share(of_part, place) for place in (0.5, 0.99))
             print(f"  at {part:.0%} of that: p50 {p50:.1f}, p99 {p99:.1f} ms")
     print(f"refused: {refused}")
@@ -308,9 +314,9 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
-async def streams(servers: dict[str, tuple[int, str]], key: str, rounds: int) -> None:
+async def streams(servers: dict[str, tuple[int, str]], key: str, rounds: int, batches: int) -> None:
     """Measure streams to each server, in turns, and print the ratio."""
-    raws = stream()
+    raws = stream(batches)
     seconds: dict[str, list[float]] = {name: [] for name in servers}
     used: dict[str, list[tuple[float, float]]] = {name: [] for name in servers}
     async with AsyncExitStack() as stack:
@@ -335,7 +341,7 @@ async def streams(servers: dict[str, tuple[int, str]], key: str, rounds: int) ->
                 if number:  # the first one warms up
                     seconds[name].append(taken)
                     used[name].append((after[0] - before[0], after[1] - before[1]))
-    items = _STREAMS * _BATCHES * _BATCH_ITEMS
+    items = _STREAMS * batches * _BATCH_ITEMS
     rates = {name: items / statistics.median(taken) for name, taken in seconds.items()}
     for name, rate in rates.items():
         own, workers = (
@@ -412,7 +418,9 @@ async def measure(given: argparse.Namespace, folder: Path) -> None:
         if {"load", "poisson"} & set(given.parts):
             await compare(server, echoes, one, given)
         if "streams" in given.parts:
-            await streams({"1": alone, str(given.workers): server}, one, given.rounds)
+            await streams(
+                {"1": alone, str(given.workers): server}, one, given.rounds, given.batches
+            )
         if "fairness" in given.parts:
             await fairness(address, one, other, given.flooders, given.calls)
         if "attacks" in given.parts:
@@ -441,16 +449,17 @@ async def compare(
 
 def main() -> None:
     """Run the benchmark, or one of its processes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=400)
-    parser.add_argument("--flooders", type=int, nargs="*", default=[1, 4])
+    parser = Arguments(__doc__)
+    parser.size("--rounds", 5, smoke=1)
+    parser.size("--calls", 400, smoke=40)
+    parser.size("--batches", 20, smoke=2, help="of 256 captions, in a stream")
+    parser.size("--flooders", [1, 4], smoke=[1])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--parts", nargs="*", default=PARTS)
     parser.add_argument("--echo", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--flood", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--attack", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.given()
     if given.echo:
         asyncio.run(echo())
     elif given.attack:

@@ -8,13 +8,13 @@ Run with: python benchmarks/bench_sets.py [--answers 100000]
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import time
 from collections.abc import Sequence
 
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
+from arguments import Arguments
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.metrics import Answer, AnswersItem, Item
@@ -136,9 +136,9 @@ async def run(metric: str, items: Sequence[Item], group_by: tuple[str, ...]) -> 
 
 def main() -> None:
     """Print a line for each family."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--answers", type=int, default=100_000)
-    size = parser.parse_args().answers
+    parser = Arguments(__doc__)
+    parser.size("--answers", 100_000, smoke=500)
+    size = parser.given().answers
     families = {
         "hallusion-bench": (hallusion_bench(size), ("category", "subcategory")),
         "video-hallucer": (video_hallucer(size), ("set",)),

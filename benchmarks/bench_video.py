@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import needs
+from arguments import Arguments
 
 needs.packages("av", "PIL")
 
@@ -39,6 +40,8 @@ from hallujudge.sdk.video.frame_operators import Step  # noqa: E402
 from hallujudge.sdk.video.video_files import probe  # noqa: E402
 
 RATE = 30
+# Each operator is a process.
+SMOKE_OPERATORS = 3
 LEFT_OUT = ("adversarial_noise",)
 # A subtitle is shown for most of this many seconds.
 SUBTITLE_SECONDS = 3
@@ -108,15 +111,15 @@ def measure(operator: str, source: Path, out: Path) -> None:
 
 def main() -> None:
     """Measure the operators."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = Arguments(__doc__)
     known = [name for name in (*MADE, PROCEDURAL) if name not in LEFT_OUT]
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help=", ".join(known))
-    parser.add_argument("--seconds", type=float, default=40.0)
-    parser.add_argument("--height", type=int, default=360)
+    parser.size("--seconds", 40.0, smoke=1.0)
+    parser.size("--height", 360, smoke=120)
     parser.add_argument("--source", type=Path, help="a video in place of the clip")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.given()
     if given.one:
         measure(given.one, given.source, given.out)
         return
@@ -131,7 +134,7 @@ def main() -> None:
             f"{info.bit_rate / 1e6:.2f} Mbit/s"
         )
         print(f"{'operator':<28}{'x real time':>12}{'ms a frame':>12}{'MB memory':>12}")
-        for operator in given.operators or known:
+        for operator in given.operators or (known[:SMOKE_OPERATORS] if given.smoke else known):
             command = [sys.executable, __file__, "--one", operator, "--source", str(source)]
             done = subprocess.run(
                 [*command, "--out", str(folder / operator)], check=True, capture_output=True

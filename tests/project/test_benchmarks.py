@@ -86,6 +86,35 @@ def test_without_the_golden_data() -> None:
     )
 
 
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_benchmark_has_tiny_sizes(script: str) -> None:
+    """CI runs all of them with --smoke, which this parser knows."""
+    text = (FOLDER / script).read_text(encoding="utf-8")
+    assert "Arguments(__doc__)" in text
+    assert "ArgumentParser(" not in text
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "said"),
+    [
+        (
+            "bench_soak.py",
+            "--minutes 0.05 --kills 1",
+            r"most [\d.]+ MiB; growth [+-][\d.]+ MiB an hour\n$",
+        ),
+        (
+            "bench_server_load.py",
+            "--parts poisson streams --rounds 1 --calls 8 --batches 2",
+            r"(?s)score: 32 clients get \d+/s .*refused: \d+\n.*streams, 2 workers: +\d+ items/s",
+        ),
+    ],
+)
+def test_small_runs_end_with_figures(script: str, arguments: str, said: str) -> None:
+    done = run(FOLDER / script, *arguments.split())
+    assert done.returncode == 0, done.stderr
+    assert re.search(said, done.stdout), done.stdout
+
+
 def test_a_caption_enters_few_functions() -> None:
     """Layers that only pass a caption on come back one by one, and no other test sees them."""
     done = run(FOLDER / "caption_functions.py", "--list")
