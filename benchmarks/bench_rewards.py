@@ -46,7 +46,7 @@ OBJECTS = ["dog", "person", "couch", "car"]
 COMMAND = Path(sys.executable).parent / "hallujudge"
 WORDS = 90
 THREADS = 64
-PROCESSES, BATCHES = 8, 16
+BATCHES = 16
 
 
 def captions(count: int) -> list[str]:
@@ -123,27 +123,27 @@ def batches(rounds: int, count: int) -> None:
     print(f"there / (echo + engine) {median['there'] / (median['echo'] + median['engine']):.2f}")
 
 
-def streams(address: str, count: int) -> float:
+def streams(address: str, count: int, processes: int) -> float:
     """Return the median seconds of as many streams at once as there are processes."""
     spec = spec_to_proto(ScoreRun("chair", responses=()).spec())
     messages = [pb.ScoreStreamRequest(spec=spec, results_only=True)]
     for number in range(BATCHES):
         items = map(item_to_proto, items_of(captions(count), f"{number}-"))
         messages.append(pb.ScoreStreamRequest(batch=pb.ItemBatch(items=items)))
-    with grpc.insecure_channel(address) as channel, ThreadPoolExecutor(PROCESSES) as pool:
+    with grpc.insecure_channel(address) as channel, ThreadPoolExecutor(processes) as pool:
         stub = pb_grpc.JudgeServiceStub(channel)
 
         def stream(_: int) -> None:
             list(stub.ScoreStream(iter(messages)))
 
-        return in_turns(3, streams=lambda: list(pool.map(stream, range(PROCESSES))))["streams"]
+        return in_turns(3, streams=lambda: list(pool.map(stream, range(processes))))["streams"]
 
 
-def at_once(address: str, count: int) -> float:
+def at_once(address: str, count: int, processes: int) -> float:
     """Return the median seconds until all processes have their rewards."""
     command = (sys.executable, __file__, "--caller", address, "--captions", str(count))
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    callers: list[Any] = [subprocess.Popen(command, **pipes) for _ in range(PROCESSES)]
+    callers: list[Any] = [subprocess.Popen(command, **pipes) for _ in range(processes)]
 
     def round_of_calls(say: str) -> None:
         for caller in callers:
@@ -171,17 +171,20 @@ def call(address: str, count: int) -> None:
     reward.scorer.close()
 
 
-def throughput(count: int) -> None:
+def throughput(count: int, processes: int) -> None:
     """Print the throughput of streams, and of as many processes with a call after another."""
     server, address = started(str(COMMAND), "serve", "--port", "0")
     try:
-        seconds = {"streams": streams(address, count), "processes": at_once(address, count)}
+        seconds = {
+            "streams": streams(address, count, processes),
+            "processes": at_once(address, count, processes),
+        }
     finally:
         server.terminate()
         server.wait()
     for name, taken in seconds.items():
-        captions_a_second = PROCESSES * BATCHES * count / taken
-        print(f"{PROCESSES} {name} at once: {captions_a_second:.0f} captions a second")
+        captions_a_second = processes * BATCHES * count / taken
+        print(f"{processes} {name} at once: {captions_a_second:.0f} captions a second")
     print(f"processes / streams {seconds['streams'] / seconds['processes']:.2f}")
 
 
@@ -213,6 +216,7 @@ def main() -> None:
     parser = Arguments(__doc__)
     parser.size("--rounds", 20, smoke=1)
     parser.size("--captions", 64, smoke=4)
+    parser.size("--processes", 8, smoke=2, help="that call at once")
     parser.size("--calls", 1024, smoke=64, help="for one caption each")
     parser.add_argument("--caller", help=argparse.SUPPRESS)
     options = parser.given()
@@ -220,7 +224,7 @@ def main() -> None:
         call(options.caller, options.captions)
         return
     batches(options.rounds, options.captions)
-    throughput(options.captions)
+    throughput(options.captions, options.processes)
     single_calls(options.rounds, options.calls)
 
 
