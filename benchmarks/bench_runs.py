@@ -48,7 +48,7 @@ def main() -> None:
     """Measure, and print the results."""
     parser = Arguments(__doc__)
     parser.size("--captions", 100_000, smoke=500, help="for journal and workers")
-    parser.size("--killed", 1_000_000, smoke=20000, help="for the run that is killed")
+    parser.size("--killed", 1_000_000, smoke=5_000, help="for the run that is killed")
     parser.size("--kills", 10, smoke=1)
     parser.size("--rounds", 3, smoke=1)
     parser.add_argument("--only", choices=("journal", "workers", "killed", "ray"))
