@@ -186,6 +186,9 @@ class Clients:
         scored = [one.result.id for one in results.results if _is_scored(one.result)]
         self._count([item.id for item in items], scored)
         self.claims += len(items)
+        # A caller may have a hundred jobs at a time.
+        delete = jobs_pb2.DeleteJobRequest(job_id=made.job.id)
+        await self._again("job", lambda: self._jobs.DeleteJob(delete, metadata=self._key))
 
     async def _again(self, name: str, call: Callable[[], Awaitable[Any]]) -> Any:
         while True:
