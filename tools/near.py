@@ -15,7 +15,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,8 +117,9 @@ def named_after(path: str, tests: Iterable[str]) -> Iterator[str]:
     yield from (test for test in tests if stem and f"_{stem}_" in f"_{Path(test).stem}_")
 
 
-def naming(path: str, tests: Iterable[str]) -> Iterator[str]:
-    """Yield the tests of the checkout that name a file, or else its folder."""
+def naming(path: str, tests: Sequence[str]) -> Iterator[str]:
+    """Yield the tests of the checkout that have a file's name or say it, or else its folder's."""
+    yield from named_after(path.lower(), tests)
     texts = {test: (ROOT / test).read_text(encoding="utf-8") for test in tests}
     for name in (Path(path).name, f'"{Path(path).parts[0]}'):
         if found := [test for test, text in texts.items() if name in text]:
