@@ -149,12 +149,13 @@ def near_tests(changed: Iterable[str]) -> list[Near]:
 
 
 def within_budget(tests: Iterable[Near]) -> list[str]:
-    """Return the test files to run: all that changed, then the nearest that are affordable."""
+    """Return the test files to run: all that changed, and the nearest others in the budget."""
     chosen, left = [], BUDGET
     for test in tests:
-        if test.steps < 0 or test.cost <= left:
+        cost = 0 if test.steps < 0 else test.cost
+        if cost <= left:
             chosen.append(test.path)
-            left -= test.cost
+            left -= cost
     return chosen
 
 
