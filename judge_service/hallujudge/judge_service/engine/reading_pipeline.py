@@ -106,7 +106,7 @@ class ItemReader:
                 if read.readings:
                     found[at] = read
                     continue
-            if alone and len(text or "") <= _REPEATING_CHARS:
+            if alone and answers and len(text or "") <= _REPEATING_CHARS:
                 if len(known) >= _MOST_REPEATING:
                     known.intersection_update({None})
                 known.add(text)
