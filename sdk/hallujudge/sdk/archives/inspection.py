@@ -211,7 +211,7 @@ def _summary(archive: ArchiveFile) -> ArchiveSummary:
         variant="" if reader is None else reader.variant,
         allow_missing=reader is not None and reader.allow_missing,
         unknown_keys=unknown_keys,
-        any_metric=bool(needs) and reader.any_metric
+        any_metric=reader.any_metric and (bool(needs) or not metrics)
         if reader is not None
         else bool(archive.first) and not metrics and not unknown_keys,
         needs_references=bool(needs),

@@ -21,7 +21,7 @@ from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
 from ..errors import ArchiveError, InvalidInputError
 from .planned_runs import LeftOut, PlannedRun
-from .reruns import RunChoice, chosen_runs
+from .reruns import RunChoice, chosen_runs, stem_of, task_of_file
 from .run_names import renamed_models
 
 _UNREAD = "not read: its name is that of notes or output; end it in .jsonl if it holds responses"
@@ -189,10 +189,12 @@ def _run(joined: JoinedArchive, paths: Mapping[str, Path], root: Path) -> Planne
     summary = joined.summary
     path = paths[summary.path]
     files = (summary, *(file for held in joined.found.values() for file in held))
+    model = _model(summary.model, path.parent, root) or stem_of(path.name)
     return PlannedRun(
-        model=_model(summary.model, path.parent, root) or path.name.partition(".")[0],
+        model=model,
         metric=joined.metric,
         name=f"{joined.metric} {summary.task}".strip(),
+        file_task=task_of_file(path.name, model, summary.task),
         archive=path,
         source=summary.path,
         layout=summary.layout,
@@ -301,7 +303,7 @@ def _kind(summary: ArchiveSummary) -> str:
 def _is_spare(path: Path, archives: Iterable[Path]) -> bool:
     """Return whether a file is a pickle that VLMEvalKit wrote with a table, by its name."""
     return path.suffix.lower() in (".pkl", ".pickle") and any(
-        path.parent == archive.parent and path.name.startswith(_stem(archive))
+        path.parent == archive.parent and path.name.startswith(stem_of(archive.name))
         for archive in archives
     )
 
@@ -333,14 +335,13 @@ def _named(runs: Sequence[PlannedRun]) -> list[PlannedRun]:
     """Return the runs with short names that are unique for each model.
 
     A task is named only where a model has several files of a metric, and a file only where a task
-    has several.
+    has several. Then the runs of all models are named so, and stay in one table.
     """
     short = [replace(run, name=run.metric) for run in runs]
-    for names in (runs, [replace(r, name=f"{r.name} {_stem(r.archive)}") for r in runs]):
-        counts = _counts(short)
+    for names in (runs, [replace(r, name=f"{r.name} {r.file_task}".strip()) for r in runs]):
+        several = {name for (_, name), count in _counts(short).items() if count > 1}
         short = [
-            named if counts[run.model, run.name] > 1 else run
-            for run, named in zip(short, names, strict=True)
+            named if run.name in several else run for run, named in zip(short, names, strict=True)
         ]
     return sorted(_apart(short), key=lambda run: (run.model, run.name))
 
@@ -356,7 +357,3 @@ def _apart(runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
         seen[run.folder] += 1
         number = seen[run.folder]
         yield run if number == 1 else replace(run, name=f"{run.name} {number}")
-
-
-def _stem(path: Path) -> str:
-    return path.name.partition(".")[0]

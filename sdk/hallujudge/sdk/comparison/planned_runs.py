@@ -57,6 +57,8 @@ class PlannedRun:
     """Files of a URL -> their names for messages."""
     task: str = ""
     """The tool's task; empty if it does not say."""
+    file_task: str = ""
+    """What the file's name says of the task, without its time and model."""
     records: int = 0
     """How many records the archive has; 0 if they were not counted."""
     first_id: str = ""

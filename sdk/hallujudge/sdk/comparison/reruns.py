@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 from typing import Literal, TypeAlias
 
 from ..errors import InvalidInputError
@@ -20,9 +19,35 @@ RUN_CHOICES: tuple[RunChoice, ...] = ("newest", "largest", "all")
 _TIME = re.compile(
     r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T_-]?([0-2]\d)[-:]?([0-5]\d)[-:]?([0-5]\d))?(?!\d)"
 )
+# The suffixes of a file's name; a model's version, as in llava-1.5-7b, is not one.
+_SUFFIXES = re.compile(r"(\.[a-z]\w*)+$", re.IGNORECASE)
 # Runs with a limit, such as --limit 8, are smaller; a later release of a benchmark may lack some
 # questions.
 _WHOLE = 0.9
+
+
+def stem_of(name: str) -> str:
+    """Return a file's name without its suffixes, such as ``.jsonl.gz``."""
+    return _SUFFIXES.sub("", name) or name
+
+
+def task_of_file(name: str, model: str, task: str) -> str:
+    """Return what a file's name says of the task, so that files of several models say the same.
+
+    Args:
+        name: Name of the file, such as ``llava-1.5-7b_POPE.xlsx``.
+        model: Name of the model, which may follow folders.
+        task: Name of the task, if the tool says it; Inspect AI puts a random id after it.
+    """
+    stem = stem_of(name)
+    if task and task in stem:
+        stem = stem[: stem.rindex(task) + len(task)]
+    timed = _TIME.search(stem)
+    if timed:
+        # A zone may follow the time, such as +00-00.
+        stem = stem[: timed.start()] + stem[timed.end() :].lstrip("+-_0123456789")
+    stem = stem.removeprefix(model.rpartition("/")[2]).strip("_-")
+    return "" if stem == task else stem
 
 
 def chosen_runs(
@@ -56,9 +81,7 @@ def chosen_runs(
 def _task(run: PlannedRun) -> tuple[str, ...]:
     if not run.first_id:
         return (run.source,)
-    stem = PurePosixPath(run.archive.name).name.partition(".")[0]
-    task = run.task or f"file {_TIME.sub('', stem).strip('_-')}"
-    return run.model, run.metric, task, run.first_id
+    return run.model, run.metric, run.task or f"file {run.file_task}", run.first_id
 
 
 def _chosen(runs: Sequence[PlannedRun], choice: RunChoice) -> PlannedRun:

@@ -170,7 +170,7 @@ def test_several_files_of_a_metric_are_named_apart(tmp_path: Path) -> None:
     overview = overview_of(logs, tmp_path / "out", runs="all")
     found = [(run.model, run.name) for run in overview.runs]
     assert len(set(found)) == len(found) == 4
-    assert {name for _, name in found} >= {"pope model_POPE", "pope model_POPE 2"}
+    assert {name for _, name in found} >= {"pope POPE", "pope POPE 2"}
 
 
 def test_one_bad_run_does_not_cost_the_overview_of_the_others(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS,
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.comparison.overview import Overview, score_all
+from hallujudge.sdk.comparison.reruns import task_of_file
 
 SCORED = tuple(q for q in QUESTIONS if q.answer and not q.answer.startswith("Failed"))
 KEYWORDS = (
@@ -206,3 +207,38 @@ def test_answers_that_carry_all_they_need_are_scored(metric: str, tmp_path: Path
     assert [run.report.metric for run in overview.runs] == [metric]
     if metric == "pope":
         assert overview.runs[0].report.scores["accuracy"].value == 0, "the answer, not the question"
+
+
+def test_runs_of_one_tool_have_one_name_for_every_model(tmp_path: Path) -> None:
+    """A version in a model's name is not a suffix, and neither names nor ids are a task."""
+    logs = tmp_path / "logs"
+    rows = [{"index": 1, "question": "Is there a dog?", "answer": "Yes", "prediction": "Yes"}]
+    for model in ("llava-1.5-7b", "mplug-owl"):
+        folder = logs / model / "T20251128-101112"
+        folder.mkdir(parents=True)
+        (folder / f"{model}_POPE.json").write_text(json.dumps(rows))
+        sample = {"doc_id": 1, "target": "yes", "filtered_resps": "Yes"}
+        (logs / model / "20251128_101112_samples_pope.jsonl").write_text(json.dumps(sample))
+        answer = {"id": "1", "label": "yes", "response": "Yes"}
+        (logs / model / f"{model}.jsonl").write_text(json.dumps(answer))
+    overview = overview_of(logs, tmp_path / "out")
+    names: dict[str, list[str]] = {}
+    for run in overview.runs:
+        names.setdefault(run.model, []).append(run.name)
+    assert names == dict.fromkeys(("llava-1.5-7b", "mplug-owl"), ["pope", "pope POPE", "pope pope"])
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "task", "said"),
+    [
+        ("llava-1.5-7b_POPE.xlsx", "kit/llava-1.5-7b", "", "POPE"),
+        ("llava-1.5-7b.jsonl.gz", "llava-1.5-7b", "", ""),
+        ("2026-11-28T17-01-46-00-00_pope_XBBWbU3jPt77vLxw3em2eU.eval", "m", "pope", ""),
+        ("20261128_172500_samples_pope.jsonl", "m", "pope", "samples_pope"),
+        ("pope_random.jsonl", "m", "pope_random", ""),
+    ],
+)
+def test_a_files_name_says_its_task_without_time_and_model(
+    name: str, model: str, task: str, said: str
+) -> None:
+    assert task_of_file(name, model, task) == said

@@ -101,4 +101,11 @@ def _readers(kind: str, keys: tuple[str, ...], **more: Any) -> tuple[ArchiveRead
 READERS = (
     *_readers("predictions", _PREDICTION, model_key="model"),
     *_readers("reviews", _REVIEW, model_key="messages.-1.model", role="companion"),
+    ArchiveReader(
+        name="EvalScope's report of a benchmark, which holds totals only, no responses",
+        keys=("dataset_name", "model_name", "metrics"),
+        shape="totals of a benchmark",
+        role="companion",
+        remedy="give the predictions of its run",
+    ),
 )

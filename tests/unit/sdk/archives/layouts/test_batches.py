@@ -15,7 +15,7 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.metrics import ChairItem
-from hallujudge.sdk import Client
+from hallujudge.sdk import Client, score_all
 from hallujudge.sdk.archives import inspect_archives, read_items
 from hallujudge.sdk.errors import ArchiveError
 
@@ -111,3 +111,15 @@ def test_no_advice_names_a_key_of_ids(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError) as caught:
         read_items("chair", path, {"1": ["cat"]})
     assert expected_message("sdk.archives.records:only-the-text-is-advised") in str(caught.value)
+
+
+def test_references_in_the_folder_decide_the_metric_of_an_overview(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    written(logs, line(1, chat("A cat.")), line(2, chat("A dog.")))
+    (logs / "objects.json").write_text(json.dumps(REFERENCES))
+    with Client.embedded() as client:
+        overview = score_all(logs, tmp_path / "out", client=client)
+    [run] = overview.runs
+    assert (run.model, run.name, run.report.scores["chair_s"].value) == ("m", "chair", 0.5)
+    assert overview.left_out == ()

@@ -57,6 +57,14 @@ def review(index: int, text: str, known: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+REPORT = {
+    "schema_version": 2,
+    "name": "mock@pope",
+    "dataset_name": "pope",
+    "model_name": "mock",
+    "metrics": [{"name": "accuracy", "num": 6, "score": 0.5, "categories": []}],
+    "num": 6,
+}
 WRITERS = {"predictions": prediction, "reviews": review}
 SUBSETS = ("adversarial", "popular", "random")
 
@@ -115,8 +123,12 @@ def test_an_overview_scores_each_prediction_once(tmp_path: Path) -> None:
         for subset in SUBSETS:
             write(tmp_path / "logs", kind, f"pope_{subset}", pope(subset))
         write(tmp_path / "logs", kind, "hallusion_bench_default", [("Yes.", FIGURE)])
+    report = tmp_path / "logs" / "20261128_101112" / "reports" / "mock" / "pope.json"
+    report.parent.mkdir(parents=True)
+    report.write_text(json.dumps(REPORT))
     with Client.embedded() as client:
         overview = score_all(tmp_path / "logs", tmp_path / "out", client=client)
+    assert overview.left_out == ()
     wanted = ["hallusion-bench", *(f"pope pope_{subset}" for subset in SUBSETS)]
     assert [run.name for run in overview.runs] == wanted
     assert {run.model for run in overview.runs} == {"mock"}
