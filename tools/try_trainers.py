@@ -32,8 +32,13 @@ from hallujudge.sdk import Client
 from hallujudge.sdk.rewards import Reward, trl_reward
 
 WORDS = ["[PAD]", "[UNK]", "[EOS]", "Describe", "a", "cat", "dog", "sofa", "on", "and", "the", "."]
+WORDS += ["<think>", "</think>", "<answer>", "</answer>"]
 OBJECTS = ["cat", "couch"]
-TEXTS = ["a cat on the sofa", "a cat and a dog", "a dog", "the . and"] * 16
+ANSWERS = ["a cat on the sofa", "a cat and a dog", "a dog", "the . and"]
+THOUGHT, UNFINISHED = "<think> a dog </think> ", "<think> a cat"
+MARKED = [f"{THOUGHT}<answer> {text} </answer>" for text in ANSWERS[:3]]
+# Sixteen texts, four times.
+TEXTS = [*ANSWERS, *(THOUGHT + text for text in ANSWERS), *MARKED, *[UNFINISHED] * 5] * 4
 
 
 class Kept(Reward):
@@ -49,9 +54,14 @@ class Kept(Reward):
 
 
 def check(seen: Sequence[tuple[str, float | None]]) -> None:
-    """Compare each reward with a report."""
+    """Compare each reward with a report, and that of a text with a thought with its answer's."""
+    found = dict(seen)
+    for text in found.keys() & {*TEXTS}:
+        answer = text.removeprefix(THOUGHT).removeprefix("<answer> ").removesuffix(" </answer>")
+        wanted = None if text == UNFINISHED else found.get(answer, found[text])
+        assert found[text] == wanted, (text, found[text], wanted)
     with Client.embedded() as client:
-        for text, value in dict(seen).items():
+        for text, value in found.items():
             report = client.score("chair", responses={"1": text}, references={"1": OBJECTS})
             score = report.scores["chair_i"].value
             assert value == (None if score is None else 1 - score), (text, value, score)
@@ -65,7 +75,7 @@ def tiny_tokenizer() -> Any:
     vocabulary = {word: number for number, word in enumerate(WORDS)}
     names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "eos_token": "[EOS]"}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, names["unk_token"]))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
 
 

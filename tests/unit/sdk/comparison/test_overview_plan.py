@@ -225,7 +225,8 @@ def test_runs_of_one_tool_have_one_name_for_every_model(tmp_path: Path) -> None:
     names: dict[str, list[str]] = {}
     for run in overview.runs:
         names.setdefault(run.model, []).append(run.name)
-    assert names == dict.fromkeys(("llava-1.5-7b", "mplug-owl"), ["pope", "pope POPE", "pope pope"])
+    expected = ["pope", "pope POPE", "pope pope"]
+    assert names == {"llava-1.5-7b": expected, "mplug-owl": expected}
 
 
 @pytest.mark.parametrize(
