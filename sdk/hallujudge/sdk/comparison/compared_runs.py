@@ -207,9 +207,7 @@ class _Head(NamedTuple):
         return cls(str(run.folder), run.metric, run.report, run.results, run.calibration)
 
     def data(self, name: str) -> RunData:
-        results = _by_id(
-            (r for r in self.results() if r.statistics or r.reason), self.source or name
-        )
+        results = _by_id((r for r in self.results() if not r.left_out), self.source or name)
         label = RunLabel(
             name=name,
             source=self.source,
