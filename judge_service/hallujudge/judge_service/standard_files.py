@@ -29,7 +29,15 @@ def run_command(command: Callable[[], int]) -> int:
         The exit code: 1 if all went well but standard output can't be written.
     """
     fill_standard_files()
-    sys.stderr = _Notes.to(sys.stderr)
+    before = sys.stderr
+    sys.stderr = _Notes.to(before)
+    try:
+        return _ended(command)
+    finally:
+        sys.stderr = before
+
+
+def _ended(command: Callable[[], int]) -> int:
     code: object = None
     try:
         code = command()
@@ -108,3 +116,7 @@ class _Notes(io.TextIOWrapper):
             super().flush()
         except OSError:
             _lead_to_null(self)
+
+    def close(self) -> None:
+        """Write what is buffered; the file stays open, since it is the process's."""
+        self.flush()
