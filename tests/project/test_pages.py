@@ -28,7 +28,8 @@ FOREIGN = {
     "--dbname", "--detach", "--examples", "--format", "--generation-config", "--help",
     "--log_samples", "--load-format", "--logprobs-mode", "--make-rshared", "--max-num-seqs",
     "--minutes", "--no-deps", "--previous", "--profile", "--rounds", "--runner", "--skips",
-    "--strict", "--structured-outputs-config", "--target", "--threads", "--tokenizer", "--uds",
+    "--smoke", "--strict", "--structured-outputs-config", "--target", "--threads", "--tokenizer",
+    "--uds",
 }  # fmt: skip
 
 # A benchmark that a page declares has the options of others of closed questions.
