@@ -71,15 +71,15 @@ _MODULES = (
     *("info_commands", "job_commands", "label_commands", "metrics_commands", "report_commands"),
     *("server_commands",),
 )
-# Scoring waits for none of the others.
-_OF_GROUP = {"score": ("archive_commands",)}
+# Scoring and a server's start wait for none of the others.
+_OF_GROUP = {"score": ("archive_commands",), "serve": ("server_commands",)}
 
 
 def command_tree(group: str = "") -> typer.Typer:
     """Return the command line with all its commands.
 
     Args:
-        group: The only group that is used; empty if all commands are.
+        group: The only group or command that is used; empty if all are.
     """
     for name in _OF_GROUP.get(group, _MODULES):
         import_module(f".{name}", __package__)
@@ -98,7 +98,8 @@ def _execute(typed: tuple[str, ...]) -> object:
 
     first = _with_pairs_joined(_with_benchmarks_first(typed))
     with _shown_deprecations(), _shown_reading(first):
-        result = _commands(tuple(FAMILIES), first[0] if first[:1] == ["score"] else "")(
+        group = first[0] if first and first[0] in _OF_GROUP else ""
+        result = _commands(tuple(FAMILIES), group)(
             first, prog_name="hallujudge", standalone_mode=False, obj=typed
         )
     if not isinstance(result, ScoreCommand):
