@@ -78,6 +78,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small repository with one module and its test."""
     files = {
         MODULE: WEAK,
+        # Without these, the packages of an installed library would be found in their place.
+        MODULE.with_name("__init__.py"): "",
+        Path("sdk/hallujudge/sdk/__init__.py"): "",
         Path("sdk/hallujudge/sdk/pytest_plugin.py"): "",
         Path("tests/unit/metrics/test_small.py"): TEST,
     }
