@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     global _large  # Hypothesis takes numbers of examples where modules are imported
     _large = config.getoption("--large")
     # In CI every run draws the same examples, so that a change is judged by what it changed; on a
-    # developer's machine they are drawn anew each time. How long an example takes is never a
+    # developer's machine they differ each time. How long an example takes is never a
     # failure: machines are shared.
     settings.register_profile(
         "suite",
