@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import tempfile
 from collections import Counter
@@ -180,10 +181,13 @@ def _check_written(world: World, books: Books, written: Counter[str]) -> None:
         books.check(
             own <= written[name], f"{name} made {own} calls, of which {written[name]} count"
         )
-    # Those of other keys are written down soon, also while the file is locked.
+    # Those of other keys are written down soon, also while the file is locked: at a kill as many as
+    # are at the judge may be in the queue of the writing thread, beside those that are sent next.
     if not (world.kills and "spending" in world.troubled):
         lost = judge.chats - written.total()
-        books.check(lost <= AT_ONCE * world.kills, f"{lost} of {judge.chats} calls do not count")
+        books.check(
+            lost <= 2 * AT_ONCE * world.kills, f"{lost} of {judge.chats} calls do not count"
+        )
 
 
 async def _check_revoked(world: World, books: Books, keys: Keys) -> None:
@@ -229,6 +233,8 @@ async def _check_end(world: World, books: Books) -> None:
     """Check that connections are closed with their callers, and that SIGTERM ends the server."""
     await world.disconnect()
     for _ in range(_LOOKS):
+        # gRPC keeps the connection of a closed channel while an error here refers to its call.
+        gc.collect()
         names = world.open_files()
         sockets = sum(name.startswith("socket:") for name in names)
         if sockets <= world.sockets_at_start:

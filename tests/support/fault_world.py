@@ -11,6 +11,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -395,9 +396,10 @@ class World:
         self.judge.limited.discard(fault.what)
 
     async def _delete(self, _fault: Fault) -> None:
-        """Delete what callers write to now."""
+        """Delete what callers write to now, whole at one moment: a caller that is done reads it."""
         for folder in self.folder.glob(f"{OUTPUT}*"):
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            gone = folder.rename(tempfile.mkdtemp(prefix="deleted-", dir=self.folder))
+            await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
 
     async def _revoke(self, fault: Fault) -> None:
         """Revoke a key, and wait until the server that lives knows it."""
