@@ -94,8 +94,8 @@ def _members(kind: type) -> dict[str, object]:
         if base.__module__.startswith("hallujudge"):
             found |= {name: each for name, each in vars(base).items() if not name.startswith("_")}
     unwrapped = {name: getattr(each, "__func__", each) for name, each in found.items()}
-    # Fields of dataclasses are in the class's own signature, and slots are how they are kept.
-    fields = getattr(kind, "__dataclass_fields__", {})
+    # Fields are in the class's own signature, and slots are how they are kept.
+    fields = (*getattr(kind, "__dataclass_fields__", ()), *getattr(kind, "__struct_fields__", ()))
     return {name: each for name, each in unwrapped.items() if name not in fields}
 
 
@@ -104,13 +104,22 @@ def _signature(value: object) -> str:
         signature = inspect.signature(value)  # type: ignore[arg-type]  # any callable, or an error
     except (TypeError, ValueError):
         return ""
+    # Structs have evaluated types, whose modules are no part of what is public.
+    written = _written_types(value) if hasattr(value, "__struct_fields__") else {}
     parts: list[str] = []
-    for parameter in signature.parameters.values():
+    for name, found in signature.parameters.items():
+        parameter = found.replace(annotation=written.get(name, found.annotation))
         starred = any(part.startswith("*") for part in parts)
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             parts.append("*")
         parts.append(_parameter(parameter))
     return f"({', '.join(parts)})"
+
+
+def _written_types(kind: object) -> dict[str, str]:
+    """Return the types of a Struct's fields as its classes write them."""
+    classes = reversed(inspect.getmro(kind))  # type: ignore[arg-type]  # a Struct is a class
+    return {n: text for one in classes for n, text in vars(one).get("__annotations__", {}).items()}
 
 
 def _parameter(parameter: inspect.Parameter) -> str:

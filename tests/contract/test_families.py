@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import types
 from collections.abc import Mapping
@@ -11,12 +10,14 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 from support.messages import expected_message
 
 from hallujudge.judge.v1 import answers_pb2, chair_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.wire import convert, evidence_types, has_messages
+from hallujudge.judge_service.wire.fields import fields_of
 from hallujudge.metrics import (
     AnswersEvidence,
     AnswersItem,
@@ -89,13 +90,9 @@ def some(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def built(value_type: Any) -> st.SearchStrategy[Any]:
-    """Return values with all fields of a dataclass or a named tuple."""
+    """Return values with all fields of their type."""
     hints = get_type_hints(value_type)
-    names = (
-        [field.name for field in dataclasses.fields(value_type)]
-        if dataclasses.is_dataclass(value_type)
-        else value_type._fields
-    )
+    names = [field.name for field in fields_of(value_type)]
     return st.builds(
         value_type,
         **{
@@ -111,8 +108,8 @@ def texts_of(value: Any) -> list[str]:
         return [value.written]
     if isinstance(value, tuple):
         return [text for part in value for text in texts_of(part)]
-    if dataclasses.is_dataclass(value):
-        return [t for f in dataclasses.fields(value) for t in texts_of(getattr(value, f.name))]
+    if isinstance(value, Struct):
+        return [t for name in value.__struct_fields__ for t in texts_of(getattr(value, name))]
     return []
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec import structs
 from support.metric_runs import RUNS
 
 from hallujudge.judge_service.engine.pipelines import record_hash
@@ -69,21 +69,21 @@ def trial(task: str) -> Item:
 @pytest.mark.parametrize("task", item_types())
 def test_every_field_but_the_response_moves_a_hash(task: str) -> None:
     item = trial(task)
-    for field in dataclasses.fields(item):
+    for field in structs.fields(item):
         if field.name in OWN | RESPONSES | RESOURCES:
             continue
         change: dict[str, Any] = {field.name: other(field.name, getattr(item, field.name))}
-        changed = dataclasses.replace(item, **change)
+        changed = structs.replace(item, **change)
         assert hashes(changed) != hashes(item), field.name
 
 
 @pytest.mark.parametrize("task", item_types())
 def test_the_response_moves_no_hash(task: str) -> None:
     item = trial(task)
-    for field in dataclasses.fields(item):
+    for field in structs.fields(item):
         if field.name in RESPONSES:
             change: dict[str, Any] = {field.name: "whatever"}
-            changed = dataclasses.replace(item, **change)
+            changed = structs.replace(item, **change)
             assert hashes(changed) == hashes(item), field.name
 
 
@@ -91,14 +91,14 @@ def test_the_response_moves_no_hash(task: str) -> None:
 def test_an_answer_moves_no_hash_but_its_question_does(others: tuple[Answer, ...]) -> None:
     item: Any = trial("answers")
     answer = Answer(response="Yes.", label="yes", name="base")
-    of = dataclasses.replace(item, answers=(answer, *others))
+    of = structs.replace(item, answers=(answer, *others))
 
     def with_other(**change: Any) -> Item:
-        changed: Item = dataclasses.replace(of, answers=(answer._replace(**change), *others))
+        changed: Item = structs.replace(of, answers=(answer._replace(**change), *others))
         return changed
 
     assert hashes(with_other(response="No.", fields={"confidence": "1"})) == hashes(of)
-    assert hashes(dataclasses.replace(of, answers=of.answers[::-1])) == hashes(of)
+    assert hashes(structs.replace(of, answers=of.answers[::-1])) == hashes(of)
     about = {"fields": {"reference": "A cat."}}
     for change in ({"label": "no"}, {"question": "Sure?"}, {"options": {"A": "red"}}, about):
         assert hashes(with_other(**change)) != hashes(of)
@@ -122,11 +122,9 @@ def test_a_question_is_the_same_whichever_of_its_conditions_were_run() -> None:
 
 def test_records_have_one_order() -> None:
     item: Any = trial("chair")
-    objects = [
-        dataclasses.replace(item, reference_objects=of) for of in (("b", "a", "a"), ("a", "b"))
-    ]
+    objects = [structs.replace(item, reference_objects=of) for of in (("b", "a", "a"), ("a", "b"))]
     assert len(set(map(hashes, objects))) == 1
-    unknown, nothing = (dataclasses.replace(item, reference_objects=of) for of in (None, ()))
+    unknown, nothing = (structs.replace(item, reference_objects=of) for of in (None, ()))
     assert hashes(unknown) != hashes(nothing)
 
 

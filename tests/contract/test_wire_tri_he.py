@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2 as service_pb
@@ -159,10 +159,10 @@ def test_graphs_that_the_client_has_stay_there(
 
 def _judged(found: TriHeEvidence, item: TriHeItem) -> TriHeEvidence:
     """As a language model judges: by the whole graph, and nothing where it gives no verdict."""
-    claims = tuple(replace(claim, references=()) for claim in found.claims)
+    claims = tuple(structs.replace(claim, references=()) for claim in found.claims)
     whole = any(claim.verdict is not Verdict.UNSCORED for claim in claims)
     graph = (item.reference_triplets or ()) if whole else ()
-    return replace(found, claims=claims, scene_graph=graph)
+    return structs.replace(found, claims=claims, scene_graph=graph)
 
 
 def test_what_a_matcher_kept_is_sent() -> None:

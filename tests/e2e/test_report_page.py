@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, holds, needs_browser, reads
 
@@ -437,8 +437,8 @@ def test_page_is_accessible(chromium: Browser, tmp_path: Path, scheme: Any, widt
 def test_a_tap_says_what_a_token_probability_is(chromium: Browser, tmp_path: Path) -> None:
     item, result = scene()
     assert isinstance(result.evidence, TriHeEvidence)
-    claim = replace(result.evidence.claims[0], score=0.3, judge="llm")
-    told = replace(result, evidence=replace(result.evidence, claims=(claim,)))
+    claim = structs.replace(result.evidence.claims[0], score=0.3, judge="llm")
+    told = structs.replace(result, evidence=structs.replace(result.evidence, claims=(claim,)))
     path = write(tmp_path / "phone.html", (item, told))
     page = chromium.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
     Watched(page).open(path)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from support.sizes import examples
 from support.worker_tasks import RULE_METRICS
 
@@ -76,6 +77,6 @@ def test_the_usual_item_needs_no_table(name: str) -> None:
     known = tally.finish(IntervalSettings(), version="1", settings={"a": "b"}, notes=("n",))
     assert known.references
     assert maker.of(one) == known
-    assert [maker.of(other) for other in (None, UNSCORED, replace(one, statistics=()))] == [
+    assert [maker.of(other) for other in (None, UNSCORED, structs.replace(one, statistics=()))] == [
         None
     ] * 3

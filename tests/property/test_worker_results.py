@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from support.worker_tasks import (
     RULE_METRICS,
     batch,
@@ -40,10 +40,10 @@ def work() -> Iterator[Work]:
 def items_of(metric: str, responses: Sequence[str]) -> list[Item]:
     """Return items with these responses, like that of the metric's example."""
     item: Any = metric_entry(metric).trial.item
-    if "response" not in {entry.name for entry in fields(item)}:
-        return [replace(item, id=str(number)) for number in range(len(responses))]
+    if "response" not in item.__struct_fields__:
+        return [structs.replace(item, id=str(number)) for number in range(len(responses))]
     return [
-        replace(item, id=str(number), response=response, fields={"split": response[:1]})
+        structs.replace(item, id=str(number), response=response, fields={"split": response[:1]})
         for number, response in enumerate(responses)
     ]
 

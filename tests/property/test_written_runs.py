@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import cycle
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from support.metric_runs import RUNS
 from support.sizes import sized
 
@@ -65,7 +65,7 @@ def items_of(metric: str) -> tuple[Item, ...]:
         report = client.score(metric, **RUNS[metric]())
     items = [entry.item for entry in report.items]
     return tuple(
-        replace(item, id=f"{item.id} {copy}", group_id=f"{item.group_id} {copy}")
+        structs.replace(item, id=f"{item.id} {copy}", group_id=f"{item.group_id} {copy}")
         for copy in range(COPIES)
         for item in items
     )
@@ -77,9 +77,11 @@ def answered(items: Sequence[Item], said: Sequence[str | None]) -> list[Item]:
 
     def one(item: Item) -> Item:
         if isinstance(item, ArgusItem) and item.mode == "omission":
-            return replace(item, source=next(texts))  # the model's caption; the other is a person's
+            return structs.replace(
+                item, source=next(texts)
+            )  # the model's caption; the other is a person's
         if not isinstance(item, AnswersItem):
-            return replace(item, response=next(texts))  # type: ignore[call-arg]  # all have it
+            return structs.replace(item, response=next(texts))
         answers = [
             each._replace(
                 response=next(texts),
@@ -90,7 +92,7 @@ def answered(items: Sequence[Item], said: Sequence[str | None]) -> list[Item]:
             )
             for each in item.answers
         ]
-        return replace(item, answers=tuple(answers))
+        return structs.replace(item, answers=tuple(answers))
 
     return [one(item) for item in items]
 
@@ -144,7 +146,7 @@ def test_what_a_run_writes_is_read_again(
             check_reading(written(spec, answered(known, first), one), one)
             check_reading(written(spec, answered(known, second), two), two)
             others = [
-                replace(item, id=f"{item.id} again", group_id=f"{item.group_id} again")
+                structs.replace(item, id=f"{item.id} again", group_id=f"{item.group_id} again")
                 for item in known
             ]
             written(spec, answered(others, second), more)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from hallujudge.metrics import AnswersItem, Item
 
@@ -44,6 +45,6 @@ def with_texts(item: Item, change: Callable[[str], str | None]) -> Item:
 
     if isinstance(item, AnswersItem):
         answers = tuple(a._replace(response=changed(a.response)) for a in item.answers)
-        return replace(item, answers=answers)
+        return structs.replace(item, answers=answers)
     more: dict[str, Any] = {"response": changed(getattr(item, "response", None))}
-    return replace(item, **more)
+    return structs.replace(item, **more)

@@ -10,9 +10,10 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
+from msgspec import Struct
+
 from .framework.asking import Asking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
-from .framework.fast_values import maker_of
 from .framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
 from .framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChairItem(Item):
+class ChairItem(Item, frozen=True, kw_only=True):
     """A caption and the objects that its image shows."""
 
     response: str | None
@@ -57,8 +57,7 @@ class MentionVerdict(NamedTuple):
     """Whether the object is absent from the reference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChairEvidence:
+class ChairEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Evidence of a caption's CHAIR scores."""
 
     mentions: tuple[MentionVerdict, ...]
@@ -83,7 +82,6 @@ class ChairEvidence:
 FoundMention: TypeAlias = tuple[str, str, int, int]
 """An object mention as a matcher reports it: word, object, start and end in the caption."""
 
-_evidence = maker_of(ChairEvidence, ("mentions", "missed"))
 # A verdict from its fields in half the time of the constructor, which is a function in Python.
 _verdict = cast(
     "Callable[[tuple[str, str, int, int, bool]], MentionVerdict]",
@@ -284,7 +282,7 @@ class ChairMetric(Metric):
         return ScoredItem(
             (mentioned, wrong, int(wrong > 0), recalled, len(reference), words),
             scores,
-            _evidence((verdicts, missed)),
+            ChairEvidence(mentions=verdicts, missed=missed),
         )
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:

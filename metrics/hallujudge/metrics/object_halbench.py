@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectHalBenchItem(ChairItem):
+class ObjectHalBenchItem(ChairItem, frozen=True, kw_only=True):
     """An answer, its question, the objects that it names, and those that its image shows."""
 
     question: str = ""

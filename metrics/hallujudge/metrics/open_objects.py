@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from msgspec import Struct
+
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
 from .framework.results import Item, ItemRecords, JsonValue, ScoredItem
@@ -27,8 +29,7 @@ _DIGITS = 6
 _JSON_FIELDS = ("object", "reference", "similarity", "closeness", "gain", "uncounted", "doubt")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenObjectsItem(Item):
+class OpenObjectsItem(Item, frozen=True, kw_only=True):
     """A caption, and what people say of its image."""
 
     response: str | None
@@ -72,8 +73,7 @@ class ComparedObject(NamedTuple):
     """Whether the doubt is too large."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenObjectsEvidence:
+class OpenObjectsEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Evidence of a caption's scores."""
 
     objects: tuple[ComparedObject, ...]

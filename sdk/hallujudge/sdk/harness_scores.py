@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Self
+
+from msgspec import structs
 
 from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
@@ -136,7 +137,7 @@ def _result(found: ResponseScore, group: str) -> ItemResult:
             "scores over several responses need their statistics; leave out evidence=False"
         )
     if found.result is not None:
-        return replace(found.result, id=group, group_id=group)
+        return structs.replace(found.result, id=group, group_id=group)
     return ItemResult(
         id=group,
         group_id=group,

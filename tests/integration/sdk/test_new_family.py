@@ -43,8 +43,7 @@ from hallujudge.metrics.framework.columns_and_scores import Column, ScoreDefinit
 from hallujudge.metrics.framework.results import ScoredItem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShoutItem(Item):
+class ShoutItem(Item, frozen=True, kw_only=True):
     response: str | None
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
+
+from msgspec import structs
 
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome
 from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS, fraction_of
@@ -20,7 +21,7 @@ from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ..threads import map_cpu
-from .pipelines import TextPipeline, checked_items, scored_results, unscored_result
+from .pipelines import TextPipeline, checked_items, placed_result, unscored_result
 from .registry import MetricEntry, declared_trial
 from .resources import Resources
 from .responses import Problem, ResponseCheck
@@ -79,22 +80,18 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         made = await map_cpu(self.results, parts, chars=lambda part: sum(map(self.size, part)))
         return list(chain.from_iterable(made))
 
-    def result(self, item: AnswersItem) -> ItemResult:
-        """Return the result of a bundle."""
-        return self.results((item,))[0]
-
     def results(self, items: Sequence[AnswersItem]) -> list[ItemResult]:
         """Return the result of each bundle, in order."""
-        return self._together(items, list(map(self._outcome, items)))
+        return list(map(self.result, items))
 
-    def _outcome(self, item: AnswersItem) -> ScoredItem[Evidence] | ItemResult:
-        """Return what was made of a bundle; the result of one that can't be scored."""
+    def result(self, item: AnswersItem) -> ItemResult:
+        """Return the result of a bundle."""
         if self._own.leaves_out is not None and self._own.leaves_out(item):
             # It counts in no score.
             return self.placed(item, ItemResult(id=item.id, group_id="", outcome=Outcome.SCORED))
         key = self.key_of(item)
         if key is not None and (known := self._known.get(key)) is not None:
-            return self._settled(item, known)
+            return self.made_result(item, known)
         if (problem := self.problem(item)) is not None:
             return self.unscored(item, *problem)
         known = self.score(item)
@@ -102,7 +99,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         short = AnswersPipeline.size(self, item) <= MAX_KEPT_CHARS
         if key is not None and short and len(self._known) < _MOST_CLEAR:
             self._known[key] = known
-        return self._settled(item, known)
+        return self.made_result(item, known)
 
     def key_of(self, item: AnswersItem) -> tuple[object, ...] | None:
         """Return all that the outcome of a bundle depends on; None if it hardly repeats."""
@@ -124,37 +121,21 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def made_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with its statistics, and those of its place."""
-        return self._together((item,), [self._settled(item, made)])[0]
-
-    def _settled(
-        self, item: AnswersItem, made: ScoredItem[Evidence]
-    ) -> ScoredItem[Evidence] | ItemResult:
-        """Return what was made of a bundle with its place; the result of one without scores."""
         made = self.metric.placed(item, made)
-        return made if made.readable else self.placed(item, super().made_result(item, made))
-
-    def _together(
-        self, items: Sequence[AnswersItem], found: list[ScoredItem[Evidence] | ItemResult]
-    ) -> list[ItemResult]:
-        """Return the results of bundles; those of scored ones are made together."""
-        made = [each for each in found if isinstance(each, ScoredItem)]
-        if not made:
-            return [each for each in found if isinstance(each, ItemResult)]
-        pairs = zip(items, found, strict=True)
-        mine = [item for item, each in pairs if isinstance(each, ScoredItem)]
-        results = iter(scored_results(mine, made, map(self._place_of, mine)))
-        return [each if isinstance(each, ItemResult) else next(results) for each in found]
+        if made.readable:
+            return placed_result(item, made, *self._place_of(item))
+        return self.placed(item, super().made_result(item, made))
 
     def unscored(self, item: AnswersItem, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of a bundle that can't be scored, which may have a row."""
         result = self.placed(item, unscored_result(item, reason, detail))
         row = self.metric.unscored_row(item)
-        return replace(result, statistics=row) if row else result
+        return structs.replace(result, statistics=row) if row else result
 
     def placed(self, item: AnswersItem, result: ItemResult) -> ItemResult:
         """Return a result with its cluster, and the fields that are derived from the item."""
         group, made = self._place_of(item)
-        return replace(result, group_id=group or result.group_id, fields=made)
+        return structs.replace(result, group_id=group or result.group_id, fields=made)
 
     def _place_of(self, item: AnswersItem) -> tuple[str, Mapping[str, str]]:
         """Return the cluster and the fields of an item."""
@@ -173,7 +154,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return the result of a bundle with an unparsed answer, which a score may count."""
         result = super().unread_result(item, made)
         counts = any(each.unread for each in self.metric.counts) or self.metric.means
-        return replace(result, statistics=made.statistics) if counts else result
+        return structs.replace(result, statistics=made.statistics) if counts else result
 
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""

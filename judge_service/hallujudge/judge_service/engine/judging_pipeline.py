@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
@@ -174,12 +176,14 @@ class JudgedAnswersPipeline(AnswersPipeline):
             return self.result(known)
         made = self.score(known, self._probability(item, chosen))
         given = self.metric.parse(self._judged_of(item)).value or None
-        evidence = replace(
+        evidence = structs.replace(
             made.evidence, given=given, margin=chosen.margin, judging=chosen.judging()
         )
         result = self.made_result(item, made._replace(evidence=evidence))
         if result.outcome is Outcome.UNSCORED and not verdict:
-            return replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
+            return structs.replace(
+                result, reason=UnscoredReason(chosen.reason), detail=chosen.detail
+            )
         return result
 
     def _each_judged(self, item: AnswersItem, found: Mapping[int, Chosen]) -> ItemResult:
@@ -195,7 +199,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
             for place, answer in enumerate(item.answers)
         ]
         made = self.metric.score_answers(answers)
-        evidence = replace(made.evidence, judging=judging_of(found.values()))
+        evidence = structs.replace(made.evidence, judging=judging_of(found.values()))
         return self.made_result(item, made._replace(evidence=evidence))
 
     def _unjudged(self, item: AnswersItem, chosen: Chosen | None) -> ItemResult:
@@ -218,7 +222,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         """Return an item with another verdict on its judged answer; None for none."""
         given = {} if verdict is None else {self._how.verdict: verdict}
         answers = [self._changed(a, given) if self._is_judged(a) else a for a in item.answers]
-        return replace(item, answers=tuple(answers))
+        return structs.replace(item, answers=tuple(answers))
 
     def _changed(self, answer: Answer, given: Mapping[str, str]) -> Answer:
         others = {n: text for n, text in answer.fields.items() if n != self._how.verdict}
@@ -305,7 +309,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         given = item.answers[0].fields.get(self._how.verdict)
         if not given:
             return made
-        return made._replace(evidence=replace(made.evidence, given=given))
+        return made._replace(evidence=structs.replace(made.evidence, given=given))
 
     def unread(self, item: AnswersItem) -> Problem:
         """Return why a bundle is unscored whose answer, or verdict of the file, can't be parsed."""

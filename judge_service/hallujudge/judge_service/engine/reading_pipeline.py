@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from msgspec import structs
+
 from hallujudge.metrics import Answer, AnswersItem, Item, ItemResult, Metric, Outcome
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.framework.thought_scores import (
@@ -145,9 +147,9 @@ def _with_responses(item: Item, texts: Sequence[str | None], thought: str = "") 
     if isinstance(item, AnswersItem):
         pairs = zip(item.answers, texts, strict=True)
         answers = tuple([answer._replace(response=text) for answer, text in pairs])
-        return replace(item, answers=answers, thought=thought)
+        return structs.replace(item, answers=answers, thought=thought)
     changes: dict[str, Any] = {"response": texts[0], "thought": thought}
-    return replace(item, **changes)
+    return structs.replace(item, **changes)
 
 
 def read_items(
@@ -206,7 +208,7 @@ class ReadingPipeline:
         kept = await self._kept(marked)
         for at, read in marked.items():
             result = self._finished(read, results[at])
-            results[at] = replace(result, traits=read.traits, kept=kept.get(at, ()))
+            results[at] = structs.replace(result, traits=read.traits, kept=kept.get(at, ()))
         return await self._with_thoughts(marked, results) if self._scores else results
 
     async def _with_thoughts(

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
+from msgspec import structs
+
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict, certainty
 from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 from hallujudge.metrics.framework.results import UnscoredReason
@@ -422,7 +424,7 @@ class Router(JudgesInOrder[Judge]):
         else:
             declined = None
         if declined is None:
-            one.verdicts[index] = replace(verdict, judge=judge.name)
+            one.verdicts[index] = structs.replace(verdict, judge=judge.name)
             return
         one.decline(index, declined)
         if judge is not self.judges[-1] and index not in one.abstained:

@@ -6,9 +6,11 @@ Its rules for the wrong part of a triplet and for cancellable rounds also serve 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
@@ -285,7 +287,7 @@ class PartRule:
         )
         completed = list(verdicts)
         for index in wrong:
-            completed[index] = replace(
+            completed[index] = structs.replace(
                 verdicts[index], part=self._part(verdicts[index], known[index], vectors)
             )
         return completed

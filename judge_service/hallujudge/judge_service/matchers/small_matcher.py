@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from . import (
@@ -184,13 +186,13 @@ class SmallMatcher:
                 f"the claim has {found.overhead} tokens with the prompt; the model reads "
                 f"{self._model.limit}"
             )
-            return replace(blank, reason="CLAIM_TOO_LONG", detail=detail)
+            return structs.replace(blank, reason="CLAIM_TOO_LONG", detail=detail)
         best = max(found.premises, key=lambda premise: scores[premise.text, found.claim])
         score = scores[best.text, found.claim]
         supported = score > self._settings.small_above
         references = query.references or ()
         whole = self._preset.reads == "all" and len(found.premises) == 1
-        return replace(
+        return structs.replace(
             blank,
             verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
             score=round(score, DIGITS),

@@ -7,8 +7,6 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from hallujudge.metrics.framework.fast_values import maker_of
-
 from .fields import Convert, Field, Fill, Kind, MalformedError
 
 _Read: TypeAlias = Callable[[Any], list[Any]]
@@ -213,7 +211,10 @@ def _maker(value_type: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], A
         if places == sorted(places):
             return value_type._make  # type: ignore[no-any-return]  # of a named tuple
         return lambda contents: value_type._make([contents[place] for place in places])
-    make = maker_of(value_type, tuple(names))
+
+    def make(contents: Sequence[Any]) -> Any:
+        return value_type(**dict(zip(names, contents, strict=True)))
+
     if not hasattr(value_type, "__post_init__"):
         return make
 

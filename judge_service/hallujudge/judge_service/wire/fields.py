@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from msgspec import NODEFAULT, Struct, structs
 
 from ..errors import InvalidInputError, Violation
 
@@ -45,11 +46,16 @@ class ValueField(NamedTuple):
 
 
 def fields_of(value_type: Any) -> list[ValueField]:
-    """Return the fields of a dataclass or a named tuple, in order."""
+    """Return the fields of a Struct, a dataclass or a named tuple, in order."""
     hints = get_type_hints(value_type)
+    if issubclass(value_type, Struct):
+        return [
+            ValueField(field.name, hints[field.name], _default(field, NODEFAULT))
+            for field in structs.fields(value_type)
+        ]
     if dataclasses.is_dataclass(value_type):
         return [
-            ValueField(field.name, hints[field.name], _default(field))
+            ValueField(field.name, hints[field.name], _default(field, dataclasses.MISSING))
             for field in dataclasses.fields(value_type)
             if field.init
         ]
@@ -62,10 +68,11 @@ def fields_of(value_type: Any) -> list[ValueField]:
     ]
 
 
-def _default(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
-    if field.default is not dataclasses.MISSING:
+def _default(field: Any, missing: object) -> Callable[[], Any] | None:
+    if field.default is not missing:
         return lambda: field.default
-    return None if field.default_factory is dataclasses.MISSING else field.default_factory
+    made: Callable[[], Any] = field.default_factory
+    return None if made is missing else made
 
 
 def without_none(hint: Any) -> Any:

@@ -7,8 +7,9 @@ size of every message. The server therefore removes it, and the client adds it a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import (
@@ -70,7 +71,7 @@ SHAPES: Mapping[tuple[Any, str], FieldShape] = {
 def without_graphs(results: Sequence[ItemResult]) -> list[ItemResult]:
     """Return the results to send, without scene graphs."""
     return [
-        replace(result, evidence=replace(result.evidence, scene_graph=()))
+        structs.replace(result, evidence=structs.replace(result.evidence, scene_graph=()))
         if isinstance(result.evidence, TriHeEvidence) and result.evidence.scene_graph
         else result
         for result in results
@@ -93,4 +94,6 @@ def _with_graph(item: Item, result: ItemResult) -> ItemResult:
         return result
     if not any(map(checked_against_all, evidence.claims)):
         return result
-    return replace(result, evidence=replace(evidence, scene_graph=item.reference_triplets or ()))
+    return structs.replace(
+        result, evidence=structs.replace(evidence, scene_graph=item.reference_triplets or ())
+    )

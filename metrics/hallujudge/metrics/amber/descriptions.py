@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from ..answers.answer_scores import AnswerScore, Count, share
 from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import AnswersItem, InputTable, SpecialItem
@@ -22,8 +24,7 @@ GENERATIVE = "generative"
 """The kind of descriptions; all other kinds are questions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmberObject:
+class AmberObject(Struct, frozen=True, kw_only=True, gc=False):
     """An object of an image, or a hallucination target."""
 
     word: str
@@ -32,8 +33,7 @@ class AmberObject:
     """Words that are associated with it in the association table."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmberItem(AnswersItem):
+class AmberItem(AnswersItem, frozen=True, kw_only=True):
     """A description of an image: the only answer, whose response is None if its nouns are known."""
 
     nouns: tuple[str, ...] = ()
@@ -66,8 +66,7 @@ class AmberWord(NamedTuple):
     """``true``, ``safe`` or ``hallucinated``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmberEvidence:
+class AmberEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Evidence of a description's scores."""
 
     words: tuple[AmberWord, ...]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple, cast
 
-from ..framework.fast_values import maker_of
+from msgspec import Struct
+
 from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 
 _NOTHING: Mapping[str, str] = {}
@@ -38,8 +38,7 @@ _make_records = cast(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswersItem(Item):
+class AnswersItem(Item, frozen=True, kw_only=True):
     """A bundle of answers that count together, often of one."""
 
     answers: tuple[Answer, ...] = ()
@@ -155,8 +154,7 @@ make_verdict = cast(
 """Makes a verdict of all its fields, in half the time of its constructor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswersEvidence:
+class AnswersEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Evidence of the scores of a bundle."""
 
     answers: tuple[AnswerVerdict, ...]
@@ -183,12 +181,8 @@ class AnswersEvidence:
         return line
 
 
-make_evidence = maker_of(AnswersEvidence, ("answers", "given", "margin", "probability", "judging"))
-"""Makes evidence of all its fields."""
-
-
 def with_names(evidence: AnswersEvidence, answers: Sequence[Answer]) -> AnswersEvidence:
     """Return the evidence of equal answers of another bundle, with the names of some answers."""
     pairs = zip(answers, evidence.answers, strict=True)
     verdicts = tuple([make_verdict((answer.name, *verdict[1:])) for answer, verdict in pairs])
-    return make_evidence((verdicts, None, None, None, ()))
+    return AnswersEvidence(answers=verdicts)

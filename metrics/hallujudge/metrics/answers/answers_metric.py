@@ -8,13 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
+from msgspec import structs
+
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column, checked_counts
 from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem
 from ..responses.thoughts import Division
 from .answer_bounds import ENDS, decided, ends_of, ends_of_ratios
-from .answer_items import make_evidence, make_verdict, with_names
+from .answer_items import make_verdict, with_names
 from .answer_scores import (
     AnswerScore,
     Bundle,
@@ -221,7 +223,7 @@ class AnswersMetric(SoftMetric):
         if self.is_soft and bundle and judged is not None and bundle[-1].name == judged.name:
             bundle[-1] = bundle[-1]._replace(soft=True, probability=probability)
         made = self._scored(bundle)
-        return made._replace(evidence=replace(made.evidence, probability=probability))
+        return made._replace(evidence=structs.replace(made.evidence, probability=probability))
 
     def _missing(self, answer: Answer, reason: str) -> ReadAnswer:
         seen = tuple((name, answer.fields.get(name, "")) for name in self.benchmark.seen)
@@ -280,7 +282,7 @@ class AnswersMetric(SoftMetric):
         return ScoredItem(
             statistics=(*row, *last),
             scores=self._own_scores(row) if readable else {},
-            evidence=make_evidence((tuple(map(_verdict, bundle)), None, None, None, ())),
+            evidence=AnswersEvidence(answers=tuple(map(_verdict, bundle))),
             readable=readable,
         )
 

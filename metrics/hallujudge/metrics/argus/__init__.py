@@ -36,6 +36,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
+from msgspec import Struct
+
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import (
     PUBLISHED,
@@ -83,8 +85,7 @@ class JudgedLine(NamedTuple):
     """``entailment``, ``contradiction`` or ``underdetermined``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgusItem(Item):
+class ArgusItem(Item, frozen=True, kw_only=True):
     """A target caption whose lines are compared with a source caption."""
 
     mode: str
@@ -124,8 +125,7 @@ class LineCost(NamedTuple):
     """The penalty for earlier actions that are placed after it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgusEvidence:
+class ArgusEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Evidence of a caption's cost."""
 
     lines: tuple[LineCost, ...]

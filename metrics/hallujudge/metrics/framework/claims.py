@@ -6,8 +6,9 @@ import enum
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from .results import JsonValue
 
@@ -240,8 +241,7 @@ class Part(enum.Enum):
         return self is not Part.RELATION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimVerdict:
+class ClaimVerdict(Struct, frozen=True, kw_only=True, gc=False):
     """A claim and its verdict."""
 
     triplet: ClaimParts

@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from .columns_and_scores import Ratio
-from .fast_values import maker_of
 from .file_schemas import schema_of
 from .intervals import small_sample_notes
 from .metric import Metric
@@ -376,8 +375,6 @@ def _saved(first: JudgeShare, later: JudgeShare) -> str:
 
 _ONE_SCORED = Coverage(items=1, scored=1, unscored=0)
 
-_make_score = maker_of(Score, ("name", "value", "ci_low", "ci_high", "n"))
-
 
 class OneItemReport:
     """Makes reports of runs with one scored item, equal to those of :meth:`Tally.finish`.
@@ -449,7 +446,9 @@ class OneItemReport:
             if value is not None:  # whether the score depends on the item at all
                 items[score.name] = int(any(map(numbers.__getitem__, score.columns)))
             count = int(numbers[score.count or metric.unit])
-            scores[score.name] = _make_score((score.name, value, None, None, count))
+            scores[score.name] = Score(
+                name=score.name, value=value, ci_low=None, ci_high=None, n=count
+            )
         return Report(
             metric=metric.name,
             variant=metric.variant,

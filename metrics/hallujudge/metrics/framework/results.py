@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from .fast_values import reduced
+from msgspec import Struct
 
 
 class ReasonWords(NamedTuple):
@@ -127,21 +126,17 @@ class ItemRecords(NamedTuple):
     """What the response is compared with, in one order; None without a reference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True, gc=False):
     """One scored thing."""
 
     id: str
     """Id of the item, unique within one run."""
     group_id: str = ""
     """Cluster for intervals: the image or video. Empty for the item's own id."""
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = {}
     """Values that results may be grouped by."""
     thought: str = ""
     """The model's thought, where it is known apart from the response; empty without one."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return reduced(self)
 
     def records(self) -> ItemRecords:
         """Return what is hashed of the item. Neither its id nor the image or video is part of it.
@@ -194,8 +189,7 @@ class ScoredItem(NamedTuple, Generic[_EvidenceT]):
     """Whether the response could be parsed; otherwise the item is unscored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemResult:
+class ItemResult(Struct, frozen=True, kw_only=True, gc=False):
     """One item's outcome, statistics and evidence."""
 
     id: str
@@ -210,17 +204,17 @@ class ItemResult:
     """Details of the reason."""
     statistics: tuple[float, ...] = ()
     """Statistics of the item, one number for each of the metric's columns."""
-    scores: Mapping[str, float | None] = field(default_factory=dict)
+    scores: Mapping[str, float | None] = {}
     """The item's own scores; None if undefined."""
     evidence: Evidence | None = None
     """What the outcome is based on."""
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = {}
     """Values that results may be grouped by."""
     question_hash: str = ""
     """Hash of the item's question; empty if it is unknown."""
     reference_hash: str = ""
     """Hash of the item's reference; empty in a run that does not say."""
-    traits: Mapping[str, int] = field(default_factory=dict)
+    traits: Mapping[str, int] = {}
     """What its responses have beside the answer, such as a thought: trait -> number."""
     kept: tuple[float, ...] = ()
     """Statistics of the whole response, thought included; empty where they were not computed."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from msgspec import structs
+
 from .columns_and_scores import Column, ScoreDefinition, Sums, share
 from .metric import Metric
 from .results import ItemResult, Outcome
@@ -70,7 +72,7 @@ def with_thought(
             answers.
     """
     if not answer.statistics:
-        return replace(answer, thought=thought)
+        return structs.replace(answer, thought=thought)
     kind = cast("type[_ThoughtScores]", type(metric))
     size = len(answer.statistics)
     paired = thought is not None and _is_scored(answer) and _is_scored(thought)
@@ -87,7 +89,7 @@ def with_thought(
         if disagrees is not None:
             scores[DISAGREEMENT] = float(disagrees)
     statistics = (*answer.statistics, *more)
-    return replace(answer, statistics=statistics, scores=scores, thought=thought)
+    return structs.replace(answer, statistics=statistics, scores=scores, thought=thought)
 
 
 def _is_scored(result: ItemResult) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from ..framework.asking import Asking, AskingProtocol, AskingStep
 from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MementosItem(Item):
+class MementosItem(Item, frozen=True, kw_only=True):
     """A model's and a human description of an image sequence, as texts or as keywords."""
 
     response: str | None = None
@@ -68,8 +69,7 @@ class NearKeyword(NamedTuple):
     """``spelling``, ``direction``, ``root`` or ``word``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeywordEvidence:
+class KeywordEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Matches of one kind of keywords: objects or behaviours."""
 
     reference: tuple[str, ...] = ()
@@ -108,8 +108,7 @@ class KeywordEvidence:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MementosEvidence:
+class MementosEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Evidence of a description's scores.
 
     The keyword lists have the names that ``--keywords`` reads, so that ``items.jsonl`` can be
@@ -122,9 +121,9 @@ class MementosEvidence:
     """The extractor that found the keywords; empty for given keywords."""
     episode_length: int | None = None
     """Number of events in the sequence; the number of reference behaviours if it was not given."""
-    objects: KeywordEvidence = field(default_factory=KeywordEvidence)
+    objects: KeywordEvidence = KeywordEvidence()
     """Matches of objects."""
-    behaviors: KeywordEvidence = field(default_factory=KeywordEvidence)
+    behaviors: KeywordEvidence = KeywordEvidence()
     """Matches of behaviours."""
     invalid: tuple[InvalidEntry, ...] = ()
     """Keywords of a language model's reply that were rejected or repaired."""

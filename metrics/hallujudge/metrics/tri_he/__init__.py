@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
+
+from msgspec import Struct
 
 from ..framework.asking import Asking, AskingProtocol, AskingStep
 from ..framework.claims import (
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriHeItem(Item):
+class TriHeItem(Item, frozen=True, kw_only=True):
     """An answer to a question about an image, and the image's scene graph."""
 
     question: str = ""
@@ -62,15 +63,14 @@ def checked_against_all(claim: ClaimVerdict) -> bool:
     return claim.verdict is not Verdict.UNSCORED and not claim.references
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriHeEvidence:
+class TriHeEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Evidence of a response's Tri-HE scores."""
 
     claims: tuple[ClaimVerdict, ...]
     """Every claim with its verdict, in the order of the response."""
     extractor: str = ""
     """The extractor that found the claims; empty if they were given."""
-    judging: tuple[dict[str, JsonValue], ...] = field(default=())
+    judging: tuple[dict[str, JsonValue], ...] = ()
     """The judges that were called, in order: verdicts, fallbacks, tokens, latency and cost."""
     scene_graph: tuple[Triplet, ...] = ()
     """The image's scene graph, if a claim was checked against all of it; such a claim has no

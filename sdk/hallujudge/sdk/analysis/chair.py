@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from hallujudge.metrics import Report
-from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.pope.answer_analyses import (
     accumulated_proportions,
     companions,
@@ -47,8 +47,7 @@ _BY_RANK = Chart(kind="bars", x="object", y=("hallucinated",), order="rank")
 _WORDS_OF_A_ROW, _MOST_ROWS = 10, 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChairCaption:
+class ChairCaption(Struct, frozen=True, kw_only=True, gc=False):
     """A caption with its mentions, as a run of chair stored them."""
 
     id: str
@@ -100,21 +99,16 @@ def _caption(record: Record) -> ChairCaption:
             raise TypeError("an object is not a text")
         if len(starts) != len(mentioned) or {*map(type, starts)} - {int}:
             raise ValueError(f"{len(starts)} spans of {len(mentioned)} mentions")
-        contents = (
-            str(values["id"]),
-            str(values["group_id"]),
-            text if isinstance(text, str) else None,
-            tuple(mentioned),
-            tuple(starts),
-            tuple(hallucinated),
-            frozenset(missed) | (set(mentioned) - set(hallucinated)),
-            int(values["statistics"]["words"]),
+        return ChairCaption(
+            id=str(values["id"]),
+            image=str(values["group_id"]),
+            text=text if isinstance(text, str) else None,
+            mentioned=tuple(mentioned),
+            starts=tuple(starts),
+            hallucinated=tuple(hallucinated),
+            shown=frozenset(missed) | (set(mentioned) - set(hallucinated)),
+            words=int(values["statistics"]["words"]),
         )
-    return _make_caption(contents)
-
-
-# There are tens of thousands of captions, so that their values are filled slot by slot.
-_make_caption = maker_of(ChairCaption, tuple(field.name for field in fields(ChairCaption)))
 
 
 def _tables(run: AnalyzedRun, options: Mapping[str, Any], *, keep: bool) -> Tables:

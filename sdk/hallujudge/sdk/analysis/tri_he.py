@@ -18,7 +18,6 @@ from hallujudge.metrics.framework.claims import (
     Triplet,
     Verdict,
 )
-from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.tri_he.claim_analyses import (
     ClaimTable,
@@ -344,17 +343,16 @@ def _answer(record: Record, sheets: SheetScores | None) -> _Answer:
 
 def _claim(entry: Mapping[str, object]) -> ClaimVerdict:
     part, words, score = entry["part"], entry.get("within_words"), entry.get("score")
-    found = (
-        _parts(entry["triplet"]),
-        _VERDICTS[entry["verdict"]],
-        None if part is None else _PLACES[part],
-        words if isinstance(words, int) else None,
-        float(score) if isinstance(score, int | float) else None,
-        str(entry.get("judge", "")),
-        entry.get("prediction_error") is True,
-        str(entry.get("reason", "")),
+    return ClaimVerdict(
+        triplet=_parts(entry["triplet"]),
+        verdict=_VERDICTS[entry["verdict"]],
+        part=None if part is None else _PLACES[part],
+        within_words=words if isinstance(words, int) else None,
+        score=float(score) if isinstance(score, int | float) else None,
+        judge=str(entry.get("judge", "")),
+        prediction_error=entry.get("prediction_error") is True,
+        reason=str(entry.get("reason", "")),
     )
-    return _make_claim((*found, *_UNREAD.values()))
 
 
 def _parts(value: object) -> ClaimParts:
@@ -363,21 +361,6 @@ def _parts(value: object) -> ClaimParts:
     return Triplet(*value) if len(value) != 1 else Sentence(*value)
 
 
-# There are a dozen claims for each answer, so that their values are filled slot by slot.
-_READ = (
-    "triplet",
-    "verdict",
-    "part",
-    "within_words",
-    "score",
-    "judge",
-    "prediction_error",
-    "reason",
-)
-_UNREAD: Mapping[str, object] = {
-    "margin": None, "references": (), "span": None, "modality": None, "detail": "",
-}  # fmt: skip
-_make_claim = maker_of(ClaimVerdict, (*_READ, *_UNREAD))
 _VERDICTS: Mapping[object, Verdict] = {each.value: each for each in Verdict}
 _PLACES: Mapping[object, Part] = {each.value: each for each in Part}
 

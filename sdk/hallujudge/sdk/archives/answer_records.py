@@ -10,12 +10,10 @@ from typing import NamedTuple, TypeVar, cast
 from hallujudge.metrics.answers.answer_text import fraction_of
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
-    AnswersItem,
     ClosedQuestions,
     WholeAnswer,
 )
 from hallujudge.metrics.framework.claims import well_formed
-from hallujudge.metrics.framework.fast_values import maker_of, makers_of
 
 from ..errors import ArchiveError
 from .asked_questions import AskedQuestions
@@ -60,18 +58,6 @@ make_answer = cast("Callable[[tuple[object, ...]], Answer]", partial(tuple.__new
 """Makes an answer of all its fields."""
 make_entry = cast("Callable[[tuple[object, ...]], Entry]", partial(tuple.__new__, Entry))
 """Makes an entry of all its fields."""
-_ITEM = ("id", "group_id", "fields", "answers", "thought")
-_make_item, _make_items = maker_of(AnswersItem, _ITEM), makers_of(AnswersItem, _ITEM)
-
-
-def make_item(contents: tuple[object, ...]) -> AnswersItem:
-    """Return an item of its id, group, fields and answers in half the time of its constructor."""
-    return _make_item((*contents, ""))
-
-
-def make_items(contents: tuple[Sequence[object], ...]) -> list[AnswersItem]:
-    """Return items of the values of each of these fields."""
-    return _make_items((*contents, [""] * len(contents[0])))
 
 
 class FieldWay(NamedTuple):

@@ -15,7 +15,7 @@ from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
-from .answer_records import joins_lists, make_answer, make_item, make_items, text_of
+from .answer_records import joins_lists, make_answer, text_of
 from .bad_records import SKIP
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
@@ -377,7 +377,9 @@ class Answers:
             question = self._questions.table[key]  # type: ignore[union-attr]  # see above
             answer = make_answer((None, question.label, "", question.text, _NOTHING, _NOTHING))
             fields = fields_of(self._group_by, question.filled, {}) if self._group_by else _NOTHING
-            yield make_item((question.identifier, question.image, fields, (answer,)))
+            yield AnswersItem(
+                id=question.identifier, group_id=question.image, fields=fields, answers=(answer,)
+            )
 
     def _read_again(self) -> Iterator[AnswersItem]:
         kept = (key for key in self._all_keys() if key not in self._left_out)
@@ -423,7 +425,11 @@ class Answers:
         if names is None:
             names = found.keys if self._questions is None else list(map(self._name, found.keys))
         fields = columns.fields(self._group_by, found.fields)
-        return make_items((names, found.images, fields, list(zip(found.answers, strict=True))))
+        parts = zip(names, found.images, fields, found.answers, strict=True)
+        return [
+            AnswersItem(id=name, group_id=image, fields=own, answers=(answer,))
+            for name, image, own, answer in parts
+        ]
 
 
 def _answers(

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple
+
+from msgspec import structs
 
 from hallujudge.metrics import Item
 
@@ -200,7 +202,7 @@ def unscored_item(like: Item, bad: BadRecord) -> Item:
         bad: The record.
     """
     values: dict[str, Any] = {"id": bad.place, "group_id": bad.place}
-    for each in fields(like):
-        if each.default is MISSING and each.default_factory is MISSING and each.name != "id":
-            values[each.name] = "" if each.type == "str" else None
+    for each in structs.fields(like):
+        if each.required and each.name != "id":
+            values[each.name] = "" if each.type is str else None
     return type(like)(**values)

@@ -8,7 +8,7 @@ from itertools import islice, repeat
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 
 from .answer_columns import AnswerColumns
-from .answer_records import AnswerMaker, Entry, Fault, differing, make_item, make_items, placed
+from .answer_records import AnswerMaker, Entry, Fault, differing, placed
 from .asked_questions import AskedQuestions
 from .bad_records import noted
 from .inputs import InputOptions
@@ -118,8 +118,11 @@ class BundleItems:
                 {**known, **{name: answer.fields.get(name, "") for name in self._of_first}}
                 for known, answer in zip(fields, answers, strict=True)
             ]
-        ids = [entry.bundle for entry in entries]
-        items = make_items((ids, media, fields, list(zip(answers, strict=True))))
+        parts = zip(entries, media, fields, answers, strict=True)
+        items = [
+            AnswersItem(id=entry.bundle, group_id=medium, fields=own, answers=(answer,))
+            for entry, medium, own, answer in parts
+        ]
         if self._declared.task is None:
             return items
         return [self._special(*pair) for pair in zip(entries, items, strict=True)]
@@ -154,7 +157,8 @@ class BundleItems:
         # Some questions are duplicates with the halves of a video in the other order.
         group = media[0] if len(media) == 1 else min(filter(None, media), default="")
         fields = self._fields_of(entries, answers[first.name].fields if answers else {})
-        item = make_item((first.bundle, group, fields, tuple(in_order or answers.values())))
+        found = tuple(in_order or answers.values())
+        item = AnswersItem(id=first.bundle, group_id=group, fields=fields, answers=found)
         return self._special(first, item)
 
     def _check_same(

@@ -11,7 +11,6 @@ from typing import NamedTuple, cast
 
 from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.claims import well_formed
-from hallujudge.metrics.framework.fast_values import makers_of
 from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError
@@ -62,9 +61,6 @@ from .response_texts import not_a_text
 from .rival_keys import LOOKED_AT, refuse_other_texts
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
-_items = makers_of(
-    ChairItem, ("id", "group_id", "fields", "response", "reference_objects", "thought")
-)
 _NUMBER, _TEXT = {int}, {str}
 # Different lists of objects that are kept, as one tuple each. COCO's 40,000 validation images have
 # fewer; an archive with more starts again, so that memory stays bounded.
@@ -364,7 +360,11 @@ class _Archive:
                 for values in batch.values
             ]
             objects = self._own_objects(batch) if known is None else list(map(known.get, images))
-            yield from _items((ids, images, fields, texts, objects, [""] * len(ids)))
+            parts = zip(ids, images, fields, texts, objects, strict=True)
+            for name, image, own, text, shown in parts:
+                yield ChairItem(
+                    id=name, group_id=image, fields=own, response=text, reference_objects=shown
+                )
 
     def names_from(self, start: Mark) -> frozenset[str]:
         """Return the names of the objects in the references, or in the captions from a mark on."""

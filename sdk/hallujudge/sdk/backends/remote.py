@@ -33,7 +33,6 @@ from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc
 from hallujudge.judge_service.wire.tri_he import with_graphs
 from hallujudge.metrics import ItemResult, Outcome
-from hallujudge.metrics.framework.fast_values import makers_of
 
 from ..errors import (
     HallujudgeError,
@@ -464,29 +463,25 @@ class RemoteBackend:
         return error
 
 
-_FIELDS = ("id", "group_id", "outcome", "reason", "detail", "scores")
-_REST = (
-    *("statistics", "evidence", "fields", "question_hash", "reference_hash"),
-    *("traits", "kept", "thought"),
-)
-_made = makers_of(ItemResult, _FIELDS + _REST)
+_SCORED: dict[str, Any] = {"outcome": Outcome.SCORED}
 
 
 def _scored(batch: Batch, response: pb.ScoreResponse) -> list[ItemResult]:
     """Return results that hold the scores of a response, and nothing else."""
-    ids, columns = [item.id for item in batch], response.columns
-    if any(len(column.values) != len(ids) for column in columns):
+    columns = response.columns
+    if any(len(column.values) != len(batch) for column in columns):
         raise InternalError(_OTHER_RELEASE)
-    outcomes, reasons, details = ([one] * len(ids) for one in (Outcome.SCORED, "", ""))
-    for one in response.unscored:
-        at = one.position
-        outcomes[at], reasons[at], details[at] = Outcome.UNSCORED, one.reason, one.detail
+    unscored: dict[int, dict[str, Any]] = {
+        one.position: {"outcome": Outcome.UNSCORED, "reason": one.reason, "detail": one.detail}
+        for one in response.unscored
+    }
     values = [[None if isnan(v) else v for v in column.values] for column in columns]
     names = [column.name for column in columns]
     scores = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
-    others: tuple[object, ...] = ((), None, {}, "", "", {}, (), None)
-    rest = [[one] * len(ids) for one in others]
-    return _made([ids, ids, outcomes, reasons, details, scores, *rest])
+    return [
+        ItemResult(id=item.id, group_id=item.id, scores=own, **unscored.get(at, _SCORED))
+        for at, (item, own) in enumerate(zip(batch, scores, strict=True))
+    ]
 
 
 def _paired(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from hallujudge.metrics import (
     IntervalSettings,
     ItemResult,
@@ -148,7 +150,7 @@ def _with_common_columns(runs: Sequence[RunData]) -> Sequence[RunData]:
             run,
             metric=metric,
             results={
-                key: replace(result, statistics=result.statistics[: len(metric.columns)])
+                key: structs.replace(result, statistics=result.statistics[: len(metric.columns)])
                 for key, result in run.results.items()
             },
         )
@@ -347,7 +349,7 @@ def _with_known_images(runs: Sequence[RunData]) -> Sequence[RunData]:
             results={
                 key: result
                 if result.group_id == images[key]
-                else replace(result, group_id=images[key])
+                else structs.replace(result, group_id=images[key])
                 for key, result in run.results.items()
             },
         )

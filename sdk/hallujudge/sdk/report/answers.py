@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from hallujudge.metrics import Answer, AnswersEvidence, AnswerVerdict, Item, ItemResult, JsonValue
 
 from .item_views import (
@@ -110,7 +112,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
         summary=f"{alone.answer or 'unreadable'}, {_verdict(alone)}" if alone else ", ".join(named),
         passages=list(_passages(asked, verdicts)),
         lists=list(_right_answer(asked)),
-        claims=_claims(replace(evidence, answers=shown), named=not alone),
+        claims=_claims(structs.replace(evidence, answers=shown), named=not alone),
         facts=[*item_facts(item, without=("answers",)), *_facts(item, asked)],
         wrong=len(wrong),
         total=len(verdicts),

@@ -8,11 +8,13 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import structs
 
 from hallujudge.metrics import AnswersItem, Evidence, Item, ItemResult, JsonValue
 from hallujudge.metrics.families import FAMILIES, has_module
@@ -222,9 +224,9 @@ def item_facts(item: Item, *, without: Iterable[str] = ()) -> list[tuple[str, st
     left_out = _SHOWN_FIELDS.union(without)
     return facts(
         {
-            entry.name.replace("_", " "): value
-            for entry in fields(item)
-            if entry.name not in left_out and (value := getattr(item, entry.name)) not in (None, ())
+            name.replace("_", " "): value
+            for name in item.__struct_fields__
+            if name not in left_out and (value := getattr(item, name)) not in (None, ())
         }
     )
 
@@ -299,7 +301,7 @@ def _thought_of(item: Item, result: ItemResult) -> Passage:
         if isinstance(item, AnswersItem):
             answers = [answer._replace(response=item.thought) for answer in item.answers]
             changes = {"answers": tuple(answers)}
-        shown = _view_of_answer(replace(item, **changes), result.thought).passages
+        shown = _view_of_answer(structs.replace(item, **changes), result.thought).passages
         # The claims of the page are those of the answer.
         marks = [mark._replace(claim=-1) for mark in shown[0].marks] if shown else []
     return Passage(text=item.thought, label="Thought", marks=marks)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from msgspec import Struct, structs
 
-from hallujudge.metrics import Item, Outcome
+from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.claims import json_kind
-from hallujudge.metrics.framework.fast_values import maker_of
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.responses.keyed_thoughts import message_text
 
@@ -30,7 +28,7 @@ from ..archives.records import read_records
 from ..errors import ArchiveError, InvalidInputError
 
 if TYPE_CHECKING:
-    from hallujudge.metrics import ItemResult, Metric
+    from hallujudge.metrics import Metric
 
     from ..archives import References
     from .score_run import ScoreRun
@@ -44,13 +42,12 @@ _PLACEHOLDER = "x"
 _KEPT = 1 << 14
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseScore:
+class ResponseScore(Struct, frozen=True, kw_only=True, gc=False):
     """The scores of one response."""
 
     id: str
     """The id that was given; the position in the call without one."""
-    scores: Mapping[str, float | None] = field(default_factory=dict)
+    scores: Mapping[str, float | None] = {}
     """Score -> value; None if it is undefined or the response is unscored."""
     outcome: Outcome = Outcome.UNSCORED
     """Whether the response was scored."""
@@ -66,9 +63,6 @@ class ResponseScore:
         """What the outcome is based on, as ``items.jsonl`` has it."""
         found = self.result.evidence if self.result is not None else None
         return dict(found.to_json()) if found is not None else {}
-
-
-_made = maker_of(ResponseScore, ("id", "scores", "outcome", "reason", "detail", "result"))
 
 
 class ReferenceItems:
@@ -146,7 +140,14 @@ class ReferenceItems:
         self, name: str, result: ItemResult, values: tuple[float | None, ...]
     ) -> ResponseScore:
         scores = dict(zip(self.scores, values, strict=True))
-        return _made((name, scores, result.outcome, result.reason, result.detail, result))
+        return ResponseScore(
+            id=name,
+            scores=scores,
+            outcome=result.outcome,
+            reason=result.reason,
+            detail=result.detail,
+            result=result,
+        )
 
     def _known(self, pairs: Sequence[tuple[str, Response]]) -> list[Item | str]:
         if self._items is None:
@@ -248,8 +249,8 @@ def _with_response(item: Item, name: str, response: Response) -> Item:
                 f"response {name} is an object ({shown(response)}), where one text is scored; give "
                 "what the model wrote"
             )
-        item_type: Any = type(item)
-        return _refill(item_type)(item, name, response)
+        # Every item but a closed question's has the field.
+        return structs.replace(item, id=name, response=response)
     given = response
     if len(item.answers) == 1 and not isinstance(response, Mapping):
         given = {item.answers[0].name: response}
@@ -260,16 +261,7 @@ def _with_response(item: Item, name: str, response: Response) -> Item:
             "what the model wrote"
         )
     answers = tuple(answer._replace(response=given.get(answer.name)) for answer in item.answers)
-    return replace(item, id=name, answers=answers)
-
-
-@cache
-def _refill(item_type: Any) -> Callable[[Item, str, Response], Item]:
-    """Return a function that replaces the id and the response of an item."""
-    # Every item but a closed question's has the field.
-    names = tuple(entry.name for entry in fields(item_type) if entry.name not in ("id", "response"))
-    rest, make = attrgetter(*names), maker_of(item_type, ("id", "response", *names))
-    return lambda item, name, response: make((name, response, *rest(item)))
+    return structs.replace(item, id=name, answers=answers)
 
 
 def _items_of(run: ScoreRun) -> dict[str, Item]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from msgspec import structs
+
 from hallujudge.metrics import Item, ItemResult, Outcome, Report
-from hallujudge.metrics.framework.fast_values import maker_of
 
 from ..errors import ArchiveError
 from ..report.page import HtmlPage, Images, PageAbout
@@ -44,7 +45,6 @@ _MOST_BYTES = 1 << 30
 
 
 _fields_of = attrgetter(*_NAMES)
-_result = maker_of(ItemResult, _NAMES)
 
 
 class _Codec(NamedTuple):
@@ -82,7 +82,8 @@ def _row(result: ItemResult) -> tuple[object, ...]:
 
 def _result_of(row: tuple[Any, ...]) -> ItemResult:
     *before, scores, evidence, fields, traits, kept = row
-    return _result((*before, dict(scores), evidence, fields, traits, kept, None))
+    found = (*before, dict(scores), evidence, fields, traits, kept)
+    return ItemResult(**dict(zip(_NAMES, found, strict=False)))
 
 
 def damaged_items(cause: Exception) -> ArchiveError:
@@ -242,15 +243,15 @@ def from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
 def _without_text(item: _ItemT) -> _ItemT:
     """Return an item without what the model wrote."""
     changes: dict[str, Any] = {}
-    for entry in fields(item):
-        value = getattr(item, entry.name)
-        if entry.name == "response":
+    for name in item.__struct_fields__:
+        value = getattr(item, name)
+        if name == "response":
             changes["response"] = None
-        elif entry.name == "answers":
+        elif name == "answers":
             changes["answers"] = tuple(answer._replace(response=None) for answer in value)
-        elif entry.name == "questions":
+        elif name == "questions":
             changes["questions"] = tuple(replace(question, response=None) for question in value)
-    return replace(item, **changes)
+    return structs.replace(item, **changes)
 
 
 def render_page(

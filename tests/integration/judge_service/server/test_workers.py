@@ -8,13 +8,13 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 import pytest_asyncio
+from msgspec import structs
 from support.dying_worker import dying_python
 from support.messages import expected_message
 from support.rpc import refused
@@ -211,7 +211,7 @@ FATAL = ChairItem(
 async def test_an_item_of_a_stream_that_ends_its_workers_is_unscored(dying: WorkerPool) -> None:
     spec = ScoreSpec(metric="chair", group_by=("split",))
     first, second = captions(3), captions(3, first=3)
-    batches = [batch([*first, FATAL]), batch(second), batch([replace(FATAL, id="1")])]
+    batches = [batch([*first, FATAL]), batch(second), batch([structs.replace(FATAL, id="1")])]
 
     async def requests(count: int) -> AsyncIterator[pb.ScoreStreamRequest]:
         yield pb.ScoreStreamRequest(spec=spec_to_proto(spec))

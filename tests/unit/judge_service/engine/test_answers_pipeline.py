@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from support.sizes import examples
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
@@ -77,7 +78,7 @@ def test_an_outcome_depends_on_no_items_before_it(
     bundles = data.draw(st.lists(st.lists(trial | changed, max_size=2), min_size=2, max_size=4))
     places = data.draw(st.lists(fields, min_size=4, max_size=4))
     items = [
-        replace(
+        structs.replace(
             benchmark.trial,
             id=str(number),
             answers=tuple(bundle),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from support.messages import expected_message
 
 from hallujudge.metrics import (
@@ -68,10 +68,10 @@ def test_whole_numbers_may_be_floats_as_a_server_sends_them() -> None:
 
 def test_items_that_share_their_statistics_count_as_often_as_others() -> None:
     together, one_by_one = Tally(METRIC, ["model"]), Tally(METRIC, ["model"])
-    shared = [replace(RESULTS[number % 3], id=str(number)) for number in range(500)]
+    shared = [structs.replace(RESULTS[number % 3], id=str(number)) for number in range(500)]
     together.add_all(shared)
     for each in shared:
-        one_by_one.add(replace(each, statistics=tuple(map(float, each.statistics))))
+        one_by_one.add(structs.replace(each, statistics=tuple(map(float, each.statistics))))
     assert together.to_bytes() == one_by_one.to_bytes()
 
 

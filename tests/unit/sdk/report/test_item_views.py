@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from support import amber_samples
 from support.event_hallusion_samples import VIDEOS
 from support.hallusion_bench_samples import record
@@ -222,7 +222,9 @@ def test_judges_of_answers_and_descriptions_tell_their_token_probability() -> No
     described = AnswersEvidence(answers=(verdict,), probability=0.75)
     assert reasons_of_answer(answered)["token probability"] == "right: 20.0 %"
     assert reasons_of_answer(described)["token probability"] == "right: 75.0 %"
-    assert "token probability" not in reasons_of_answer(replace(described, probability=None))
+    assert "token probability" not in reasons_of_answer(
+        structs.replace(described, probability=None)
+    )
 
 
 def test_a_video_of_event_hallusion() -> None:

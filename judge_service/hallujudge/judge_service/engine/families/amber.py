@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
+
+from msgspec import structs
 
 from hallujudge.metrics.amber import KINDS, AmberMetric
 from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject, Similar
@@ -66,7 +68,7 @@ class NounSource:
         found = self.extractor.extract(item.response or "")
         table = _spellings(item.vocabulary, exact_case=self.exact_case)
         nouns = tuple(table[noun] for noun in found if noun in table)
-        return replace(item, nouns=nouns, nouns_given=True)
+        return structs.replace(item, nouns=nouns, nouns_given=True)
 
 
 @lru_cache(maxsize=16)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.argus import (
     ACTION,
@@ -126,7 +128,9 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
         """Return the result of an item without a cost, whose mode bounds need to know."""
         result = unscored_result(item, reason, detail)
         known = item.mode in MODES
-        return replace(result, statistics=self.metric.unscored_row(item)) if known else result
+        return (
+            structs.replace(result, statistics=self.metric.unscored_row(item)) if known else result
+        )
 
     def unread(self, item: ArgusItem) -> Problem:
         """Return why a cost is no number: its limit is 0."""
@@ -165,15 +169,15 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
                 detail = f"line {len(lines) + 1}: {answer.detail}"
                 failed = UnscoredReason(answer.reason), detail
             lines.append(_line(text, answer.choice, sources))
-        item = replace(item, lines=tuple(lines))
+        item = structs.replace(item, lines=tuple(lines))
         failed = failed or self.metric.problem(item)
         made = None if failed else self.metric.score(item)
         evidence = made.evidence if made else _NOTHING
-        evidence = replace(evidence, judging=judging_of(chosen))
+        evidence = structs.replace(evidence, judging=judging_of(chosen))
         if failed is None and made is not None:
             return self.made_result(item, made._replace(evidence=evidence))
         assert failed is not None, "one of the two"
-        return replace(self.unscored(item, *failed), evidence=evidence)
+        return structs.replace(self.unscored(item, *failed), evidence=evidence)
 
 
 _NOTHING = ArgusEvidence(lines=(), sources=0, actions=0, cost=0.0, max_cost=0.0)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from msgspec import structs
+
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.framework.metric import OptionDefinition
@@ -248,7 +250,7 @@ def _with_domain(item: MementosItem, default: str) -> MementosItem:
     domain = item.domain or default
     if item.fields.get("domain") == domain:
         return item
-    return replace(item, fields={**item.fields, "domain": domain})
+    return structs.replace(item, fields={**item.fields, "domain": domain})
 
 
 def _characters(item: MementosItem) -> int:

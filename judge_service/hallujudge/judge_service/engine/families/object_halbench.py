@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from hallujudge.metrics import ChairEvidence, Item, ItemResult
 from hallujudge.metrics.chair import FoundMention
@@ -130,7 +131,7 @@ class ObjectHalBenchPipeline(ChairPipeline):
         phrases = extraction.found
         if self.metric.variant == "published":
             phrases = tuple(dict.fromkeys(word for each in phrases for word in self._words(each)))
-        return self.made_result(item, self.score(replace(item, predicted_objects=phrases)))
+        return self.made_result(item, self.score(structs.replace(item, predicted_objects=phrases)))
 
     def _words(self, phrase: str) -> list[str]:
         """Return the words of an extracted object, as the released script makes them of it.

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from msgspec import structs
+
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
@@ -215,7 +217,7 @@ def _with_places(
     scene = Scene.of(graph, item.reference_objects, canonical=lemma_key)
     starts = [word.start() for word in _WORD.finditer(item.response or "")]
     return tuple(
-        replace(
+        structs.replace(
             verdict,
             span=span,
             modality=modality,

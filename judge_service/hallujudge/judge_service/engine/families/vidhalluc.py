@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import AnswersItem
@@ -49,7 +51,9 @@ class SceneChangesPipeline(AnswersPipeline):
         known: dict[tuple[str, str], float] = dict(zip(places, numbers, strict=True))
         return await super().evaluate(
             [
-                replace(item, answers=tuple([with_similarities(a, known) for a in item.answers]))
+                structs.replace(
+                    item, answers=tuple([with_similarities(a, known) for a in item.answers])
+                )
                 for item in mine
             ]
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.registry import metric_entry
@@ -18,7 +17,7 @@ async def test_a_visual_input_that_is_not_valid_leaves_its_item_unscored(number:
     assert isinstance(item, AnswersItem)
     [answer] = item.answers
     fields = {**answer.fields, "question_id": "2", "visual_input": number}
-    odd = replace(item, id="2", answers=(answer._replace(fields=fields),))
+    odd = structs.replace(item, id="2", answers=(answer._replace(fields=fields),))
     results = await session.score([item, odd])
     assert [result.reason for result in results] == ["", "PLACE_INVALID"]
     assert session.report().coverage.unscored == 1
@@ -28,6 +27,9 @@ async def test_an_item_of_two_answers_or_none_is_unscored() -> None:
     session = await Engine().open(ScoreSpec(metric="hallusion-bench"))
     item = metric_entry("hallusion-bench").trial.item
     assert isinstance(item, AnswersItem)
-    odd = [replace(item, id="2", answers=item.answers * 2), replace(item, id="3", answers=())]
+    odd = [
+        structs.replace(item, id="2", answers=item.answers * 2),
+        structs.replace(item, id="3", answers=()),
+    ]
     results = await session.score([item, *odd])
     assert [result.reason for result in results] == ["", "PLACE_INVALID", "PLACE_INVALID"]
