@@ -94,7 +94,7 @@ def test_an_answer_moves_no_hash_but_its_question_does(others: tuple[Answer, ...
     of = structs.replace(item, answers=(answer, *others))
 
     def with_other(**change: Any) -> Item:
-        changed: Item = structs.replace(of, answers=(answer._replace(**change), *others))
+        changed: Item = structs.replace(of, answers=(structs.replace(answer, **change), *others))
         return changed
 
     assert hashes(with_other(response="No.", fields={"confidence": "1"})) == hashes(of)
@@ -112,11 +112,13 @@ def test_a_question_is_the_same_whichever_of_its_conditions_were_run() -> None:
         options={"A": "red", "B": "blue"},
         fields={"order_sensitive": "true", "confidence": "0.5"},
     )
-    shuffled = base._replace(name="shuffle", response="B", fields={"order_sensitive": "true"})
+    shuffled = structs.replace(
+        base, name="shuffle", response="B", fields={"order_sensitive": "true"}
+    )
     one, two = (AnswersItem(id="q1", answers=run) for run in ((base,), (base, shuffled)))
     assert hashes(one) == hashes(two)
     for change in ({"label": "B"}, {"options": {"A": "red"}}, {"fields": {"order_sensitive": ""}}):
-        moved = base._replace(**change)
+        moved = structs.replace(base, **change)
         assert hashes(AnswersItem(id="q1", answers=(moved,))) != hashes(one)
 
 

@@ -83,7 +83,8 @@ def answered(items: Sequence[Item], said: Sequence[str | None]) -> list[Item]:
         if not isinstance(item, AnswersItem):
             return structs.replace(item, response=next(texts))
         answers = [
-            each._replace(
+            structs.replace(
+                each,
                 response=next(texts),
                 fields={
                     key: (next(texts) or "") if key in ("review", "judgement") else value

@@ -44,7 +44,7 @@ def with_texts(item: Item, change: Callable[[str], str | None]) -> Item:
         return None if text is None else change(text)
 
     if isinstance(item, AnswersItem):
-        answers = tuple(a._replace(response=changed(a.response)) for a in item.answers)
+        answers = tuple(structs.replace(a, response=changed(a.response)) for a in item.answers)
         return structs.replace(item, answers=answers)
     more: dict[str, Any] = {"response": changed(getattr(item, "response", None))}
     return structs.replace(item, **more)

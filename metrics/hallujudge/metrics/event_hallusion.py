@@ -34,6 +34,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from .answers.answer_scores import ReadAnswer, count, credit, named, share, unparsed_rate
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
@@ -90,7 +92,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     about = known.get("unexpected" if unexpected else "caption")
     event = record.get("event") if about is None else about
     found = {"reference": event} if isinstance(event, str) else {}
-    return answer._replace(fields={**answer.fields, **found})
+    return structs.replace(answer, fields={**answer.fields, **found})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from .answers.answer_scores import ReadAnswer, count, share, unparsed_rate
 from .answers.answer_text import reply_text
 from .answers.closed_questions import (
@@ -97,8 +99,7 @@ def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     own = {} if review is None else {"review": review or " "}
     others = {name: text for name, text in answer.fields.items() if name != "review"}
     fields = {**others, "objects": objects, **own}
-    # In a fifth of the time of ``_replace``.
-    return Answer(*answer[:-1], fields)
+    return structs.replace(answer, fields=fields)
 
 
 def _example(rating: int) -> AnswersItem:

@@ -27,6 +27,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from .answers.answer_scores import AnswerScore, Count, combined, count, share
 from .answers.closed_questions import (
     Answer,
@@ -77,7 +79,7 @@ def _judged_by(read: Callable[[str], str | None], how: str) -> AnswerParser:
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return a mention whose judgement is absent, rather than empty, if there is none."""
     fields = {name: text for name, text in answer.fields.items() if name in record or text}
-    return answer._replace(fields=fields)
+    return structs.replace(answer, fields=fields)
 
 
 def _said(name: str, value: str | None) -> Count:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hallujudge.metrics import Report
 from hallujudge.metrics.mmhal import BENCHMARK, TYPES
@@ -15,7 +16,9 @@ from hallujudge.sdk.errors import ArchiveError
 
 def parsed(review: str, variant: str) -> str | None:
     answer = BENCHMARK.trial.answers[0]
-    return BENCHMARK.variant(variant).parse(answer._replace(fields={"review": review})).value
+    return (
+        BENCHMARK.variant(variant).parse(structs.replace(answer, fields={"review": review})).value
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.answer_text import most_frequent
@@ -44,7 +45,7 @@ def test_answers_are_offered_once_the_most_frequent_first() -> None:
 def parsed(judgement: str) -> tuple[str | None, bool]:
     answer = BENCHMARK.trial.answers[0]
     found = BENCHMARK.variants[0].parse(
-        answer._replace(fields={**answer.fields, "judgement": judgement})
+        structs.replace(answer, fields={**answer.fields, "judgement": judgement})
     )
     return found.value, found.right
 

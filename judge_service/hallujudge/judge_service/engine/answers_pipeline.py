@@ -290,7 +290,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def _without_failure(self, answer: Answer) -> Answer:
         """Return an answer without its response, if that is missing, empty or a failure text."""
         problem = self.responses.problem(answer.response)
-        return answer if problem is None else answer._replace(response=None)
+        return answer if problem is None else structs.replace(answer, response=None)
 
     def unread(self, item: AnswersItem) -> Problem:
         """Return why a bundle with an answer that could not be parsed is unscored."""

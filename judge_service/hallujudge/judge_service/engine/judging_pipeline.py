@@ -226,7 +226,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def _changed(self, answer: Answer, given: Mapping[str, str]) -> Answer:
         others = {n: text for n, text in answer.fields.items() if n != self._how.verdict}
-        return answer._replace(fields={**others, **given})
+        return structs.replace(answer, fields={**others, **given})
 
     def _probability(self, item: AnswersItem, chosen: Chosen) -> float | None:
         """Return the probability that the judged answer counts as right, if the judge states it."""
@@ -325,7 +325,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
                 if self._how.verdict in answer.fields:
                     yield answer
             elif self._leaves_unparsed() and self.responses.problem(answer.response) is not None:
-                yield answer._replace(response=None)
+                yield structs.replace(answer, response=None)
             else:
                 yield answer
 

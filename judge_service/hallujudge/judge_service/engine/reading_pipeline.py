@@ -146,7 +146,7 @@ class ItemReader:
 def _with_responses(item: Item, texts: Sequence[str | None], thought: str = "") -> Item:
     if isinstance(item, AnswersItem):
         pairs = zip(item.answers, texts, strict=True)
-        answers = tuple([answer._replace(response=text) for answer, text in pairs])
+        answers = tuple([structs.replace(answer, response=text) for answer, text in pairs])
         return structs.replace(item, answers=answers, thought=thought)
     changes: dict[str, Any] = {"response": texts[0], "thought": thought}
     return structs.replace(item, **changes)

@@ -41,6 +41,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
+
 from ..answers.answer_scores import AnswerScore, combined, unparsed_rate
 from ..answers.closed_questions import (
     Answer,
@@ -104,8 +106,8 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
             "annotations have an unknown type", f"Use one of {', '.join(_KINDS)}", record["type"]
         )
     said = any(key in record for key in _RESPONSE)
-    # In a fifth of the time of ``_replace``.
-    return Answer(answer.response if said else None, *answer[1:-1], {"kind": kind})
+    response = answer.response if said else None
+    return structs.replace(answer, response=response, fields={"kind": kind})
 
 
 def _scores(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..answers.answer_scores import AnswerScore, Count, share
 from ..answers.answers_metric import AnswersMetric
@@ -265,7 +265,7 @@ def description_maker(tables: Mapping[str, object]) -> SpecialItem:
             id=item.id,
             group_id=item.group_id,
             fields=item.fields,
-            answers=(answer._replace(fields={}),),
+            answers=(structs.replace(answer, fields={}),),
             nouns=tuple(noun for noun in nouns or () if noun in known),
             nouns_given=nouns is not None,
             objects=shown,

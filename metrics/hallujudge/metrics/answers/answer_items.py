@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
-from typing import NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 
 _NOTHING: Mapping[str, str] = {}
 
 
-# A named tuple is made in half the time of a dataclass, and there is one for every answer.
-class Answer(NamedTuple):
+class Answer(Struct, frozen=True, gc=False, array_like=True):
     """A question, its label and the answer."""
 
     response: str | None
@@ -30,12 +28,6 @@ class Answer(NamedTuple):
     fields: Mapping[str, str] = _NOTHING
     """Further values that the benchmark's parsers and counts look at; ``reference`` is a text that
     a judge compares the response with."""
-
-
-_make_records = cast(
-    "Callable[[tuple[CanonicalRecord, CanonicalRecord]], ItemRecords]",
-    partial(tuple.__new__, ItemRecords),
-)
 
 
 class AnswersItem(Item, frozen=True, kw_only=True):
@@ -62,20 +54,20 @@ class AnswersItem(Item, frozen=True, kw_only=True):
     def records(self) -> ItemRecords:
         """Return the questions with their choices, and the labels."""
         if not self.answers:
-            return _make_records(([], []))
+            return ItemRecords([], [])
         # Most items have one answer, and every item is hashed.
         first, *others = self.answers
         for each in others:
             if each.question != first.question or each.options != first.options:
-                return _make_records((self._questions(), self._labels()))
+                return ItemRecords(self._questions(), self._labels())
         # One question under several conditions is the same whichever of them were run.
         options = _options_of(first)
         asked = [("", first.question, options)] if options else first.question
         said = _said_of(first)
         for each in others:
             if each.label != first.label or _said_of(each) != said:
-                return _make_records((asked, self._labels()))
-        return _make_records((asked, [first.label, said] if said else first.label))
+                return ItemRecords(asked, self._labels())
+        return ItemRecords(asked, [first.label, said] if said else first.label)
 
     def _questions(self) -> CanonicalRecord:
         return sorted(
@@ -132,7 +124,7 @@ def one_answer(
     return AnswersItem(id=id, group_id=group_id, fields=fields or {}, answers=(answer,))
 
 
-class AnswerVerdict(NamedTuple):
+class AnswerVerdict(Struct, frozen=True, gc=False, array_like=True):
     """The outcome of one answer."""
 
     name: str
@@ -145,13 +137,6 @@ class AnswerVerdict(NamedTuple):
     """Whether the variant counts it as right; None if it does not count."""
     how: str
     """The parser, or its rule, that parsed it; why there is no answer, for a missing one."""
-
-
-_VERDICT_NAMES = AnswerVerdict._fields
-make_verdict = cast(
-    "Callable[[tuple[object, ...]], AnswerVerdict]", partial(tuple.__new__, AnswerVerdict)
-)
-"""Makes a verdict of all its fields, in half the time of its constructor."""
 
 
 class AnswersEvidence(Struct, frozen=True, kw_only=True, gc=False):
@@ -170,9 +155,7 @@ class AnswersEvidence(Struct, frozen=True, kw_only=True, gc=False):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return each answer with its label, and the judges that were called."""
-        line: dict[str, JsonValue] = {
-            "answers": [dict(zip(_VERDICT_NAMES, each, strict=True)) for each in self.answers]
-        }
+        line: dict[str, JsonValue] = {"answers": list(map(structs.asdict, self.answers))}
         if self.given is not None:
             line["given"] = self.given
         if self.judging:
@@ -184,5 +167,5 @@ class AnswersEvidence(Struct, frozen=True, kw_only=True, gc=False):
 def with_names(evidence: AnswersEvidence, answers: Sequence[Answer]) -> AnswersEvidence:
     """Return the evidence of equal answers of another bundle, with the names of some answers."""
     pairs = zip(answers, evidence.answers, strict=True)
-    verdicts = tuple([make_verdict((answer.name, *verdict[1:])) for answer, verdict in pairs])
+    verdicts = tuple([structs.replace(verdict, name=answer.name) for answer, verdict in pairs])
     return AnswersEvidence(answers=verdicts)

@@ -16,13 +16,12 @@ from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem
 from ..responses.thoughts import Division
 from .answer_bounds import ENDS, decided, ends_of, ends_of_ratios
-from .answer_items import make_verdict, with_names
+from .answer_items import with_names
 from .answer_scores import (
     AnswerScore,
     Bundle,
     Count,
     ReadAnswer,
-    make_read,
 )
 from .answer_text import MAX_KEPT_CHARS
 from .closed_questions import (
@@ -175,10 +174,9 @@ class AnswersMetric(SoftMetric):
 
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return all that parsers and counts see of an answer that is like others."""
-        response, label, name, _, _, fields = answer
         declared = self.benchmark
-        said = response, label, "" if declared.bundle.names_are_ids else name
-        return (*said, *map(fields.get, declared.seen)) if declared.seen else said
+        said = answer.response, answer.label, self._name_of(answer)
+        return (*said, *map(answer.fields.get, declared.seen)) if declared.seen else said
 
     def _name_of(self, answer: Answer) -> str:
         """Return the name that counts may look at; empty for an id, so that outcomes repeat."""
@@ -191,7 +189,7 @@ class AnswersMetric(SoftMetric):
         seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
         other = self._others.parsed(answer, value) if self._others else None
         parsed = (self._name_of(answer), value, answer.label, right, how, unparsed)
-        return make_read((*parsed, unparsed != "unscored", seen, other, unsure, False, credit))
+        return ReadAnswer(*parsed, unparsed != "unscored", seen, other, unsure, False, credit)
 
     def score_part(
         self, answers: Sequence[Answer], problems: Mapping[int, str]
@@ -221,7 +219,7 @@ class AnswersMetric(SoftMetric):
             return self.score_answers(answers)
         bundle, judged = list(map(self.read, answers)), self.benchmark.judged
         if self.is_soft and bundle and judged is not None and bundle[-1].name == judged.name:
-            bundle[-1] = bundle[-1]._replace(soft=True, probability=probability)
+            bundle[-1] = structs.replace(bundle[-1], soft=True, probability=probability)
         made = self._scored(bundle)
         return made._replace(evidence=structs.replace(made.evidence, probability=probability))
 
@@ -413,4 +411,4 @@ class AnswersMetric(SoftMetric):
 
 def _verdict(answer: ReadAnswer) -> AnswerVerdict:
     correct = answer.right if answer.counted else None
-    return make_verdict((answer.name, answer.value, answer.label, correct, answer.how))
+    return AnswerVerdict(answer.name, answer.value, answer.label, correct, answer.how)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from ..framework.columns_and_scores import Column, Ratio
 from .answer_scores import Count, count
 
@@ -194,7 +196,7 @@ def disagrees(parse: AnswerParser, answer: Answer, thought: str) -> bool | None:
     if said is None:
         return None
     sentences = (text.strip() for text in reversed(_SENTENCE.findall(thought)))
-    values = (parse(answer._replace(response=text)).value for text in sentences)
+    values = (parse(structs.replace(answer, response=text)).value for text in sentences)
     last = next((value for value in values if value is not None), None)
     return None if last is None else last != said
 
@@ -209,8 +211,10 @@ def other_parsers(benchmark: ClosedQuestions) -> OtherParsers | None:
     # A verdict in the files is what is parsed of a judged answer.
     verdict = judged.verdict if judged is not None and judged.verdict in first.fields else ""
     no_answers = [
-        first._replace(
-            response=text, fields={**first.fields, verdict: text} if verdict else first.fields
+        structs.replace(
+            first,
+            response=text,
+            fields={**first.fields, verdict: text} if verdict else first.fields,
         )
         for text in _NO_ANSWERS
     ]

@@ -34,6 +34,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from msgspec import structs
+
 from ..answers.answer_scores import all_right, unparsed_rate
 from ..answers.answer_text import remembered
 from ..answers.choices import all_chosen
@@ -97,7 +99,7 @@ def with_order(answer: Answer, _record: Mapping[str, object]) -> Answer:
         raise ValueError("labels are not letters A to D", "Correct them", answer.label)
     if sorted(answer.options) == [*answer.options]:
         return answer
-    return answer._replace(fields={"order": " ".join(answer.options)})
+    return structs.replace(answer, fields={"order": " ".join(answer.options)})
 
 
 def choices_published(answer: Answer) -> Parsed:

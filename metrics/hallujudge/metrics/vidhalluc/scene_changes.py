@@ -34,6 +34,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from ..answers.answer_scores import ReadAnswer, combined, count, credit, named, unparsed_rate
 from ..answers.closed_questions import (
     Answer,
@@ -142,8 +144,8 @@ def with_similarities(answer: Answer, known: Mapping[tuple[str, str], float]) ->
     """
     places = _all_places(answer.response or "", answer.fields.get("locations", ""))
     found = [[*place, known[place]] for place in places if place in known]
-    # In a fifth of the time of ``_replace``.
-    return Answer(*answer[:-1], {**answer.fields, "similarities": json.dumps(found)})
+    fields = {**answer.fields, "similarities": json.dumps(found)}
+    return structs.replace(answer, fields=fields)
 
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:

@@ -18,7 +18,6 @@ from .answer_records import (
     Fault,
     has_any,
     has_strange_letters,
-    make_entry,
     remedies_of,
 )
 from .archive_files import value_at
@@ -210,7 +209,7 @@ class _Bundles:
             bundles = [f"{prefix}{n + 1}" for prefix, (n, _) in zip(prefixes, numbers, strict=True)]
         inner = map(make_record, zip(columns.values, columns.positions, bundles, strict=True))
         rows = zip(bundles, names, fields, columns.values, inner, repeat(False), strict=False)
-        return list(map(make_entry, rows))
+        return [Entry(*row) for row in rows]
 
     def _named_together(
         self, fields: Sequence[Mapping[str, str]], columns: Columns
@@ -226,7 +225,7 @@ class _Bundles:
             bundle = f"{self._prefix(known)}{self._number(known)}"
             for name, own in zip(self._bundle.names, each, strict=True):
                 inner = make_record((own, position, bundle))
-                entries.append(make_entry((bundle, name, known, outer, inner, False)))
+                entries.append(Entry(bundle, name, known, outer, inner))
         return entries
 
     def _number(self, fields: Mapping[str, str]) -> int:
@@ -287,7 +286,7 @@ class _Bundles:
         if self._options.allow_duplicates and not place:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
-        return (make_entry((bundle, name or place, fields, record.values, inner, False)),)
+        return (Entry(bundle, name or place, fields, record.values, inner),)
 
     def _only(self, fields: Mapping[str, str], record: Record, known: str) -> Entry:
         """Return the answer that a record is."""
@@ -295,7 +294,7 @@ class _Bundles:
         bundle = known or bundle_id(self._declared, record, self._options)
         shown_values = self._mapped(values, {}) if self._options.key_map else values
         inner = make_record((shown_values, record.position, bundle))
-        return make_entry((bundle, "", fields, values, inner, False))
+        return Entry(bundle, "", fields, values, inner)
 
     def _in_columns(
         self, keys: Sequence[str], fields: Mapping[str, str], record: Record
@@ -320,7 +319,7 @@ class _Bundles:
             own = {**rest, **{k: "" if (v := of.get(name)) is None else v for k, of in columns}}
             mapped = self._mapped(own, {}) if self._options.key_map else own
             inner = make_record((mapped, record.position, bundle))
-            yield make_entry((bundle, name, fields, rest, inner, False))
+            yield Entry(bundle, name, fields, rest, inner)
         if not first and self._bundle.empty:
             yield Entry(bundle, "", fields, rest, record, empty=True)
 

@@ -9,7 +9,7 @@ from hallujudge.metrics.answers.answer_text import fraction_of
 from hallujudge.metrics.answers.closed_questions import Answer, ClosedQuestions
 
 from ..errors import HallujudgeError
-from .answer_records import AnswerMaker, Entry, FieldWay, make_answer, text_of
+from .answer_records import AnswerMaker, Entry, FieldWay, text_of
 from .asked_questions import AskedQuestions
 from .ids import canonical_id
 from .inputs import InputOptions
@@ -90,7 +90,7 @@ class AnswerColumns:
         names = [entry.name for entry in entries]
         known = [label or "" for label in labels]
         rows = zip(texts, known, names, asked, choices, fields, strict=True)
-        answers = list(map(make_answer, rows))
+        answers = [Answer(*row) for row in rows]
         if complete is not None:
             completed = self._maker.completed_values
             pairs = zip(answers, map(completed, entries, whole), strict=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from hallujudge.metrics.answers.answer_text import fraction_of
 from hallujudge.metrics.answers.closed_questions import (
@@ -30,7 +32,7 @@ from .table_files import structured
 _T = TypeVar("_T")
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True, gc=False):
     """One answer of a bundle."""
 
     bundle: str
@@ -51,13 +53,6 @@ class Entry(NamedTuple):
         """The values of the record and of the answer."""
         same = self.outer is self.inner.values
         return self.outer if same else {**self.outer, **self.inner.values}
-
-
-# In half the time of the constructors.
-make_answer = cast("Callable[[tuple[object, ...]], Answer]", partial(tuple.__new__, Answer))
-"""Makes an answer of all its fields."""
-make_entry = cast("Callable[[tuple[object, ...]], Entry]", partial(tuple.__new__, Entry))
-"""Makes an entry of all its fields."""
 
 
 class FieldWay(NamedTuple):
@@ -173,7 +168,7 @@ class AnswerMaker:
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
         choices = {} if lacks_choices else self.choices(record)
         fields = self._fields_of(held, record) if self._fields or self._place_field else {}
-        answer = make_answer((text, label or "", entry.name, asked, choices, fields))
+        answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
         if not answer.label and self._keys.label and not self._asked.is_special(entry.outer):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import structs
 
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
@@ -15,7 +17,7 @@ from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
 from .answer_bundles import read_bundles
-from .answer_records import joins_lists, make_answer, text_of
+from .answer_records import joins_lists, text_of
 from .bad_records import SKIP
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
@@ -144,7 +146,9 @@ def _refuse_labels(
     parse = declared.variants[-1].parse
     for key in sorted(records[0].values.keys() - known):
         texts = [text for record in records if isinstance(text := record.values.get(key), str)]
-        read = [parse(answers[0]._replace(response=answer_of(text))).value for text in texts]
+        read = [
+            parse(structs.replace(answers[0], response=answer_of(text))).value for text in texts
+        ]
         if len(set(texts)) > 1 and 2 * (len(read) - read.count(None)) > len(records):
             raise ArchiveError(
                 f"{records[0].place}: all responses, under {_LABEL_OR_RESPONSE!r}, are their "
@@ -375,7 +379,7 @@ class Answers:
         assert self._questions is not None or not missing, "only questions can lack an answer"
         for key in missing:
             question = self._questions.table[key]  # type: ignore[union-attr]  # see above
-            answer = make_answer((None, question.label, "", question.text, _NOTHING, _NOTHING))
+            answer = Answer(None, question.label, "", question.text, _NOTHING, _NOTHING)
             fields = fields_of(self._group_by, question.filled, {}) if self._group_by else _NOTHING
             yield AnswersItem(
                 id=question.identifier, group_id=question.image, fields=fields, answers=(answer,)
@@ -406,7 +410,10 @@ class Answers:
         if self._questions is not None:
             known = self._questions.table
             questions = [known.get(key) or Question(key, "", "", "", {}) for key in keys]
-            _, texts_of, labels, images, fields = zip(*questions, strict=True)
+            texts_of = [question.text for question in questions]
+            labels = [question.label for question in questions]
+            images = [question.image for question in questions]
+            fields = [question.fields for question in questions]
             return _Read(keys, _answers(texts, labels, texts_of), images, fields)
         found = columns.read(self._label_key, self._label_of, self._known_label)
         asked = columns.texts(declared.question)
@@ -435,5 +442,5 @@ class Answers:
 def _answers(
     texts: Sequence[str | None], labels: Sequence[str], asked: Sequence[str]
 ) -> list[Answer]:
-    rest = repeat(""), asked, repeat(_NOTHING), repeat(_NOTHING)
-    return list(map(make_answer, zip(texts, labels, *rest, strict=False)))
+    parts = zip(texts, labels, asked, strict=True)
+    return [Answer(text, label, "", said, _NOTHING, _NOTHING) for text, label, said in parts]

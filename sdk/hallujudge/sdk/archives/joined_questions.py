@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import NamedTuple, cast
+
+from msgspec import Struct
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
@@ -21,7 +22,7 @@ JOINS = ("auto", "id", "text", "order")
 """How answers find their questions."""
 
 
-class Question(NamedTuple):
+class Question(Struct, frozen=True, gc=False):
     """A question, its label, its image, and the fields that results are grouped by."""
 
     identifier: str
@@ -146,7 +147,7 @@ class _QuestionReader:
         fields = columns.fields(self._group_by)
         known = [label or "" for label in labels]
         rows = zip(ids, texts, known, images, fields, strict=True)
-        return keys, list(map(_make_question, rows)), bad
+        return keys, [Question(*row) for row in rows], bad
 
     def _ids(self, columns: Columns) -> list[str]:
         if (key := self._id_key) is not None:
@@ -170,9 +171,6 @@ class _QuestionReader:
 
     def _once(self, texts: list[str]) -> list[str]:
         return list(map(self._shared.setdefault, texts, texts))
-
-
-_make_question = cast("Callable[[tuple[object, ...]], Question]", partial(tuple.__new__, Question))
 
 
 def _question_columns(references: References) -> Iterator[Columns]:

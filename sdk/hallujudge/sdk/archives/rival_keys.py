@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, product
 from typing import TypeAlias
 
+from msgspec import structs
+
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.responses.reader import answer_of
@@ -145,7 +147,11 @@ def refuse_other_keys(
         if not isinstance(text, str) or asks(text):
             return None
         text = answer_of(text)
-        return folded(text) if is_open else parse(pairs[number][1]._replace(response=text)).value
+        return (
+            folded(text)
+            if is_open
+            else parse(structs.replace(pairs[number][1], response=text)).value
+        )
 
     def is_label(key: str) -> bool:
         found = [(n, v[key]) for n, (_, v) in enumerate(held) if key in v]

@@ -140,7 +140,7 @@ def _named_by_text(
     texts = {answer.name: answer.response or "" for answer in asked}
     if any(verdict.label or not verdict.name.isdigit() for verdict in verdicts):
         return verdicts
-    return tuple(each._replace(name=texts.get(each.name) or each.name) for each in verdicts)
+    return tuple(structs.replace(each, name=texts.get(each.name) or each.name) for each in verdicts)
 
 
 def _outcome(named: Sequence[str], wrong: int, total: int) -> str:

@@ -299,7 +299,7 @@ def _thought_of(item: Item, result: ItemResult) -> Passage:
     if result.thought is not None and result.thought.evidence is not None:
         changes: dict[str, Any] = {"response": item.thought}
         if isinstance(item, AnswersItem):
-            answers = [answer._replace(response=item.thought) for answer in item.answers]
+            answers = [structs.replace(answer, response=item.thought) for answer in item.answers]
             changes = {"answers": tuple(answers)}
         shown = _view_of_answer(structs.replace(item, **changes), result.thought).passages
         # The claims of the page are those of the answer.

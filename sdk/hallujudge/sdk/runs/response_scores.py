@@ -260,7 +260,9 @@ def _with_response(item: Item, name: str, response: Response) -> Item:
             f"item {item.id!r:.80} has {len(item.answers)} answers; give a mapping from {names} to "
             "what the model wrote"
         )
-    answers = tuple(answer._replace(response=given.get(answer.name)) for answer in item.answers)
+    answers = tuple(
+        structs.replace(answer, response=given.get(answer.name)) for answer in item.answers
+    )
     return structs.replace(item, id=name, answers=answers)
 
 

@@ -248,7 +248,7 @@ def _without_text(item: _ItemT) -> _ItemT:
         if name == "response":
             changes["response"] = None
         elif name == "answers":
-            changes["answers"] = tuple(answer._replace(response=None) for answer in value)
+            changes["answers"] = tuple(structs.replace(answer, response=None) for answer in value)
         elif name == "questions":
             changes["questions"] = tuple(replace(question, response=None) for question in value)
     return structs.replace(item, **changes)

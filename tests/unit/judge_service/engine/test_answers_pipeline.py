@@ -67,8 +67,8 @@ def test_an_outcome_depends_on_no_items_before_it(
     fields = st.dictionaries(st.sampled_from(own or [""]), words, max_size=2)
     trial = st.sampled_from(benchmark.trial.answers)
     changed = st.builds(
-        lambda one, response, name, more: one._replace(
-            response=response, name=name, fields={**one.fields, **more}
+        lambda one, response, name, more: structs.replace(
+            one, response=response, name=name, fields={**one.fields, **more}
         ),
         trial,
         st.none() | words,
@@ -104,7 +104,7 @@ def test_whatever_is_sent_has_an_outcome(benchmark: ClosedQuestions, data: st.Da
     item = AnswersItem(
         id="1",
         answers=tuple(
-            answer._replace(name=data.draw(named)) if data.draw(st.booleans()) else answer
+            structs.replace(answer, name=data.draw(named)) if data.draw(st.booleans()) else answer
             for answer in given_answers
         ),
         fields={**benchmark.trial.fields, **data.draw(st.dictionaries(words, words, max_size=2))},

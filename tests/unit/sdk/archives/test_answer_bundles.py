@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics.answers.closed_questions import (
@@ -143,7 +144,7 @@ def test_rows_that_cannot_be_used_are_named(rows: list[dict[str, Any]], said: st
 def shown_letter(answer: Answer, values: Any) -> Answer:
     """Return the answer with the letter that was shown for its label."""
     letters = {str(rank): letter for letter, rank in values["shown"].items()}
-    return answer._replace(label=letters["1"], options=dict.fromkeys(letters.values(), "x"))
+    return structs.replace(answer, label=letters["1"], options=dict.fromkeys(letters.values(), "x"))
 
 
 def test_a_table_gives_each_record_the_value_of_its_id() -> None:

@@ -17,7 +17,7 @@ async def test_a_visual_input_that_is_not_valid_leaves_its_item_unscored(number:
     assert isinstance(item, AnswersItem)
     [answer] = item.answers
     fields = {**answer.fields, "question_id": "2", "visual_input": number}
-    odd = structs.replace(item, id="2", answers=(answer._replace(fields=fields),))
+    odd = structs.replace(item, id="2", answers=(structs.replace(answer, fields=fields),))
     results = await session.score([item, odd])
     assert [result.reason for result in results] == ["", "PLACE_INVALID"]
     assert session.report().coverage.unscored == 1
