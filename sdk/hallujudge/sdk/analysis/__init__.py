@@ -5,9 +5,7 @@ A family's analyses are in the module of its name, which declares them in ``ANAL
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -76,8 +74,7 @@ def analyze(
     analyses = list(_analyses_of(given))
     declared = [option for each in analyses for option in each.options]
     checked = checked_options(options or {}, declared)
-    with _without_collection():
-        tables, notes = _made(analyses, given, checked)
+    tables, notes = _made(analyses, given, checked)
     return Analysis(
         runs=tuple(map(described, given)),
         tables=tuple(tables),
@@ -99,23 +96,6 @@ def _made(
         tables += more
         notes += problems
     return tables, notes
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pause the garbage collector.
-
-    An analysis keeps values of all items, without cycles; to look through them again and again
-    takes as long as to make them.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _analyses_of(runs: Iterable[AnalyzedRun]) -> list[FamilyAnalyses]:
