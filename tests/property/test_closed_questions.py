@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from support.sizes import examples
 
 from hallujudge.judge_service.engine.answers_pipeline import declared_entry
@@ -248,7 +248,7 @@ def test_scores_of_every_variant_are_those_of_the_report(plan: dict[str, Any], r
 
 # Partial bundles: an answer that is missing leaves the others as they are.
 
-PARTIAL = replace(
+PARTIAL = structs.replace(
     declared(
         {
             "of": "right",

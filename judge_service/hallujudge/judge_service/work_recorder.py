@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 """The attributes of a span."""
@@ -20,8 +21,7 @@ Outcomes: TypeAlias = Mapping[str, int]
 _NO_SPAN = nullcontext()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeCall:
+class JudgeCall(Struct, frozen=True, kw_only=True):
     """One call that was sent to a language model."""
 
     model: str
@@ -40,8 +40,7 @@ class JudgeCall:
     """Price by the settings; 0 if no price is set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeState:
+class JudgeState(Struct, frozen=True, kw_only=True):
     """The calls to one language model at this moment."""
 
     model: str

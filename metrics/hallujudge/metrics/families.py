@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -21,6 +20,8 @@ from pathlib import Path
 from traceback import format_exception
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import structs
 
 from .errors import BenchmarkError
 
@@ -162,8 +163,8 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
     if digest:
         # Variants with one parser have one parser then too.
         parsers = {v.parse: _guarded(declared.name, v.parse) for v in declared.variants}
-        variants = tuple(replace(v, parse=parsers[v.parse]) for v in declared.variants)
-        declared = replace(declared, digest=digest, variants=variants)
+        variants = tuple(structs.replace(v, parse=parsers[v.parse]) for v in declared.variants)
+        declared = structs.replace(declared, digest=digest, variants=variants)
     _outside[family] = declared
     _declared_in[family] = source
     FAMILIES.append(family)

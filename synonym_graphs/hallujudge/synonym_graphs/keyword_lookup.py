@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, filterfalse
 from operator import not_
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from .graph import SynonymGraph
 from .word_forms import SMALL_WORDS, clean_word, load_singulars, singular
@@ -68,8 +69,7 @@ class KeywordMatch(NamedTuple):
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeywordTables:
+class KeywordTables(Struct, frozen=True, kw_only=True):
     """A graph's links, indexed by keyword and by root."""
 
     roots: Mapping[str, frozenset[str]]

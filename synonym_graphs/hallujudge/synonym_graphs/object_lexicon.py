@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from .graph import SynonymGraph
 from .word_forms import published_singular, singular
@@ -66,8 +67,7 @@ class Unit(NamedTuple):
     """The meaning of the whole name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lexicon:
+class Lexicon(Struct, frozen=True, kw_only=True):
     """The words of a graph, by role."""
 
     singles: dict[str, Hit]

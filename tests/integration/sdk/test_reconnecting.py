@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from support.cables import Cable
 from support.engines import WatchedEngine
 from support.messages import expected_message
@@ -81,7 +81,7 @@ class OtherEngine(Engine):
     """An engine that scores by another variant than it is asked for."""
 
     async def open(self, spec: ScoreSpec) -> ScoringSession:
-        return await super().open(replace(spec, variant="corrected"))
+        return await super().open(structs.replace(spec, variant="corrected"))
 
 
 async def test_a_server_that_comes_back_as_another_one_is_refused() -> None:

@@ -7,7 +7,6 @@ whose pipeline is this one. The metric's own pipeline sees answers only.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec import structs
@@ -82,8 +81,8 @@ class ItemReader:
             violation = Violation(field=field, description=problem)
             raise InvalidInputError(problem, violations=(violation,)) from err
         self._metric = metric
-        closed = replace(reader, division=cast("Division | None", metric.division))
-        self._readers = {False: closed, True: replace(closed, is_open=True)}
+        closed = structs.replace(reader, division=cast("Division | None", metric.division))
+        self._readers = {False: closed, True: structs.replace(closed, is_open=True)}
         # No response has no marks.
         self._plain: set[str | None] = {None}
         self._has_own_marks = bool(reader.own)

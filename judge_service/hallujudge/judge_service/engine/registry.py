@@ -8,6 +8,8 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from hallujudge.metrics import Item, Metric, MetricError
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import (
@@ -35,8 +37,7 @@ ClaimValue: TypeAlias = Mention | Triplet | str
 """An object mention, a triplet, or a keyword in its root form."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundClaim:
+class FoundClaim(Struct, frozen=True, kw_only=True):
     """A claim and its place in a text."""
 
     start: int
@@ -60,8 +61,7 @@ Extract: TypeAlias = (
 """A function that extracts claims from texts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class Trial(Struct, frozen=True, kw_only=True):
     """A small example with a known score, with which ``hallujudge doctor`` checks a metric."""
 
     item: Item

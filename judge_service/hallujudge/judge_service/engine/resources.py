@@ -7,8 +7,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from hallujudge.synonym_graphs import (
     GraphError,
@@ -127,8 +128,7 @@ class Resources:
         self.memory.give_back(_size(source))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offers:
+class Offers(Struct, frozen=True, kw_only=True):
     """The models and devices that callers of a server may name; nothing else is looked for."""
 
     models: tuple[str, ...] = ()

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from hallujudge.metrics import IntervalSettings
 
 GraphLayout: TypeAlias = Literal["json", "table", "auto"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShippedGraph:
+class ShippedGraph(Struct, frozen=True, kw_only=True):
     """A graph that ships with Hallujudge."""
 
     name: str
     """The name, such as ``coco``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InlineGraph:
+class InlineGraph(Struct, frozen=True, kw_only=True):
     """A graph that the caller provides."""
 
     name: str
@@ -34,19 +34,18 @@ class InlineGraph:
 GraphSource: TypeAlias = ShippedGraph | InlineGraph
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreSpec:
+class ScoreSpec(Struct, frozen=True, kw_only=True):
     """The specification of a scoring run. Equal specs give equal signatures."""
 
     metric: str
     """The metric's name."""
     variant: str = ""
     """The variant; empty for the metric's default."""
-    graphs: Mapping[str, GraphSource] = field(default_factory=dict)
+    graphs: Mapping[str, GraphSource] = {}
     """Role -> graph."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
     """The metric's options by name."""
     group_by: tuple[str, ...] = ()
     """The item fields by which results are grouped."""
-    interval: IntervalSettings = field(default_factory=IntervalSettings)
+    interval: IntervalSettings = msgspec.field(default_factory=IntervalSettings)
     """The settings of confidence intervals."""

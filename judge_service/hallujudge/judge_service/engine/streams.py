@@ -6,8 +6,9 @@ import asyncio
 from array import array
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from hallujudge.metrics.framework.tally import cluster_key
 
@@ -27,8 +28,7 @@ TICK_SECONDS = 2.0
 """How often progress is reported while there are no results."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunProgress:
+class RunProgress(Struct, frozen=True, kw_only=True):
     """The progress of a run that has no results yet."""
 
     answers: int = 0

@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec
 
+from msgspec import Struct
+
 from hallujudge.metrics import ItemResult, Outcome
 
 from ..access.caller import Caller
@@ -75,8 +77,7 @@ class CallRecord:
         return self.scored + self.unscored
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerState:
+class WorkerState(Struct, frozen=True, kw_only=True):
     """What worker processes do."""
 
     busy: int = 0
@@ -87,11 +88,10 @@ class WorkerState:
     """Workers that died at work since the server started."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobsActivity:
+class JobsActivity(Struct, frozen=True, kw_only=True):
     """How many jobs there are, and whether they move."""
 
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = {}
     """State -> number of jobs; empty: they were not counted yet, or the server keeps none."""
     still_seconds: float = 0.0
     """Seconds since a job got results or ended, while some are queued or running, or while their

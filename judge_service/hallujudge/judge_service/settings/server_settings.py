@@ -9,9 +9,11 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, structs
 
 from ..errors import InvalidInputError, fault_of
 from .connection import is_host, masked_repr, shown
@@ -185,8 +187,7 @@ _WORKER_PREFIXES = ("LC_", "PYTHON", "COVERAGE_")
 _TABLES = {"server": ServerSettings, "judges": JudgeSettings}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """The value of a setting and its source."""
 
     name: str
@@ -199,8 +200,7 @@ class Setting:
     """The help text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedSettings:
+class ResolvedSettings(Struct, frozen=True, kw_only=True):
     """The merged settings and their sources."""
 
     server: ServerSettings
@@ -245,7 +245,7 @@ def load_settings(
         judges=of_judges,
         keys=keys,
         sources=(
-            *(replace(one, value=shown(one.value)) for one in (*server, *judges)),
+            *(structs.replace(one, value=shown(one.value)) for one in (*server, *judges)),
             *_key_sources(keys),
         ),
     )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import structs
+
 from ..answers.answer_scores import (
     AnswerScore,
     Condition,
@@ -78,7 +80,7 @@ def _scores(dimension: str) -> tuple[AnswerScore, ...]:
 def _with_all(score: AnswerScore) -> AnswerScore:
     known = score.definition
     columns = tuple(dict.fromkeys((*known.columns, known.count)))
-    return replace(score, definition=replace(known, columns=columns))
+    return structs.replace(score, definition=replace(known, columns=columns))
 
 
 def questions() -> tuple[AnswerScore, ...]:
@@ -147,7 +149,7 @@ def with_formulas(score: AnswerScore, value: Formula, smooth: Formula) -> Answer
         return of
 
     made = replace(known, value=counted(value), smooth=counted(smooth))
-    return replace(score, definition=made)
+    return structs.replace(score, definition=made)
 
 
 def ratio_of(score: AnswerScore) -> Ratio:

@@ -15,7 +15,7 @@ is a number of a bundle; sums of counts give the scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, structs
@@ -101,8 +101,7 @@ def named(name: str, also: Condition = is_any) -> Condition:
     return lambda answer: answer.name == name and also(answer)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class Count(Struct, frozen=True, kw_only=True):
     """A number of each bundle, whose sum is a column of the report's totals."""
 
     name: str
@@ -196,8 +195,7 @@ def are_right(group: Bundle) -> bool:
     return all(map(is_right, group))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerScore:
+class AnswerScore(Struct, frozen=True, kw_only=True):
     """A score with the counts that it is made of."""
 
     definition: ScoreDefinition
@@ -472,7 +470,7 @@ def average(
 
     more = () if n is None else (n,)
     made = combined(name, meaning, value, tuple(of), direction=direction, n=n, bounded=bounded)
-    return replace(made, counts=_once((*made.counts, *more)))
+    return structs.replace(made, counts=_once((*made.counts, *more)))
 
 
 def _tuple(counts: _Counts) -> tuple[Count, ...]:

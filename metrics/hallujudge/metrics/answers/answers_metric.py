@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from msgspec import structs
@@ -84,7 +84,7 @@ class AnswersMetric(SoftMetric):
         variant = self.benchmark.variant(self.variant)
         # The outcome of unparsed answers may be an option of the metric.
         unparsed = getattr(self, "unparsed", variant.unparsed)
-        object.__setattr__(self, "_variant", replace(variant, unparsed=unparsed))
+        object.__setattr__(self, "_variant", structs.replace(variant, unparsed=unparsed))
         others = self.all_parsers and self.all_parsers.seen_from(self.parser_name)
         object.__setattr__(self, "_others", others)
         for cache_name in ("_read", "_made", "_rows"):

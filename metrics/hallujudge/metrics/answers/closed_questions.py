@@ -8,8 +8,11 @@ wire message, archive reader, command, report view and schema) is shared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Struct
 
 from ..framework.asking import Asking
 from ..framework.columns_and_scores import JudgedColumn, ScoreDefinition
@@ -42,7 +45,7 @@ class Parsed(NamedTuple):
     """What it adds to the right answers, where that is not 0 or 1 by whether it is right."""
 
 
-AnswerParser: TypeAlias = "Callable[[Answer], Parsed]"
+AnswerParser: TypeAlias = Callable[[Answer], Parsed]
 """Parses an answer that has a response, and compares it with its label."""
 UnparsedAs: TypeAlias = Literal["wrong", "no", "unscored"]
 """What an unparsed answer counts as: wrong; wrong, and as a no; or nothing."""
@@ -85,8 +88,7 @@ MissingAs: TypeAlias = Literal["unscored", "wrong in part", "wrong"]
 bundle is absent, which then counts nothing; or wrong."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerVariant:
+class AnswerVariant(Struct, frozen=True, kw_only=True):
     """A variant of a benchmark."""
 
     name: str
@@ -114,12 +116,11 @@ class AnswerVariant:
     """Sentence for the reports of the variant."""
     notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
     """Returns notes of this variant alone on the sums of all columns."""
-    derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[AnswersItem], str]] = {}
     """Field of results -> function that makes its value of an item in this variant alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class Keys(Struct, frozen=True, kw_only=True):
     """Keys of the released files, the usual ones first."""
 
     response: tuple[str, ...]
@@ -138,11 +139,11 @@ class Keys:
     """Whether bundles have an image or video of their own, so that archives need not name it."""
     options: tuple[str, ...] = ("options", "choices")
     """Keys of the choices: an object letter -> text, or a list in the order of the letters."""
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, ...]] = {}
     """Field -> keys of its value. Those in ``seen`` or ``kept``, and those that name an answer
     within its bundle, belong to answers, all others to items. A record that lacks one is an
     error."""
-    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = {}
     """Field -> its values as files write them, in lower case -> value; others stay.
     Spaces around them are ignored, and so is the fraction of a whole number such as ``1.0``."""
     optional: tuple[str, ...] = ()
@@ -153,18 +154,17 @@ class Keys:
     verdict: tuple[str, ...] = ()
     """Fields with a verdict on an answer, which questions never have; an answer that has the first
     needs no label."""
-    label_only_with: Mapping[str, str] = field(default_factory=dict)
+    label_only_with: Mapping[str, str] = {}
     """Key of the label -> key of the same layout; a record without that one means something else by
     the first."""
     confidence: str = ""
     """The one of ``fields`` with the confidence that the model states, a number from 0 to 1; empty
     if there is none."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     """Label in the files, such as ``1`` -> label of the benchmark; others are taken as they are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WholeAnswer:
+class WholeAnswer(Struct, frozen=True, kw_only=True):
     """An answer about the whole bundle, which its record holds next to the list of answers."""
 
     name: str
@@ -173,7 +173,7 @@ class WholeAnswer:
     """Its label, which is the same in every bundle."""
     response: tuple[str, ...]
     """Keys of the response."""
-    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[str, ...]] = {}
     """Field of the answer -> keys of its text; a field that a record lacks is left out."""
 
     @property
@@ -182,8 +182,7 @@ class WholeAnswer:
         return (*self.response, *(key for keys in self.fields.values() for key in keys))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bundling:
+class Bundling(Struct, frozen=True, kw_only=True):
     """Which answers count together, and how an archive holds them; by default each one alone."""
 
     names: tuple[str, ...] = ()
@@ -191,7 +190,7 @@ class Bundling:
     archives of one question a record, without these names, are read too."""
     inside: tuple[str, ...] = ()
     """A record has a list of answers under one of these keys; they are named 1, 2, 3, ..."""
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = {}
     """Key of a record's list, or object by name, with values of its answers -> key of one value:
     answers in columns. The first key that a record has says which answers there are. Files with one
     answer a record are read too."""
@@ -214,7 +213,7 @@ class Bundling:
     """Fields whose values name a record within its bundle."""
     names_are_ids: bool = False
     """Whether names are ids of the archive, so that neither parsers nor counts look at them."""
-    known: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, str] = {}
     """The names that records may have, however they are written -> meaning; empty if any. A bundle
     needs all of them, unless it is ``partial``."""
     same: tuple[str, ...] = ()
@@ -281,8 +280,7 @@ class InputKey(InputOption):
     """The option's value, unless it is a judge."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetFiles:
+class SetFiles(Struct, frozen=True, kw_only=True):
     """How files say which set, or which split of equal ids, their records are of."""
 
     field: str
@@ -293,17 +291,16 @@ class SetFiles:
     """Further keys of records, which count if their value has one of the names as a word."""
 
 
-Unfold: TypeAlias = (
-    "Callable[[Sequence[Mapping[str, object]], str], Iterator[tuple[int, Mapping[str, object]]]]"
-)
+Unfold: TypeAlias = Callable[
+    [Sequence[Mapping[str, object]], str], Iterator[tuple[int, Mapping[str, object]]]
+]
 """Yields the bundles of records, each with its record's position. The second argument is
 ``response``, or ``label`` for files of questions. Raises as ``complete`` does."""
-SpecialItem: TypeAlias = "Callable[[AnswersItem, Mapping[str, object]], AnswersItem]"
+SpecialItem: TypeAlias = Callable[[AnswersItem, Mapping[str, object]], AnswersItem]
 """Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedAnswers:
+class JudgedAnswers(Struct, frozen=True, kw_only=True):
     """What a language model may judge in a benchmark: the last answer of each bundle, or each."""
 
     noun: str
@@ -350,8 +347,7 @@ class JudgedAnswers:
 
 
 # Compared by identity: it is one value of a module, and holds functions.
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClosedQuestions:
+class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """A benchmark of closed questions."""
 
     name: str
@@ -387,7 +383,7 @@ class ClosedQuestions:
     """The labels; empty if any text may be one."""
     labels_chosen: bool = False
     """Whether a label chooses one of the options of its question, where these are known."""
-    bundle: Bundling = Bundling()
+    bundle: Bundling = msgspec.field(default_factory=Bundling)
     """Which answers count together."""
     group_by: tuple[str, ...] = ()
     """Fields of items by which results are grouped by default."""
@@ -395,7 +391,7 @@ class ClosedQuestions:
     """Scores that a short table shows, those of the paper's own table; empty for all."""
     split_fields: frozenset[str] = frozenset()
     """Fields whose value is a list of groups, separated by commas."""
-    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    places: Mapping[str, tuple[str, ...]] = {}
     """Field -> values that it may have; archives with others are refused, items with others are
     unscored."""
     seen: tuple[str, ...] = ()
@@ -405,7 +401,7 @@ class ClosedQuestions:
     parses_kept: bool = False
     """Whether parsers look at these fields too. Their values hardly repeat, so that each answer is
     parsed, and outcomes are remembered by what was parsed."""
-    derived: Mapping[str, Callable[[AnswersItem], str]] = field(default_factory=dict)
+    derived: Mapping[str, Callable[[AnswersItem], str]] = {}
     """Field of results -> function that makes its value of an item."""
     place_field: str = ""
     """Field of answers with the place of their record in the archive, counted from 1; empty if the
@@ -422,7 +418,7 @@ class ClosedQuestions:
     """Options of the metric."""
     parser_option: str = ""
     """The option that chooses the answer parser in every variant; empty if variants do."""
-    parsers: Mapping[str, AnswerParser] = field(default_factory=dict)
+    parsers: Mapping[str, AnswerParser] = {}
     """Its values that are answer parsers -> parser."""
     set_files: SetFiles | None = None
     """How files are named by sets; None if an archive has no file for each set."""
@@ -448,9 +444,7 @@ class ClosedQuestions:
     task: Callable[[Mapping[str, object]], str] | None = None
     """Returns the task of a record, of which an archive may have some only: questions of a task
     without any answer need none. None if there is one task."""
-    special: Mapping[str, Callable[[Mapping[str, object]], SpecialItem]] = field(
-        default_factory=dict
-    )
+    special: Mapping[str, Callable[[Mapping[str, object]], SpecialItem]] = {}
     """Task whose items are no questions -> function of the ``whole`` and ``lines`` tables by name.
     It returns what makes an item of such a record, whose label is not read."""
     complete: Callable[[Answer, Mapping[str, object]], Answer] | None = None
@@ -477,7 +471,7 @@ class ClosedQuestions:
     """Further names of the option ``variant`` on the command line."""
     questions_name: str = "questions.json"
     """Usual name of a file of questions, for the example of the command."""
-    asking: Asking = field(default_factory=Asking)
+    asking: Asking = msgspec.field(default_factory=Asking)
     """How its questions are put to a model."""
     digest: str = ""
     """Hash of the user's file or module that declares it, which is set when that is loaded."""

@@ -6,9 +6,10 @@ import math
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from itertools import chain
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from ..framework.results import ItemResult, Outcome
 from .closed_questions import ClosedQuestions
@@ -44,15 +45,15 @@ def declaration_fault(declared: ClosedQuestions) -> str:
 def _type_faults(value: Any, place: str = "") -> Iterator[str]:
     """Yield the fields whose values have another type than the declaration's classes say."""
     hints = get_type_hints(type(value), localns=_ALIASES)
-    for each in fields(value):
-        name, held = f"{place}{each.name}", getattr(value, each.name)
-        if not _is_of(held, hints[each.name]):
-            yield f"{name} is {held!r:.60}; give {_words(hints[each.name])}"
+    for field in value.__struct_fields__:
+        name, held = f"{place}{field}", getattr(value, field)
+        if not _is_of(held, hints[field]):
+            yield f"{name} is {held!r:.60}; give {_words(hints[field])}"
             continue
         # Variants, steps of asking and the like are declarations too.
         parts = held if type(held) is tuple else (held,)
         for part in parts:
-            if is_dataclass(part) and type(part).__module__ in _declaring():
+            if isinstance(part, Struct) and type(part).__module__ in _declaring():
                 yield from _type_faults(part, f"{name}.")
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ..framework.columns_and_scores import Column, Ratio
 from .answer_scores import Count, count
@@ -45,8 +44,7 @@ class NamedParser(NamedTuple):
     """What chooses it, in the words of a message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherParsers:
+class OtherParsers(Struct, frozen=True, kw_only=True):
     """The answer parsers of a benchmark, seen from one of them."""
 
     parsers: tuple[NamedParser, ...]
@@ -93,7 +91,7 @@ class OtherParsers:
         others = tuple(each for each in self.parsers if each.name != name)
         is_lax = len(others) == len(self.parsers)
         others = others[: 1 if is_lax else None] if name in self.names else ()
-        return replace(self, parsers=others, is_lax=is_lax)
+        return structs.replace(self, parsers=others, is_lax=is_lax)
 
     def parsed(self, answer: Answer, value: str | None) -> tuple[str, bool] | None:
         """Return what the first parser that can parse an answer makes of it, and if it is right.
@@ -267,7 +265,7 @@ def missing_counts(benchmark: ClosedQuestions) -> tuple[Count, ...]:
         return ()
 
     def of_missing(known: Count) -> Count:
-        return replace(
+        return structs.replace(
             known,
             name=f"{known.name}@{MISSING}",
             meaning=f"{known.name} of {benchmark.unit} with a missing answer",

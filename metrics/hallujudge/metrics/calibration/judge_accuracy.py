@@ -8,6 +8,8 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from . import Effects, JudgedClaims
 
 if TYPE_CHECKING:
@@ -280,8 +282,7 @@ LEAST_INFORMATION = 1.2
 chance, and near 1 the error of the estimate grows without limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoganGladen:
+class RoganGladen(Struct, frozen=True, kw_only=True):
     """A score corrected by Rogan and Gladen's estimator."""
 
     value: float

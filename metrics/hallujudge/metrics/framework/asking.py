@@ -7,8 +7,9 @@ the benchmark's reader reads. Prompts have slots such as ``{{question}}``; they 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 ANSWER = "answer"
 """The step whose reply is the response."""
@@ -18,8 +19,7 @@ ONE_LETTER = "{{question}}\n{{options}}\nAnswer with the letter of the right opt
 """The prompt of a question with options."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskingStep:
+class AskingStep(Struct, frozen=True, kw_only=True):
     """One call of the model."""
 
     name: str = ANSWER
@@ -30,8 +30,7 @@ class AskingStep:
     """Whether the model is shown the image or the frames."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskingProtocol:
+class AskingProtocol(Struct, frozen=True, kw_only=True):
     """A way to ask: one call for each question, or several in order."""
 
     name: str = "plain"
@@ -68,8 +67,7 @@ def _none(_record: Mapping[str, object]) -> Mapping[str, str]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
+class Conditions(Struct, frozen=True, kw_only=True):
     """Conditions under which each question is asked again, such as degraded videos."""
 
     field: str
@@ -83,8 +81,7 @@ class Conditions:
     """Conditions without image or video."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Asking(Struct, frozen=True, kw_only=True):
     """What asking a benchmark's questions needs."""
 
     protocols: tuple[AskingProtocol, ...] = ()

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from msgspec import Struct
+
 from ..errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -32,8 +34,7 @@ _MOST = 2**31
 _STEP = 6e-6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Column(Struct, frozen=True, kw_only=True):
     """One statistic of an item."""
 
     name: str
@@ -88,8 +89,7 @@ def checked_counts(
     return tuple(counts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedColumn:
+class JudgedColumn(Struct, frozen=True, kw_only=True):
     """A column that counts verdicts, which human labels can correct."""
 
     column: str

@@ -15,9 +15,11 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 if TYPE_CHECKING:
     from .columns_and_scores import FloatArray, ScoreDefinition, Sums
@@ -101,8 +103,7 @@ def score_interval(
     return (round(ends[0], 12), round(ends[1], 12)) if ends else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Jackknife:
+class _Jackknife(Struct, frozen=True, kw_only=True):
     """A score, and its changes when single clusters are left out."""
 
     name: str
@@ -142,7 +143,7 @@ class _Jackknife:
         return self.value - low, self.value + high
 
     def _negative(self) -> _Jackknife:
-        return replace(
+        return structs.replace(
             self, value=-self.value, low=-self.high, high=-self.low, skewness=-self.skewness
         )
 

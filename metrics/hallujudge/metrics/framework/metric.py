@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
+from msgspec import Struct
+
 from ..errors import OptionError, UnknownVariantError
 from .columns_and_scores import Column, JudgedColumn, ScoreDefinition
 from .results import ItemResult, Outcome
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 _PACKAGE = "hallujudge.metrics"
 Purpose: TypeAlias = Literal["input", "metric", "judge"]
 """What an option sets; help pages group options by it."""
-
 
 # They begin titles, and tell nothing in the key of a BibTeX entry.
 _SMALL_WORDS = frozenset({"a", "an", "the", "on", "towards"})
@@ -96,8 +97,7 @@ PUBLISHED = VariantDefinition(
 LONGEST_HELP = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionDefinition:
+class OptionDefinition(Struct, frozen=True, kw_only=True):
     """An option of a metric."""
 
     name: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from .results import ItemResult
@@ -237,8 +238,7 @@ def same_but_versions(one: str, other: str) -> bool:
     return len(fewer) < len(more) and all(version in rest for version in fewer)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
+class Signature(Struct, frozen=True, kw_only=True):
     """Declared fields in a declared order, printed as ``metric|key:value|key:value``.
 
     Two runs with equal signatures over equal responses have equal numbers. Fields are declared by

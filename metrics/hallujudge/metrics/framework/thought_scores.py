@@ -145,7 +145,9 @@ def _class_with_thoughts(kind: type[Metric]) -> type[Metric]:
         more.append(Column(name=THOUGHT + kind.unit, meaning=f"{kind.unit} with a scored thought"))
         for prefix, of in ((THOUGHT, "of the thought"), (PAIRED, "of an answer with a thought")):
             more += [
-                replace(column, name=prefix + column.name, meaning=f"{of}: {column.meaning}")
+                structs.replace(
+                    column, name=prefix + column.name, meaning=f"{of}: {column.meaning}"
+                )
                 for column in kind.columns
             ]
     if is_closed := hasattr(kind, "benchmark"):

@@ -31,7 +31,8 @@ unparsed answers count as wrong; under shuffle and reverse, as changed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec import structs
 
 from ..answers.answer_scores import (
     AnswerScore,
@@ -160,7 +161,7 @@ SCORES: tuple[AnswerScore, ...] = (
         bounded=False,
     ),
     *OVERCONFIDENCE_SCORES,
-    replace(_UNPARSED, counts=(*_UNPARSED.counts, _MISSING)),
+    structs.replace(_UNPARSED, counts=(*_UNPARSED.counts, _MISSING)),
 )
 """The scores, in the order of the report."""
 

@@ -7,8 +7,9 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from ..errors import OptionError
 from ..framework.results import JsonValue
@@ -25,8 +26,7 @@ TEMPLATES = (
 """The questions of the paper's Table 4, the default first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PopeQuestion:
+class PopeQuestion(Struct, frozen=True, kw_only=True):
     """A question about one object of one image."""
 
     question_id: int
@@ -54,8 +54,7 @@ class PopeQuestion:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PopeBuild:
+class PopeBuild(Struct, frozen=True, kw_only=True):
     """Questions, and the images without questions."""
 
     questions: tuple[PopeQuestion, ...]
@@ -64,8 +63,7 @@ class PopeBuild:
     """Image -> why it has no questions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectCounts:
+class ObjectCounts(Struct, frozen=True, kw_only=True):
     """How often images show objects, alone and together."""
 
     images: Mapping[str, int]

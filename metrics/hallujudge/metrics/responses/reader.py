@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ..framework.metric import OptionDefinition
 from ..framework.trait_sums import (
@@ -100,8 +101,7 @@ def _has_no_marks(text: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseReader:
+class ResponseReader(Struct, frozen=True, kw_only=True):
     """Divides responses into thoughts and answers, and leaves out what is not the model's."""
 
     keeps: bool = False

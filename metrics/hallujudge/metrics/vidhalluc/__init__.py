@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from msgspec import structs
@@ -240,7 +239,7 @@ BINARY = ClosedQuestions(
     trial=AnswersItem(id="1", answers=(Answer(response="Yes.", label="yes", name="1"),)),
 )
 """Binary questions."""
-CHOICES = replace(
+CHOICES = structs.replace(
     BINARY,
     name="vidhalluc-mcq",
     summary="Clips whose actions are all chosen, and no others.",
@@ -272,12 +271,12 @@ CHOICES = replace(
     ),
 )
 """Multiple choice questions."""
-ORDER = replace(
+ORDER = structs.replace(
     CHOICES,
     name="vidhalluc-tsh",
     summary="Videos whose two actions are put in the right order.",
     title="VidHalluc: the order of two actions.",
-    keys=replace(CHOICES.keys, labels={"ab": "AB", "ba": "BA"}),
+    keys=structs.replace(CHOICES.keys, labels={"ab": "AB", "ba": "BA"}),
     labels=("AB", "BA"),
     choices=False,
     letters="",

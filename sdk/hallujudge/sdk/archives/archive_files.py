@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct, structs
 
 from hallujudge.metrics.families import benchmark_named
 
@@ -36,8 +37,7 @@ _INSPECT_LOG = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+(?:[+-][\d-]+|Z)?_(?P<task>.+)
 _ID_KEYS = ("id", "question_id", "image_id", "image_name", "video")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchiveFile:
+class ArchiveFile(Struct, frozen=True, kw_only=True):
     """A file whose layout is known, or is plain records."""
 
     file: FoundFile
@@ -107,7 +107,7 @@ def open_file(file: FoundFile) -> ArchiveFile:
     if status not in ("", "success"):
         note = f"{file.path}: the status of its run is {status!r:.40}, so it may lack samples"
         notes = (*content.notes, note)
-        content = replace(content, status=status, notes=notes, about_scores=(note,))
+        content = structs.replace(content, status=status, notes=notes, about_scores=(note,))
     return ArchiveFile(file=file, content=content, reader=reader, first=values)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from ..errors import ArchiveError, InvalidInputError
 from .found_files import FoundFile
@@ -105,4 +106,4 @@ def recoded(file: FoundFile, encoding: str) -> FoundFile:
     # Models are named after folders.
     folder, name = temporary_folder(), file.path.relative_to(file.root or file.path.parent)
     path = copy_to_file(lambda _size: next(pieces), file.name, str(name), folder)
-    return replace(file, path=path, root=file.root and folder)
+    return structs.replace(file, path=path, root=file.root and folder)

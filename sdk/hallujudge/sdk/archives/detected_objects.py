@@ -12,9 +12,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from hallujudge.metrics.framework.claims import json_kind
 
@@ -39,8 +40,7 @@ _CATEGORY = "category_id"
 _PANOPTIC = re.compile(r"(-other|-merged|-stuff)+$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetectedObjects:
+class DetectedObjects(Struct, frozen=True, kw_only=True):
     """Objects of images."""
 
     objects: Mapping[str, list[str]]

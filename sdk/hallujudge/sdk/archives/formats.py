@@ -7,8 +7,9 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ..errors import ArchiveError
 from .json_files import read_json_bytes
@@ -63,8 +64,7 @@ _MAX_MEMBER_BYTES = 1 << 26
 _MAX_ARCHIVE_BYTES = 1 << 33
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """An archive whose format is known."""
 
     format: str

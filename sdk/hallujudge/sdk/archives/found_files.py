@@ -10,10 +10,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from ..errors import ArchiveError, MissingExtraError
 from .local_files import STDIN, copy_of_stdin, copy_to_file, temporary_folder
@@ -34,8 +35,7 @@ _IGNORED = re.compile(
 _TEXTS = frozenset({".md", ".log"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFile:
+class FoundFile(Struct, frozen=True, kw_only=True):
     """A file of an archive."""
 
     path: Path

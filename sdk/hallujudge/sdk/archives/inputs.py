@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
+from msgspec import Struct
+
 from hallujudge.metrics import Item
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
@@ -73,8 +75,7 @@ class InputOptions:
     ``order``, or ``auto``: by id, and by text where answers have none; never by order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredInputs:
+class DeclaredInputs(Struct, frozen=True, kw_only=True):
     """What a metric's reader takes of the options for reading an archive."""
 
     used: frozenset[str] = frozenset(InputOptions.__slots__) - {"own"}
@@ -164,8 +165,7 @@ def own_inputs() -> Mapping[str, InputOption]:
     return {option.name: option for each in (*given, *closed) for option in each.own}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedSlice:
+class CheckedSlice(Struct, frozen=True, kw_only=True):
     """What one slice of an archive holds, as far as the check of the whole archive needs it."""
 
     start: Mark
@@ -204,8 +204,7 @@ class SliceReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedArchive:
+class CheckedArchive(Struct, frozen=True, kw_only=True):
     """What is known of an archive whose bytes were checked before."""
 
     count: int
@@ -214,8 +213,7 @@ class CheckedArchive:
     """Places from which it can be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemSlices:
+class ItemSlices(Struct, frozen=True, kw_only=True):
     """Places of an archive from which its items can be read, without those before."""
 
     reader: SliceReader

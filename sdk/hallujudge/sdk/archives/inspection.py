@@ -12,6 +12,8 @@ from pathlib import Path
 from shlex import quote, split
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
 
@@ -137,7 +139,7 @@ def inspect_file(file: FoundFile) -> ArchiveSummary:
     try:
         archive = open_file(file)
         if archive.reader is None:
-            archive = replace(archive, reader=declared_layout(archive.first))
+            archive = structs.replace(archive, reader=declared_layout(archive.first))
         return _summary(archive)
     except HallujudgeError as err:
         if (known := _further_file(file)) is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from msgspec import Struct
@@ -37,8 +36,7 @@ class Question(Struct, frozen=True, gc=False):
         return {key: value for key, value in self.fields.items() if value}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
+class Questions(Struct, frozen=True, kw_only=True):
     """Questions by join key."""
 
     declared: ClosedQuestions

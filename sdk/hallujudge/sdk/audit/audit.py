@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec import structs
 
 from ..archives.archive_files import ArchiveFile, first_values, gathered, open_file
 from ..archives.formats import read_format
@@ -103,7 +104,7 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
     notes: list[str] = []
     if (judged := _judged_copy(file)) is not None:
         notes.append(f"{judged.name} is read: it has the tool's own verdicts")
-        file = open_file(replace(file.file, path=judged, name=str(judged)))
+        file = open_file(structs.replace(file.file, path=judged, name=str(judged)))
     harness = _harness(file, metric, options.harness)
     ratios = _RATIOS[metric]
     printed = {

@@ -14,6 +14,8 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from msgspec import Struct
+
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.framework.signature import before_items, signature_field
 from hallujudge.metrics.framework.thought_scores import with_thought_scores
@@ -74,8 +76,7 @@ class BatchResult:
     """One result for each, in order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerInfo:
+class ServerInfo(Struct, frozen=True, kw_only=True):
     """Release of the scoring engine, and its graphs."""
 
     version: str
@@ -84,8 +85,7 @@ class ServerInfo:
     """Names of the shipped graphs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunHeader:
+class RunHeader(Struct, frozen=True, kw_only=True):
     """What is known of a run before its first item."""
 
     metric: Metric

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import structs
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics.framework.metric import published_rows
@@ -175,11 +176,11 @@ def page_of_run(
 
     analysis = stored_analysis(run.folder)
     analyses = tuple(grid_sections(analysis.page().grids)) if analysis else ()
-    about = replace(run.about(), date=run.date(), analyses=analyses)
+    about = structs.replace(run.about(), date=run.date(), analyses=analyses)
     if title:
-        about = replace(about, title=title)
+        about = structs.replace(about, title=title)
     if baseline is not None:
-        about = replace(about, baseline=baseline_of(baseline, run.report.metric))
+        about = structs.replace(about, baseline=baseline_of(baseline, run.report.metric))
     return run.page(about, images)
 
 

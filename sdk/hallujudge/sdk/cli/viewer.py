@@ -7,12 +7,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, quote
+
+from msgspec import structs
 
 from hallujudge.judge_service.settings.connection import is_own_host, web_address
 from hallujudge.metrics import Report
@@ -285,7 +287,7 @@ def live_page(run: FoundRun) -> str:
         FileNotFoundError: The run has been completed in the meantime.
     """
     held = read_under_way(run.folder)
-    about = replace(held.about, title=run.title or held.about.title, overview=OVERVIEW)
+    about = structs.replace(held.about, title=run.title or held.about.title, overview=OVERVIEW)
     progress = _progress(run, held)
     if held.report is None:
         body = [page_links(OVERVIEW, items=False), progress, element("h1", about.title)]
@@ -463,7 +465,7 @@ def _run_page(run: FoundRun) -> str:
     stored = read_run(run.folder)
     about = stored.about()
     title = run.title or about.title
-    return stored.page(replace(about, title=title, date=stored.date(), overview=OVERVIEW))
+    return stored.page(structs.replace(about, title=title, date=stored.date(), overview=OVERVIEW))
 
 
 def _two(first: FoundRun, second: FoundRun) -> str:

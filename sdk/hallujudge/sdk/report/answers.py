@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -177,7 +176,7 @@ def _claims(evidence: AnswersEvidence, *, named: bool) -> list[Claim]:
             *token_probability("right", evidence.probability),
             *declined_facts(evidence.judging),
         ]
-        claims[-1] = replace(claims[-1], reasons=[*claims[-1].reasons, *judged])
+        claims[-1] = structs.replace(claims[-1], reasons=[*claims[-1].reasons, *judged])
     return claims
 
 

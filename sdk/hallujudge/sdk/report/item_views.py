@@ -8,13 +8,13 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, is_dataclass
 from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from hallujudge.metrics import AnswersItem, Evidence, Item, ItemResult, JsonValue
 from hallujudge.metrics.families import FAMILIES, has_module
@@ -76,8 +76,7 @@ class Mark(NamedTuple):
     """Index of the claim that explains the mark; -1 without one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class Passage(Struct, frozen=True, kw_only=True):
     """A text with marks, such as a response."""
 
     text: str
@@ -108,8 +107,7 @@ def marked_passage(text: str, label: str, shade: Shade, claim: int = 0) -> Passa
     return Passage(text=text, label=label, marks=[Mark(0, len(text), shade, claim)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """A claim, mention, keyword or answer with its verdict and the reasons for it."""
 
     text: str
@@ -134,8 +132,7 @@ class Claim:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Listing(Struct, frozen=True, kw_only=True):
     """A labelled list of short texts."""
 
     label: str
@@ -154,8 +151,7 @@ class Listing:
         return {"label": self.label, "style": self.style, "entries": shown}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemView:
+class ItemView(Struct, frozen=True, kw_only=True):
     """Everything that the page shows of an item."""
 
     summary: str = ""
@@ -176,11 +172,11 @@ class ItemView:
     """How many claims are hallucinated, or answers wrong."""
     total: int = 0
     """How many claims have a verdict."""
-    facets: Mapping[str, str] = field(default_factory=dict)
+    facets: Mapping[str, str] = {}
     """Values to filter by, by the name of the facet."""
-    measures: Mapping[str, float] = field(default_factory=dict)
+    measures: Mapping[str, float] = {}
     """Numbers to filter by, such as the judge's smallest margin."""
-    terms: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    terms: Mapping[str, Sequence[str]] = {}
     """Words to count over items, such as hallucinated objects, by kind."""
 
     def detail(self) -> dict[str, JsonValue]:
@@ -262,15 +258,14 @@ def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(Struct, frozen=True, kw_only=True):
     """How items with one kind of evidence are shown."""
 
     show: Show
     """Returns what the page shows of an item."""
-    facets: Mapping[str, Facet] = field(default_factory=dict)
+    facets: Mapping[str, Facet] = {}
     """Facet -> its chart."""
-    terms: Mapping[str, str] = field(default_factory=dict)
+    terms: Mapping[str, str] = {}
     """Kind of term -> title of its chart."""
     words: tuple[str, str] = ("supported", "hallucinated")
     """Words of the page for a good and a bad verdict."""
@@ -284,7 +279,7 @@ def view_of(evidence: Evidence | None) -> View:
 def view_item(item: Item, result: ItemResult) -> ItemView:
     """Return what the page shows of an item."""
     view = _view_of_answer(item, result)
-    return replace(view, thought=_thought_of(item, result)) if item.thought else view
+    return structs.replace(view, thought=_thought_of(item, result)) if item.thought else view
 
 
 def _view_of_answer(item: Item, result: ItemResult) -> ItemView:

@@ -10,9 +10,10 @@ import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Self
+
+from msgspec import Struct, structs
 
 from hallujudge.judge_service.state_files import identity
 from hallujudge.metrics import Report
@@ -44,8 +45,7 @@ _SYNC_BYTES = 32 << 20
 _PIECE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class Started(Struct, frozen=True, kw_only=True):
     """What a folder holds of a run that starts or is resumed."""
 
     kept: KeptParts
@@ -155,7 +155,7 @@ class RunFolder:
             if (resume and earlier is None) or not (resume or self._again):
                 self._take(complete.kept)
                 more = f"{earlier}; ScoreRun(resume=True) scores them again" if earlier else ""
-                return replace(complete, notes=(*complete.notes, *filter(None, [more])))
+                return structs.replace(complete, notes=(*complete.notes, *filter(None, [more])))
             earlier = earlier if resume else None
         nothing = ("there is no run to resume; it starts from the beginning",)
         again = (f"{earlier}; the batches that hold them are scored again",)

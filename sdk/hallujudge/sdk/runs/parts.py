@@ -13,6 +13,8 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from hallujudge.judge_service.engine.streams import StreamIds
 from hallujudge.judge_service.threads import import_in_thread
 from hallujudge.metrics import ItemResult, Metric, Outcome, Tally
@@ -179,8 +181,7 @@ def _unscored_claims(result: ItemResult) -> list[ClaimVerdict]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """A scored batch."""
 
     items: int
@@ -230,8 +231,7 @@ class Part:
         return len(text).to_bytes(_HEAD_SIZE_BYTES, "little") + text + self.tally + self.shown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A journal's entry of a part."""
 
     items: int

@@ -10,8 +10,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from hallujudge.metrics.framework.results import UnscoredReason
 
@@ -46,8 +47,7 @@ def passing_reasons(unscored: UnscoredCounts) -> list[str]:
     return [str(reason) for reason in _PASSING if reason in found]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierRun:
+class EarlierRun(Struct, frozen=True, kw_only=True):
     """A complete run in a folder of which some items are scored again."""
 
     folder: Path

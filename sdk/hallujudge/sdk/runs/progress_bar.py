@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from msgspec import structs
 
 from hallujudge.judge_service.engine.streams import RunProgress
 
@@ -58,7 +59,7 @@ class Progress:
         """Count items with results."""
         self.done += items
         self._unscored += unscored
-        self._now = replace(self._now, waiting="")
+        self._now = structs.replace(self._now, waiting="")
 
     def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool = False) -> None:
         """Take over what each judge gave to the items with results, or to the kept ones."""
@@ -94,7 +95,7 @@ class Progress:
         now = self._now
         if not (now.tokens or now.reused):  # a server's judges: what they took is in the results
             took, before = _took(self._shares), _took(self._before)
-            now = replace(
+            now = structs.replace(
                 now,
                 answers=took.answers - before.answers or now.answers,
                 tokens=took.tokens - before.tokens,

@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from hallujudge.metrics import IntervalSettings, Item
 
 from ..errors import InvalidInputError, NotFoundError
@@ -37,8 +39,7 @@ _Value = TypeVar("_Value")
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveOptions:
+class SaveOptions(Struct, frozen=True, kw_only=True):
     """What a run's folder holds of its items."""
 
     keep_text: bool = True

@@ -10,6 +10,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from msgspec import structs
+
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
@@ -77,14 +79,14 @@ async def score_into_folder(
         paid = await asyncio.to_thread(kept_replies, folder.folder / VERDICTS) if used else 0
         header = await keeping.header(spec)
         notes = await asyncio.to_thread(input_notes, spec, items)
-        header = replace(header, notes=(*notes, *header.notes))
+        header = structs.replace(header, notes=(*notes, *header.notes))
         # Hashing reads every file; other work on the event loop goes on.
         manifest = await asyncio.to_thread(manifest_of, prepared, header, keeping.origin())
         marks = items.slices.marks.to_bytes() if items.slices is not None else b""
         started = folder.start(manifest, resume=run.resume, marks=marks, completes=True)
         if paid and not started.complete:
             note = f"{VERDICTS} holds {paid:,} replies that were paid for; they are used again"
-            started = replace(started, notes=(*started.notes, note))
+            started = structs.replace(started, notes=(*started.notes, note))
         if watch is not None:
             watch.started(started)
         if started.earlier is not None:

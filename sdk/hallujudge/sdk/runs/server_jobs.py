@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import structs
+
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
 from hallujudge.judge_service.wire import convert as _convert
@@ -322,7 +324,7 @@ async def fetch_job(
         )
     manifest, notes = without_notes(_manifest(content))
     header = header_of(content.header)
-    header = replace(header, notes=(*notes, *header.notes))
+    header = structs.replace(header, notes=(*notes, *header.notes))
     started = folder.start(manifest, resume=resume)
     if watch is not None:
         watch.started(started)

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
@@ -130,7 +132,7 @@ class StoredRun:
         Raises:
             ArchiveError: See :meth:`calibration`.
         """
-        return replace(about_of(self.manifest), calibration=self.calibration())
+        return structs.replace(about_of(self.manifest), calibration=self.calibration())
 
     def identity(self) -> str:
         """Return the name of the run in the labels of its page.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import Final
+
+import msgspec
+from msgspec import Struct
 
 from ..errors import GraphFormatError, GraphInvalidError
 from ..graph import UNNAMED, SynonymGraph
@@ -16,8 +18,7 @@ _VERSION = "plain"
 _NAMED_WORDS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plain:
+class _Plain(Struct, frozen=True, kw_only=True):
     """The content of a plain layout."""
 
     links: Iterable[tuple[str, str]]
@@ -26,7 +27,7 @@ class _Plain:
     """Words that belong to the graph even without a link."""
     roots: frozenset[str] = frozenset()
     """Words that are roots even if they lead to another root."""
-    ambiguous: frozenset[str] = field(default_factory=frozenset)
+    ambiguous: frozenset[str] = msgspec.field(default_factory=frozenset)
     """Words that may lead to several roots."""
     blocked: tuple[str, ...] = ()
     """Words that name no object."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -172,7 +171,7 @@ TWO_SIDES = {"true": "what is shown", "false": "what is not shown"}
 )
 def test_half_a_pair_is_never_right(bundle: Bundling, lacks: str) -> None:
     pair = tuple(Answer(response="A", label="A", name=name) for name in TWO_SIDES)
-    declared = replace(
+    declared = structs.replace(
         COMPARED, bundle=bundle, trial=AnswersItem(id="1", answers=pair), labels_chosen=False
     )
     pipeline = AnswersPipeline(metric_of(declared)(variant="own"), ResponseCheck({}))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from hallujudge.metrics.answers.answer_scores import (
     ReadAnswer,
@@ -134,7 +135,7 @@ def test_a_score_of_counts_has_the_named_count_or_all_items_as_n() -> None:
 def test_a_score_of_rounded_ones_has_their_smooth_formulas() -> None:
     plain = ACCURACY.definition
     known = replace(plain, value=lambda sums: plain.value(sums).round(1), smooth=plain.value)
-    rounded = replace(ACCURACY, definition=known)
+    rounded = structs.replace(ACCURACY, definition=known)
     twice = combined("x", "x", lambda value: 2 * value, (rounded,)).definition
     sums = {"right": np.array([1.0]), "answered": np.array([3.0])}
     assert twice.smooth is not None

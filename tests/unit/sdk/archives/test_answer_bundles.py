@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +32,16 @@ KEYS = Keys(
     optional=("operator", "set", "sensitive"),
     labels={"1": "yes", "0": "no"},
 )
-PLAIN = replace(BENCHMARK, joins_by_text=False, keys=KEYS)
-LISTED = replace(
+PLAIN = structs.replace(BENCHMARK, joins_by_text=False, keys=KEYS)
+LISTED = structs.replace(
     PLAIN, name="listed", keys=KEYS, bundle=Bundling(inside=("qa",)), question_files=False
 )
-ROWS = replace(
+ROWS = structs.replace(
     PLAIN, name="rows", keys=KEYS, bundle=Bundling(name=("operator",)), seen=("sensitive",)
 )
-SETS = replace(PLAIN, name="sets", keys=KEYS, bundle=Bundling(by=("set",), name=("operator",)))
+SETS = structs.replace(
+    PLAIN, name="sets", keys=KEYS, bundle=Bundling(by=("set",), name=("operator",))
+)
 
 
 def read(
@@ -95,7 +96,7 @@ def test_rows_with_equal_fields_are_a_bundle() -> None:
 
 def test_half_a_pair_is_refused_or_allowed_to_lack_an_answer() -> None:
     known = {"true": "what is shown", "false": "what is not shown"}
-    pairs = replace(SETS, bundle=replace(SETS.bundle, known=known))
+    pairs = structs.replace(SETS, bundle=structs.replace(SETS.bundle, known=known))
     rows = [row(n, name, "Yes", set=f"pair {n}") for n in (1, 2) for name in known]
     assert [len(item.answers) for item in read(pairs, rows)] == [2, 2]
     with pytest.raises(ArchiveError, match=r"have no false answer: pair 2 \(1 in all\)") as caught:
@@ -120,7 +121,9 @@ def test_questions_have_what_rows_leave_out() -> None:
 
 @pytest.mark.parametrize("seen", [("sensitive",), ()])
 def test_a_declared_field_is_never_silently_empty(seen: tuple[str, ...]) -> None:
-    declared = replace(PLAIN, keys=replace(KEYS, optional=("operator", "set")), seen=seen)
+    declared = structs.replace(
+        PLAIN, keys=structs.replace(KEYS, optional=("operator", "set")), seen=seen
+    )
     rows = [row(n, "base", "Yes", order_sensitive=True) for n in (1, 2)]
     assert len(read(declared, rows)) == 2
     rows[1]["my_order"] = rows[1].pop("order_sensitive")
@@ -148,7 +151,7 @@ def shown_letter(answer: Answer, values: Any) -> Answer:
 
 
 def test_a_table_gives_each_record_the_value_of_its_id() -> None:
-    declared = replace(
+    declared = structs.replace(
         PLAIN,
         labels=(),
         tables=(InputTable(name="shown", meaning="Letters that were shown."),),
@@ -162,8 +165,8 @@ def test_a_table_gives_each_record_the_value_of_its_id() -> None:
 
 
 def test_places_of_items_and_confidences_have_the_declared_values() -> None:
-    keys = replace(KEYS, values={"set": {"one": "one"}}, confidence="sensitive")
-    declared = replace(ROWS, keys=keys, places={"set": ("", "one")})
+    keys = structs.replace(KEYS, values={"set": {"one": "one"}}, confidence="sensitive")
+    declared = structs.replace(ROWS, keys=keys, places={"set": ("", "one")})
     [item] = read(declared, [row(1, "base", "Yes", set=" One ", order_sensitive=0.5)])
     assert dict(item.fields) == {"set": "one"}
     with pytest.raises(ArchiveError, match=r'values of set are not one of one: 1 \("two"\)'):
@@ -173,7 +176,7 @@ def test_places_of_items_and_confidences_have_the_declared_values() -> None:
             read(declared, [row(1, "base", "Yes", order_sensitive=wrong)])
 
 
-TRIPLETS = replace(
+TRIPLETS = structs.replace(
     PLAIN, name="triplets", bundle=Bundling(every=3, name=("operator",), same=("sensitive",))
 )
 
@@ -183,7 +186,7 @@ def test_records_in_order_are_bundles() -> None:
     first, second = read(TRIPLETS, rows)
     assert [(a.name, a.label) for a in first.answers] == [("a", "yes"), ("b", "yes"), ("c", "yes")]
     assert (first.id, second.id) == ("1", "2")
-    unnamed = replace(TRIPLETS, bundle=Bundling(every=2))
+    unnamed = structs.replace(TRIPLETS, bundle=Bundling(every=2))
     assert [[a.name for a in each.answers] for each in read(unnamed, rows)] == [["1", "2"]] * 3
 
 
@@ -192,10 +195,10 @@ def test_bundles_in_order_must_be_whole_and_of_one_kind() -> None:
     with pytest.raises(ArchiveError, match=r"2 \(2 of 3\)"):
         read(TRIPLETS, rows[:-1])
     with pytest.raises(ArchiveError, match="another sensitive"):
-        read(replace(TRIPLETS, seen=("sensitive",)), [*rows[1:], rows[0]])
+        read(structs.replace(TRIPLETS, seen=("sensitive",)), [*rows[1:], rows[0]])
 
 
-COLUMNS = replace(
+COLUMNS = structs.replace(
     PLAIN,
     name="columns",
     keys=KEYS,
@@ -229,13 +232,13 @@ def test_columns_of_another_form_are_refused(responses: Any) -> None:
 
 @pytest.mark.parametrize("empty", [True, False])
 def test_a_record_without_answers_is_an_item_only_where_it_counts(empty: bool) -> None:
-    declared = replace(COLUMNS, bundle=replace(COLUMNS.bundle, empty=empty))
+    declared = structs.replace(COLUMNS, bundle=structs.replace(COLUMNS.bundle, empty=empty))
     rows = [{"labels": [], "responses": []}, {"labels": ["no"], "responses": ["No."]}]
     found = read(declared, rows)
     assert [len(item.answers) for item in found] == ([0, 1] if empty else [1])
 
 
-TOLERANT = replace(COLUMNS, question_files=True, incomplete=True)
+TOLERANT = structs.replace(COLUMNS, question_files=True, incomplete=True)
 
 
 def test_questions_and_answers_may_lack_each_other_where_the_benchmark_says_how() -> None:
@@ -331,7 +334,7 @@ def test_a_number_that_is_none_is_no_value_of_a_field(cell: float | None) -> Non
 
 @pytest.mark.parametrize("cell", [float("nan"), float("-inf")])
 def test_a_number_that_is_none_is_no_label(cell: float) -> None:
-    open_labels = replace(PLAIN, labels=(), keys=replace(KEYS, labels={}))
+    open_labels = structs.replace(PLAIN, labels=(), keys=structs.replace(KEYS, labels={}))
     with pytest.raises(ArchiveError, match="label"):
         read(open_labels, [{"question_id": 1, "response": "Yes", "label": cell}])
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from support.messages import expected_message
 from support.qa_samples import write_lines
 
@@ -133,10 +133,10 @@ def test_question_files_without_a_split_are_refused(tmp_path: Path) -> None:
 
 def test_any_benchmark_may_have_splits(tmp_path: Path) -> None:
     """A benchmark whose answers are joined by id only, with splits of other names."""
-    declared = replace(
+    declared = structs.replace(
         BENCHMARK,
         joins_by_text=False,
-        keys=replace(BENCHMARK.keys, response=("answer",), label=("label",)),
+        keys=structs.replace(BENCHMARK.keys, response=("answer",), label=("label",)),
         split_files=SetFiles(field="part", names={"one": "one", "two": "two"}),
         group_by=("part",),
     )

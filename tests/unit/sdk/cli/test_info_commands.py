@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from support.messages import expected_message
 from support.running import here
 
@@ -79,7 +80,7 @@ def only_pope(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("only_pope")
 def test_a_wrong_score_of_a_metrics_example_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = metric_entry("pope")
-    wrong = replace(entry, trial=replace(entry.trial, value=0.25))
+    wrong = replace(entry, trial=structs.replace(entry.trial, value=0.25))
     monkeypatch.setattr(info_commands, "metric_entry", lambda _name: wrong)
     run = here("doctor")
     assert run.returncode == 1

@@ -9,8 +9,9 @@ import base64
 import hashlib
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from hallujudge.metrics import Report, Score
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
@@ -47,8 +48,7 @@ _CARD_FILE = "judge-card.json"
 _JUDGE_NOTE = re.compile(r"\bjudge\b.*\b(known data|checked|measured)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageAbout:
+class PageAbout(Struct, frozen=True, kw_only=True):
     """What a page shows about its run in addition to the report."""
 
     title: str = ""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from support import report_samples as samples
 from support.messages import expected_message
 from support.pages import Page
@@ -140,7 +141,7 @@ def test_charts_of_one_field_and_of_a_group_have_different_titles(tmp_path: Path
 
 def test_long_names_break_at_underscores() -> None:
     groups = {"category": {"random": {"rr_motion_blur": samples.score("rr_motion_blur", 0.5)}}}
-    about = replace(ABOUT, title="llava_captions.json")
+    about = structs.replace(ABOUT, title="llava_captions.json")
     source = HtmlPage().render(samples.report(groups=groups), about)
     assert "<h1>llava_<wbr>captions.json</h1>" in source
     assert ">rr_<wbr>motion_<wbr>blur</th>" in source
