@@ -66,6 +66,7 @@ asked = st.builds(
     answered=counts,
     declined=st.lists(declined, max_size=4).map(tuple),
     usage=usages,
+    shares=st.lists(numbers, max_size=3).map(tuple),
 )
 claims = st.builds(
     ClaimVerdict,

@@ -24,11 +24,7 @@ IMAGES = 60
 def weak(_number: int, body: llm.Body) -> llm.Reply:
     """Reply "supported" to every claim: surely to true ones, hardly to others."""
     share = 0.9 if llm.claims_of(body)[0] in SCENE else 0.6
-    top = [
-        {"token": "supported", "logprob": math.log(share)},
-        {"token": "object1", "logprob": math.log(1 - share)},
-    ]
-    return llm.completion("supported", logprobs={"content": [top[0] | {"top_logprobs": top}]})
+    return llm.stating({"supported": share, "object1": 1 - share})
 
 
 def answers() -> list[dict[str, object]]:

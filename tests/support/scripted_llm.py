@@ -77,11 +77,47 @@ def completion(
     )
 
 
+RULED_OUT = -9999.0
+"""What vLLM lists for a token that the grammar of a constraint rules out."""
+
+
 def stating(shares: Mapping[str, float]) -> Reply:
-    """Return the reply of a model with known probabilities, the likeliest choice first."""
-    top = [{"token": word, "logprob": math.log(share)} for word, share in shares.items()]
-    content = [top[0] | {"top_logprobs": top}]
-    return completion(next(iter(shares)), logprobs={"content": content})
+    """Return a reply with the probabilities of choices among all, the one that is written first."""
+    total = math.fsum(shares.values())
+    top = {word: math.log(share / total) for word, share in shares.items()}
+    return completion(next(iter(shares)), logprobs={"content": [place({**top, "The": RULED_OUT})]})
+
+
+def drawn_from(free: Mapping[str, float]) -> Step:
+    """Return a step that writes as vLLM does: the constraint's mask first, then probabilities.
+
+    Args:
+        free: Probabilities of the first token where nothing is ruled out.
+    """
+
+    def step(_number: int, body: Body) -> Reply:
+        choices = body.get("structured_outputs", {}).get("choice", [])
+        allowed = [t for t in free if not choices or any(each.startswith(t) for each in choices)]
+        total = math.fsum(free[text] for text in allowed)
+        logprobs = {t: math.log(free[t] / total) if t in allowed else RULED_OUT for t in free}
+        likeliest = sorted(free, key=lambda text: -logprobs[text])[: body.get("top_logprobs", 0)]
+        first = likeliest[0]
+        whole = next((each for each in choices if each.startswith(first)), first)
+        places = [place({text: logprobs[text] for text in likeliest})]
+        if rest := whole.removeprefix(first):
+            places.append(place({rest: 0.0, "The": RULED_OUT}))
+        finish = "length" if body["max_tokens"] == 1 else "stop"
+        if finish == "stop":
+            places.append(place({"<|eot_id|>": 0.0}))
+        return completion(whole, finish=finish, logprobs={"content": places})
+
+    return step
+
+
+def place(top: Mapping[str, float]) -> Body:
+    """Return a token and the list of those in its place; the first one is written."""
+    listed = [{"token": text, "logprob": logprob} for text, logprob in top.items()]
+    return {**listed[0], "top_logprobs": listed}
 
 
 def as_json(value: object, status: int = 200, **headers: str) -> Reply:
@@ -138,7 +174,8 @@ def scene_of(body: Body) -> list[list[str]]:
 def by_scene_graph(_number: int, body: Body) -> Reply:
     """Reply that a claim is supported if the scene graph has it word for word.
 
-    To a prompt without claims it replies with the first choice.
+    To a prompt without claims it replies with the first choice. Unlike vLLM, it reports no
+    log-probabilities.
     """
     if "<<<CLAIM" not in prompt_of(body):
         return completion(body["structured_outputs"]["choice"][0])

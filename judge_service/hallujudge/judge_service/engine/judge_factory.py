@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from ..errors import InvalidInputError
 from ..judges import Judge
 from ..judges.choice_judge import ChoiceJudge
+from ..judges.choice_shares import ShareRule
 from ..judges.llm_judge import LlmJudge
 from ..judges.panel import Panel, PanelRule
 from ..judges.router import Router
@@ -113,6 +114,7 @@ class JudgeFactory:
         name: str,
         matcher: MatcherSettings | None = None,
         escalation: Escalation | None = None,
+        measuring: ShareRule | None = None,
     ) -> Router:
         """Return a judge by name, such as ``matcher``; ``router``: the judges of ``judge_order``.
 
@@ -122,33 +124,42 @@ class JudgeFactory:
             name: The judge's name.
             matcher: The settings of matchers and small judges, or None for the defaults.
             escalation: The rule by which verdicts of the first judge are not kept, if any.
+            measuring: Of which claims the share of the choices is measured, and which is enough.
 
         Raises:
-            InvalidInputError: The name is unknown, the judge is not configured, or the escalation
-                was learnt from another judge.
+            InvalidInputError: The name is unknown, the judge is not configured, the escalation was
+                learnt from another judge, or no share can be measured.
         """
         order = judges_of(self.settings, name)
         check_one_model(order, matcher)
         judges = [self._one(part, matcher) for part in order]
         if escalation is not None:
-            escalation.check(judges[0].identity)
-        return Router(judges, escalation)
+            escalation.check((measuring or ShareRule()).identity(judges[0].identity))
+        (measuring or ShareRule()).check(judges)
+        return Router(judges, escalation, measuring)
 
-    def panel(self, rule: PanelRule, matcher: MatcherSettings | None = None) -> Panel:
+    def panel(
+        self,
+        rule: PanelRule,
+        matcher: MatcherSettings | None = None,
+        measuring: ShareRule | None = None,
+    ) -> Panel:
         """Return the judges of a panel, which loads the models of matchers and small judges.
 
         Args:
             rule: Its members, and how their votes are combined.
             matcher: The settings of matchers and small judges, or None for the defaults.
+            measuring: Of which claims the share of the choices is measured, and which is enough.
 
         Raises:
-            InvalidInputError: A member does not exist, or is not configured.
+            InvalidInputError: A member does not exist, or is not configured, or no share can be
+                measured.
         """
         check_one_model(rule.members, matcher)
         named = [member_of(name) for name in rule.members]
-        return Panel(
-            [self.llm(j).worded(w) if w else self._one(j, matcher) for j, w in named], rule
-        )
+        judges = [self.llm(j).worded(w) if w else self._one(j, matcher) for j, w in named]
+        (measuring or ShareRule()).check(judges)
+        return Panel(judges, rule, measuring)
 
     def matcher_weights(self, name: str, matcher: MatcherSettings) -> str:
         """Return the SHA-256 of a judge's sentence encoder, or empty if it has no matcher.
@@ -181,7 +192,11 @@ class JudgeFactory:
         return read_small_models(self.settings.small_models)
 
     def choice_judge(
-        self, name: str, templates: Sequence[Template], escalation: Escalation | None = None
+        self,
+        name: str,
+        templates: Sequence[Template],
+        escalation: Escalation | None = None,
+        measuring: ShareRule | None = None,
     ) -> ChoiceJudge:
         """Return what asks language models to choose: ``llm``, or the models of ``judge_order``.
 
@@ -189,10 +204,11 @@ class JudgeFactory:
             name: ``llm`` or ``router``.
             templates: The prompts of its questions.
             escalation: The rule by which choices of the first judge are not kept, if any.
+            measuring: Of which questions the share of the choices is measured, and which is enough.
 
         Raises:
-            InvalidInputError: No language model is configured, or the escalation was learnt from
-                another judge.
+            InvalidInputError: No language model is configured, the escalation was learnt from
+                another judge, or no share can be measured.
         """
         names = [part for part in judges_of(self.settings, name) if part in {"llm", "fallback"}]
         if not names:
@@ -202,8 +218,10 @@ class JudgeFactory:
             )
         judges = [self.llm(part) for part in names]
         if escalation is not None:
-            escalation.check(judges[0].identity_with(templates))
-        return ChoiceJudge(judges, templates, escalation)
+            first = judges[0].identity_with(templates)
+            escalation.check((measuring or ShareRule()).identity(first))
+        (measuring or ShareRule()).check(judges)
+        return ChoiceJudge(judges, templates, escalation, measuring)
 
     def llm(self, name: str = "llm") -> LlmJudge:
         """Return the judge ``llm`` or ``fallback``.

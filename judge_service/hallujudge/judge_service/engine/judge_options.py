@@ -22,6 +22,7 @@ from ..settings.connection import Secret, hosted_by
 from ..settings.judge_settings import JudgeSettings
 
 if TYPE_CHECKING:
+    from ..judges.choice_shares import ShareRule
     from ..judges.panel import PanelRule
     from ..judges.router import Escalation
     from .spec import ScoreSpec
@@ -65,6 +66,18 @@ ESCALATION_OPTIONS = (
     ),
 )
 """How the first judge's margins are used."""
+
+
+SHARE_OPTION = OptionDefinition(
+    name="min_choice_share",
+    default="",
+    meaning="Share of the choices below which a claim is unscored.",
+    details="How likely a language model would write a choice if nothing kept it from other words; "
+    "this costs one more call for each claim.",
+    purpose="judge",
+    number=True,
+)
+"""Which judges' verdicts are not kept, because the judge would rather write something else."""
 
 
 PANEL_OPTIONS = (
@@ -139,6 +152,17 @@ def escalation_of(spec: ScoreSpec) -> Escalation | None:
     return Escalation.of(
         below=options["escalate_below"], cascade=options["cascade"], abstain=options["abstain"]
     )
+
+
+def share_rule_of(spec: ScoreSpec) -> ShareRule:
+    """Return of which claims the share of the choices is measured, and which share is enough.
+
+    Raises:
+        InvalidInputError: The option can't be used.
+    """
+    from ..judges.choice_shares import ShareRule
+
+    return ShareRule.of(spec.options.get(SHARE_OPTION.name, ""), spec.claims)
 
 
 def panel_of(spec: ScoreSpec) -> PanelRule | None:

@@ -29,7 +29,7 @@ from hallujudge.metrics.framework.results import JsonValue, ScoredItem, Unscored
 from ..errors import InvalidInputError
 from ..threads import map_cpu
 from .answers_pipeline import ONE_EACH, AnswersPipeline
-from .judge_options import ESCALATION_OPTIONS, escalation_of
+from .judge_options import ESCALATION_OPTIONS, SHARE_OPTION, escalation_of, share_rule_of
 from .judge_quality import (
     CARD_OPTION,
     asked_judge_note,
@@ -349,6 +349,7 @@ def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
             answered=sum(part.answered for part in asked),
             declined=tuple(each for part in asked for each in part.declined),
             usage=Usage.total(part.usage for part in asked),
+            shares=tuple(share for part in asked for share in part.shares),
         ).to_json()
         for judge, asked in parts.items()
     )
@@ -382,7 +383,12 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         trial=declared_trial(benchmark, metric),
         judge_trial=declared_trial(benchmark, metric, how.score),
         # A learnt margin and a report card are made of labels, which correct these columns.
-        engine_options=(*((*ESCALATION_OPTIONS, CARD_OPTION) if how.columns else ()), *_own(how)),
+        engine_options=(
+            *(ESCALATION_OPTIONS if how.columns else ()),
+            SHARE_OPTION,
+            *((CARD_OPTION,) if how.columns else ()),
+            *_own(how),
+        ),
         judge_option=how.option,
         group_by=benchmark.group_by,
         open=opened,
@@ -441,8 +447,10 @@ def choice_judge(
         name = spec.options[entry.judge_option]
         if spec.options.get(SOFT) == YES:
             check_probabilities(resources.judges, name, others="")
-        return resources.judges.choice_judge(name, templates, escalation_of(spec))
-    about = [each.name for each in (*ESCALATION_OPTIONS, CARD_OPTION)]
+        return resources.judges.choice_judge(
+            name, templates, escalation_of(spec), share_rule_of(spec)
+        )
+    about = [each.name for each in (*ESCALATION_OPTIONS, SHARE_OPTION, CARD_OPTION)]
     given = [name for name in about if spec.options.get(name)]
     if spec.options.get(SOFT) == YES:
         given.append(SOFT)

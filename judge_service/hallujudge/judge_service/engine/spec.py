@@ -49,3 +49,6 @@ class ScoreSpec(Struct, frozen=True, kw_only=True):
     """The item fields by which results are grouped."""
     interval: IntervalSettings = msgspec.field(default_factory=IntervalSettings)
     """The settings of confidence intervals."""
+    claims: int = 0
+    """About how many claims the run has; 0 if unknown. It says of which part of them a judge is
+    asked how likely it would write one of the choices."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.framework.results import JsonValue
@@ -17,6 +17,9 @@ from hallujudge.metrics.framework.tally import cluster_key
 
 from ..access.caller import current_caller
 from ..llm.budget import Usage
+
+if TYPE_CHECKING:
+    from .choice_shares import ShareRule
 
 DIGITS = 6
 """Digits of probabilities in evidence."""
@@ -49,6 +52,8 @@ class JudgeRequestItem:
     """Objects of the image that no triplet names."""
     fallback_history: tuple[tuple[Declined, ...], ...] = ()
     """Why earlier judges gave no verdict, one entry per claim; empty for the first judge."""
+    measuring: ShareRule | None = None
+    """Of which claims the share of the choices is measured; None for none."""
 
     def picked(
         self, indices: Sequence[int], history: Sequence[tuple[Declined, ...]]
@@ -85,6 +90,8 @@ class Asked:
     """As a member of a panel: its verdict on each claim, None without one."""
     dissents: int = 0
     """As a member of a panel: its verdicts that differ from the panel's."""
+    shares: tuple[float, ...] = ()
+    """How likely the choices are without a constraint, for claims for which that was measured."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the entry of ``evidence.judging``."""
@@ -99,6 +106,7 @@ class Asked:
             "answered": self.answered,
             "declined": reasons,
             **self.usage.to_json(),
+            **({"choice_shares": list(self.shares)} if self.shares else {}),
             **(self._votes() if self.votes else {}),
         }
 
@@ -117,7 +125,13 @@ class JudgedItem:
     """The judges that were called, in order."""
 
     @classmethod
-    def by(cls, judge: str, verdicts: Sequence[ClaimVerdict], usage: Usage) -> JudgedItem:
+    def by(
+        cls,
+        judge: str,
+        verdicts: Sequence[ClaimVerdict],
+        usage: Usage,
+        shares: tuple[float, ...] = (),
+    ) -> JudgedItem:
         """Return the verdicts of one judge, with the reasons of claims without a verdict."""
         declined = tuple(
             Declined(judge, verdict.reason, verdict.detail)
@@ -125,7 +139,7 @@ class JudgedItem:
             if verdict.verdict is Verdict.UNSCORED
         )
         answered = len(verdicts) - len(declined)
-        asked = Asked(judge=judge, answered=answered, declined=declined, usage=usage)
+        asked = Asked(judge=judge, answered=answered, declined=declined, usage=usage, shares=shares)
         return cls(verdicts=tuple(verdicts), asked=(asked,))
 
     def judging(self) -> tuple[dict[str, JsonValue], ...]:
@@ -143,6 +157,8 @@ class Recalled:
     """Why earlier judges returned no verdict when this one did, one entry for each claim."""
     usage: Usage
     """The usage of the replies when they were made."""
+    shares: tuple[float, ...] = ()
+    """How likely the choices are without a constraint, as far as that was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import Template
 from ..work_recorder import recorder
 from . import DIGITS, Asked, Declined, JudgeIdentity
+from .choice_shares import ShareRule
 from .llm_judge import LlmJudge
 from .questions import Question
 from .replies import ReadAnswer, ReadReply
@@ -54,6 +55,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         judges: The language models; their names differ.
         templates: The prompts of the questions.
         escalation: The rule by which choices of the first judge are not kept, if any.
+        measuring: Of which questions the share of the choices is measured, and which is enough.
     """
 
     def __init__(
@@ -61,10 +63,11 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         judges: Sequence[LlmJudge],
         templates: Sequence[Template],
         escalation: Escalation | None = None,
+        measuring: ShareRule | None = None,
     ) -> None:
         if not judges:
             raise InvalidInputError("a judge of answers needs a language model; none is named")
-        super().__init__(judges, escalation)
+        super().__init__(judges, escalation, measuring)
         self.templates = tuple(templates)
 
     def _identity_of(self, judge: LlmJudge) -> JudgeIdentity:
@@ -103,21 +106,24 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         found = []
         for judge in self.judges:
             await judge.identify()
-            calls = [
-                PlannedCall(
-                    key=judge.key_of(question),
-                    cached=await judge.recall_choice(question) is not None,
-                    request=judge.request_of(question),
+            calls = []
+            for question in asked:
+                calls.append(
+                    PlannedCall(
+                        key=judge.key_of(question),
+                        cached=await judge.recall_choice(question) is not None,
+                        request=judge.request_of(question),
+                    )
                 )
-                for question in asked
-            ]
+                if judge.is_measured(question, self.measuring):
+                    calls.append(await judge.meter.planned(judge.key_of(question), question))
             found.append(await estimate_calls(judge.name, judge.client, calls, counter))
         return found
 
     async def _recalled(self, question: Question) -> Chosen | None:
         small: list[_Passed] = []
         for place, judge in enumerate(self.judges):
-            reply = await judge.recall_choice(question)
+            reply = await judge.recall_choice(question, self.measuring)
             if reply is None:
                 continue
             before = [other.name for other in self.judges[:place]]
@@ -130,7 +136,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
             if history is None:
                 continue
             if declined := self._declines(judge, reply):
-                small.append(_Passed(declined, reply.usage))
+                small.append(_Passed(declined, reply.usage, reply.shares))
                 if self._ends(declined):
                     return _unanswered(small)
                 continue
@@ -144,14 +150,16 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         for judge in self.judges:
             last = judge is self.judges[-1]
             history = tuple(each.declined for each in passed)
-            reply = await judge.choose(question, history, has_fallback=not last)
+            reply = await judge.choose(
+                question, history, has_fallback=not last, measuring=self.measuring
+            )
             answer, small = _answer(reply), self._declines(judge, reply)
             if answer.choice and small is None:
                 return _chosen(judge.name, reply, passed)
             # A second run finds the fallback's choice, and knows of no failed reply before it.
             usage = reply.usage if small or last else Usage()
             failed = Declined(judge.name, answer.reason, answer.detail)
-            this = _Passed(small or failed, usage)
+            this = _Passed(small or failed, usage, reply.shares)
             passed.append(this)
             if self._ends(this.declined):
                 break
@@ -161,9 +169,12 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
 
     def _declines(self, judge: LlmJudge, reply: ReadReply) -> Declined | None:
         """Return why a judge's choice is not kept, or None if it is, or there is no choice."""
-        if self.escalation is None or judge is not self.judges[0] or not _answer(reply).choice:
+        answer = _answer(reply)
+        if answer.reason == UnscoredReason.CHOICES_UNLIKELY:
+            return Declined(judge.name, answer.reason, answer.detail)
+        if self.escalation is None or judge is not self.judges[0] or not answer.choice:
             return None
-        return self.escalation.declines(judge.name, _answer(reply).margin)
+        return self.escalation.declines(judge.name, answer.margin)
 
     def _ends(self, declined: Declined) -> bool:
         """Return whether no other judge is asked."""
@@ -178,6 +189,8 @@ class _Passed(NamedTuple):
     """Why."""
     usage: Usage = Usage()
     """What its reply took."""
+    shares: tuple[float, ...] = ()
+    """How likely the choices were for it, if that was measured."""
 
 
 def _answer(reply: ReadReply) -> ReadAnswer:
@@ -193,7 +206,10 @@ def _chosen(judge: str, reply: ReadReply, passed: Sequence[_Passed]) -> Chosen:
         margin=answer.margin,
         probabilities=answer.probabilities
         and tuple(round(number, DIGITS) for number in answer.probabilities),
-        asked=(*_declined(passed), Asked(judge=judge, answered=1, usage=reply.usage)),
+        asked=(
+            *_declined(passed),
+            Asked(judge=judge, answered=1, usage=reply.usage, shares=reply.shares),
+        ),
     )
 
 
@@ -209,6 +225,11 @@ def _unanswered(passed: Sequence[_Passed]) -> Chosen:
 
 def _declined(passed: Sequence[_Passed]) -> tuple[Asked, ...]:
     return tuple(
-        Asked(judge=each.declined.judge, declined=(each.declined,), usage=each.usage)
+        Asked(
+            judge=each.declined.judge,
+            declined=(each.declined,),
+            usage=each.usage,
+            shares=each.shares,
+        )
         for each in passed
     )

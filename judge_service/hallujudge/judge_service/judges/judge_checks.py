@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from hallujudge.metrics.framework.choice_share import LEAST_SHARE
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError
@@ -14,7 +15,9 @@ from ..llm.chat import ChatReply, ChatRequest, Stated
 from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
+from ..llm.vllm import logits_problem
 from . import JudgeRequestItem
+from .choice_shares import share_of
 from .llm_judge import LlmJudge
 from .questions import WORDINGS
 from .router import Router
@@ -50,7 +53,8 @@ class Check:
 async def check_endpoint(judge: LlmJudge) -> list[Check]:
     """Check the model, answers, structured output, log-probabilities and repeatability of a server.
 
-    Makes at most five calls and does not use the cache.
+    Makes at most six calls and does not use the cache. The last one is for one token without a
+    constraint, which says how likely the judge would write one of the choices by itself.
 
     Args:
         judge: The judge as it would be used.
@@ -70,8 +74,9 @@ async def check_endpoint(judge: LlmJudge) -> list[Check]:
     if first.stated is not None:
         checks.append(_probabilities(first.stated))
     else:
-        checks.append(await _tried(lambda: _constraint(client)))
-        checks.append(_logprobs(first))
+        hint = "set llm_constraint to none if the server supports no constraint"
+        checks.append(await _tried(lambda: _constraint(client), "structured output", hint))
+        checks.append(await _tried(lambda: _logprobs(judge, first), "log-probabilities"))
     checks.append(_repeats(replies))
     return checks
 
@@ -101,15 +106,11 @@ def _chance(verdict: ClaimVerdict) -> str:
     return verdict.verdict.value if verdict.score is None else f"probability {verdict.score:.3f}"
 
 
-async def _tried(check: Callable[[], Awaitable[Check]]) -> Check:
+async def _tried(check: Callable[[], Awaitable[Check]], name: str, hint: str = "") -> Check:
     try:
         return await check()
     except (CallFailedError, HallujudgeError) as err:
-        return Check(
-            name="structured output",
-            ok=False,
-            detail=f"{err}; set llm_constraint to none if the server supports no constraint",
-        )
+        return Check(name=name, ok=False, detail=f"{err}; {hint}" if hint else str(err))
 
 
 async def _listed(client: ChatClient, server: ChatServer) -> Check:
@@ -182,12 +183,22 @@ async def _constraint(client: ChatClient) -> Check:
     )
 
 
-def _logprobs(reply: ChatReply) -> Check:
-    if any(token.top for token in reply.tokens):
-        return Check(name="log-probabilities", ok=True, detail="reported: verdicts have margins")
-    return Check(
-        name="log-probabilities", ok=None, detail="not reported: verdicts will have no margin"
-    )
+async def _logprobs(judge: LlmJudge, reply: ChatReply) -> Check:
+    """Check for margins, and how likely the judge would choose if nothing constrained it."""
+    name, question = "log-probabilities", judge.questions(_CHECKED_ITEM)[0]
+    if reply.logit:
+        return Check(name=name, ok=False, detail=logits_problem(reply.logit))
+    if not any(token.top for token in reply.tokens):
+        return Check(name=name, ok=None, detail="not reported: verdicts will have no margin")
+    free = await judge.client.ask(judge.meter.request_of(question))
+    share = share_of(free.reply, question.choices)
+    found = "reported: verdicts have margins, among the choices"
+    if share is None:
+        return Check(name=name, ok=True, detail=f"{found}; choice_share is not known")
+    found += f"; choice_share {share:.3f}"
+    if share < LEAST_SHARE:
+        found += ": the judge would rather write other words, which its margins do not show"
+    return Check(name=name, ok=share >= LEAST_SHARE, detail=found)
 
 
 def _probabilities(answers: Sequence[Stated]) -> Check:
@@ -197,7 +208,9 @@ def _probabilities(answers: Sequence[Stated]) -> Check:
         return Check(name="probabilities", ok=None, detail="not reported")
     share = math.fsum(answer.probabilities)
     return Check(
-        name="probabilities", ok=bool(answer.choice), detail=f"{share:.3f} for all choices together"
+        name="probabilities",
+        ok=bool(answer.choice) and share >= LEAST_SHARE,
+        detail=f"{share:.3f} for all choices together",
     )
 
 

@@ -6,9 +6,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
+from hallujudge.metrics.framework.signature import MASKED
 
 from ..errors import InvalidInputError
 from ..llm.ask_once import AskOnce, run_bounded
@@ -30,49 +31,18 @@ from . import (
     Recalled,
     unscored_claim,
 )
-from .questions import TRIPLET_CHOICES, WRONG_PARTS, Question, questions_of
-from .replies import ReadAnswer, ReadReply, reading_of
+from .choice_shares import MeasuredShare, ShareMeter, ShareRule
+from .drafts import Draft, settled_choice
+from .questions import TRIPLET_CHOICES, WRONG_PARTS, Question, each_alone, questions_of
+from .replies import ReadAnswer, ReadReply, has_margin, reading_of
 
 ASKING = "letters-1"
 """Version of what asking for probabilities adds to prompts; part of every cache key."""
-PARSER = "parser-2"
+PARSER = "parser-3"
 """Version of the code that parses replies; part of every cache key."""
 # Tokens of a reply: room for a bare choice, and for an entry of each claim in an object.
 _CHOICE_TOKENS = 32
 _ENTRY_TOKENS = 32
-
-
-@dataclass(slots=True)
-class _Draft:
-    """The answers on an item, as they arrive."""
-
-    item: JudgeRequestItem
-    answers: dict[int, ReadAnswer] = field(default_factory=dict)
-    fallback_history: dict[int, tuple[Declined, ...]] = field(default_factory=dict)
-    usages: list[Usage] = field(default_factory=list)
-    paid: dict[str, ReadReply] = field(default_factory=dict)
-    """Replies by cache key, for claims that come up twice."""
-
-    def history(self, question: Question) -> list[tuple[Declined, ...]]:
-        """Return who declined the claims of a question before."""
-        history = self.item.fallback_history or ((),) * len(self.item.claims)
-        return [history[index] for index in question.claims]
-
-    def add(
-        self, key: str, question: Question, reply: ReadReply, *, has_fallback: bool = False
-    ) -> None:
-        """Add the answers of a reply to a call with this cache key."""
-        found = zip(question.claims, reply.answers, reply.fallback_history, strict=True)
-        for index, answer, history in found:
-            if answer is not None:
-                self.answers[index], self.fallback_history[index] = answer, history
-        # A second run finds the fallback's verdict, and knows of no failed reply before it.
-        if reply.has_verdict or not has_fallback:
-            # A failed reply is not kept: unless it was shared, another call was made.
-            earlier = self.paid.get(key)
-            again = earlier is not None and (earlier is reply or earlier.has_verdict)
-            self.paid[key] = reply
-            self.usages.append(reply.usage.again() if again else reply.usage_of(question))
 
 
 class LlmJudge:
@@ -113,6 +83,7 @@ class LlmJudge:
         self._server = server
         self._declared_server = server
         self._calls: AskOnce[ReadReply] = AskOnce(client, cache)
+        self.meter = ShareMeter(client, cache)
         self._label = name
 
     @property
@@ -144,7 +115,7 @@ class LlmJudge:
             template="+".join(template.label for template in templates),
             parameters=tuple(
                 (name, value if isinstance(value, str) else json.dumps(value))
-                for name, value in self._asked_how().items()
+                for name, value in {**self._asked_how(), **self._masking()}.items()
             ),
         )
 
@@ -155,6 +126,21 @@ class LlmJudge:
             return {"api": settings.api, "asking": ASKING}
         sent = settings.sampling.parameters(settings.dialect)
         return {"api": settings.api, **sent, "constraint": settings.sent_constraint}
+
+    def _masking(self) -> dict[str, str]:
+        """Whether log-probabilities may be those after a constraint's mask; empty without any."""
+        if self.client.settings.api != "chat" or not self.reports_probabilities:
+            return {}
+        return {MASKED: "no" if self.client.settings.sent_constraint == "none" else "yes"}
+
+    @property
+    def measures_shares(self) -> bool:
+        """Whether it can be measured how likely the choices are without a constraint."""
+        settings = self.client.settings
+        if settings.api != "chat":
+            return settings.api == "scoring"
+        # Batch files would need one more round, after the replies that have margins.
+        return self.reports_probabilities and settings.offline is None
 
     @property
     def _together(self) -> int:
@@ -171,7 +157,7 @@ class LlmJudge:
             UnavailableError: The judge answered no call for a long time.
         """
         await self.identify()
-        drafts = [_Draft(item) for item in items]
+        drafts = list(map(self._draft, items))
         claims = sum(len(item.claims) for item in items)
         await run_bounded(
             self._jobs(drafts),
@@ -183,19 +169,31 @@ class LlmJudge:
     async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
         """Return what is known from earlier calls; only the server's version is asked for."""
         await self.identify()
-        drafts = [_Draft(item) for item in items]
+        drafts = list(map(self._draft, items))
         for draft, question in self._jobs(drafts):
             reading = reading_of(question, draft.history(question))
             key = self.key_of(question)
             reply = await self._calls.known(key, reading)
-            if reply is not None:
-                # A claim without a verdict is asked about again.
-                answers = tuple(a if a is not None and a.choice else None for a in reply.answers)
-                draft.add(key, question, replace(reply, answers=answers))
+            if reply is None:
+                continue
+            alone = list(self.measured_alone(draft.item, question, reply))
+            shares = [await self.meter.known(self.key_of(each), each) for each in alone]
+            if None in shares:  # the run that asked for the verdict measured other claims
+                continue
+            # A claim without a verdict is asked about again.
+            answers = tuple(a if a is not None and a.choice else None for a in reply.answers)
+            draft.add(key, question, replace(reply, answers=answers))
+            for each, share in zip(alone, filter(None, shares), strict=True):
+                draft.measure(self.key_of(each), each, share)
         return [self._recalled(draft) for draft in drafts]
 
     async def choose(
-        self, question: Question, history: tuple[Declined, ...] = (), *, has_fallback: bool = False
+        self,
+        question: Question,
+        history: tuple[Declined, ...] = (),
+        *,
+        has_fallback: bool = False,
+        measuring: ShareRule | None = None,
     ) -> ReadReply:
         """Return what the model chooses for a question of another kind than claims.
 
@@ -203,21 +201,37 @@ class LlmJudge:
             question: The question, with one choice to make.
             history: Why earlier judges returned no answer.
             has_fallback: Whether another judge is asked if this one fails.
+            measuring: Whether the share of the choices is measured, and which one is enough.
 
         Raises:
             InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The judge answered no call for a long time.
         """
         reply = await self._ask(question, [history], has_fallback=has_fallback)
-        return replace(reply, usage=reply.usage_of(question))
+        share = None
+        if has_margin(reply.answers[0]) and self.is_measured(question, measuring):
+            share = await self._measured(question, has_fallback=has_fallback)
+        return settled_choice(question, reply, self._rule(measuring), share)
 
-    async def recall_choice(self, question: Question) -> ReadReply | None:
-        """Return the earlier choice of the model, or None if it made none."""
-        reading = reading_of(question, [()])
-        reply = await self._calls.known(self.key_of(question), reading)
+    async def recall_choice(
+        self, question: Question, measuring: ShareRule | None = None
+    ) -> ReadReply | None:
+        """Return the earlier choice of the model, or None if it made none.
+
+        Args:
+            question: The question, with one choice to make.
+            measuring: Whether the share of the choices is measured; it must be known then.
+        """
+        key, reading = self.key_of(question), reading_of(question, [()])
+        reply = await self._calls.known(key, reading)
         if reply is None or not reading.is_whole(reply):
             return None
-        return replace(reply, usage=reply.usage_of(question))
+        share = None
+        if has_margin(reply.answers[0]) and self.is_measured(question, measuring):
+            share = await self.meter.known(key, question)
+            if share is None:
+                return None
+        return settled_choice(question, reply, self._rule(measuring), share)
 
     async def prepare(self) -> None:
         """Learn the server's version, for the identity. Call it before the first run."""
@@ -323,7 +337,7 @@ class LlmJudge:
 
     async def is_cached(self, question: Question, item: JudgeRequestItem) -> bool:
         """Return whether the cache has a verdict on every claim of a question."""
-        reading = reading_of(question, _Draft(item).history(question))
+        reading = reading_of(question, Draft(item).history(question))
         reply = await self._calls.known(self.key_of(question), reading)
         return reply is not None and reading.is_whole(reply)
 
@@ -357,15 +371,48 @@ class LlmJudge:
         """Close the connections; the cache stays open, because it may be shared."""
         await self.client.close()
 
-    def _jobs(self, drafts: Sequence[_Draft]) -> Iterator[tuple[_Draft, Question]]:
+    def _jobs(self, drafts: Sequence[Draft]) -> Iterator[tuple[Draft, Question]]:
         for draft in drafts:
             for question in self.questions(draft.item):
                 yield draft, question
 
-    async def _answer(self, draft: _Draft, question: Question, *, has_fallback: bool) -> None:
+    def _draft(self, item: JudgeRequestItem) -> Draft:
+        return Draft(replace(item, measuring=self._rule(item.measuring)))
+
+    def _rule(self, rule: ShareRule | None) -> ShareRule | None:
+        """Return a rule about the share of the choices, if this judge's can be measured."""
+        return rule if self.measures_shares else None
+
+    async def _answer(self, draft: Draft, question: Question, *, has_fallback: bool) -> None:
         history = draft.history(question)
         reply = await self._ask(question, history, has_fallback=has_fallback)
         draft.add(self.key_of(question), question, reply, has_fallback=has_fallback)
+        for alone in self.measured_alone(draft.item, question, reply):
+            share = await self._measured(alone, has_fallback=has_fallback)
+            draft.measure(self.key_of(alone), alone, share)
+
+    def measured_alone(
+        self, item: JudgeRequestItem, question: Question, reply: ReadReply | None = None
+    ) -> Iterator[Question]:
+        """Yield a question about each claim alone for which the share of the choices is measured.
+
+        Only claims with a margin are measured; without a reply, all are taken to have one.
+        """
+        answers = reply.answers if reply else (None,) * len(question.claims)
+        asked = each_alone(question, item, wording=self._wording)
+        for alone, answer in zip(asked, answers, strict=True):
+            if (reply is None or has_margin(answer)) and self.is_measured(alone, item.measuring):
+                yield alone
+
+    def is_measured(self, question: Question, rule: ShareRule | None) -> bool:
+        """Return whether the share of a question's choices is measured if it has a margin."""
+        known = self._rule(rule) if self.client.settings.api == "chat" else None
+        return known is not None and known.draws(question)
+
+    async def _measured(self, question: Question, *, has_fallback: bool) -> MeasuredShare:
+        return await self.meter.ask(
+            self.key_of(question), question, label=self._label, has_fallback=has_fallback
+        )
 
     async def _ask(
         self, question: Question, history: Sequence[tuple[Declined, ...]], *, has_fallback: bool
@@ -386,24 +433,25 @@ class LlmJudge:
                 usage=Usage(),
             )
 
-    def _judged(self, draft: _Draft) -> JudgedItem:
+    def _judged(self, draft: Draft) -> JudgedItem:
         verdicts = [
-            self.verdict_of(claim, draft.answers[index])
+            self.verdict_of(claim, draft.settled(index))
             for index, claim in enumerate(draft.item.claims)
         ]
-        return JudgedItem.by(self.name, verdicts, Usage.total(draft.usages))
+        return JudgedItem.by(self.name, verdicts, Usage.total(draft.usages), draft.shares())
 
-    def _recalled(self, draft: _Draft) -> Recalled:
+    def _recalled(self, draft: Draft) -> Recalled:
         count = range(len(draft.item.claims))
         return Recalled(
             verdicts=tuple(
-                self.verdict_of(draft.item.claims[i], draft.answers[i])
+                self.verdict_of(draft.item.claims[i], draft.settled(i))
                 if i in draft.answers
                 else None
                 for i in count
             ),
             fallback_history=tuple(draft.fallback_history.get(i, ()) for i in count),
             usage=Usage.total(draft.usages),
+            shares=draft.shares(),
         )
 
 
@@ -431,6 +479,8 @@ async def estimate_judge(
                     cached=await judge.is_cached(question, item),
                     request=judge.request_of(question),
                 )
+                for alone in judge.measured_alone(item, question):
+                    yield await judge.meter.planned(judge.key_of(alone), alone)
 
     return await estimate_calls(judge.name, judge.client, calls(), counter, prices)
 

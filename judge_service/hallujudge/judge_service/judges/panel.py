@@ -32,6 +32,7 @@ from . import (
     joined_identity,
     unscored_claim,
 )
+from .choice_shares import ShareRule
 from .router import JudgesInOrder
 
 PANEL = "panel"
@@ -134,10 +135,13 @@ class Panel(JudgesInOrder[Judge]):
     Args:
         judges: The members in the rule's order; their names are the rule's.
         rule: How their votes are combined.
+        measuring: Of which claims the share of the choices is measured, and which is enough.
     """
 
-    def __init__(self, judges: Sequence[Judge], rule: PanelRule) -> None:
-        super().__init__(judges, None)
+    def __init__(
+        self, judges: Sequence[Judge], rule: PanelRule, measuring: ShareRule | None = None
+    ) -> None:
+        super().__init__(judges, None, measuring)
         self.rule = rule
 
     def _identity_of(self, judge: Judge) -> JudgeIdentity:
@@ -153,7 +157,7 @@ class Panel(JudgesInOrder[Judge]):
         """The members' identities, joined."""
         joined = joined_identity([(judge.name, judge.identity) for judge in self.judges])
         models = "+".join(str(judge.identity) for judge in self.judges)
-        return replace(joined, kind=PANEL, model=models)
+        return self.measuring.identity(replace(joined, kind=PANEL, model=models))
 
     async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
         """Return verdicts on every claim of every item, in order; all members work at once."""
@@ -237,6 +241,7 @@ class Panel(JudgesInOrder[Judge]):
                 if one.verdict is _NONE
             ),
             usage=Usage.total(part.usage for part in asked),
+            shares=tuple(share for part in asked for share in part.shares),
             votes=tuple(votes.get(at) for at in range(len(verdicts))),
             dissents=sum(verdicts[at].verdict not in (vote, _NONE) for at, vote in votes.items()),
         )

@@ -5,7 +5,7 @@ The calls of an image share their beginning, which a server with a prefix cache 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -107,6 +107,21 @@ def questions_of(
         calls = [*_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
         asked = [_question(item.claims, call, (scene, objects), single) for call in calls]
     return [replace(question, payer=item.payer) for question in asked]
+
+
+def each_alone(question: Question, item: JudgeRequestItem, *, wording: str) -> Iterator[Question]:
+    """Yield a question about each claim alone, with the item's place of the claim.
+
+    Args:
+        question: A question about one or several of the item's claims.
+        item: Claims and references.
+        wording: One of :data:`WORDINGS` for single triplets; empty for the usual prompt.
+    """
+    for index in question.claims:
+        alone = question
+        if question.keyed:
+            [alone] = questions_of(item.picked([index], ()), claims_per_call=1, wording=wording)
+        yield replace(alone, claims=(index,))
 
 
 def _chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:

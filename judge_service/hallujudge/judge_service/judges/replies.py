@@ -19,9 +19,12 @@ from hallujudge.metrics.responses.thoughts import divided
 from ..llm.ask_once import Reading
 from ..llm.budget import Usage
 from ..llm.cache_file import Record
-from ..llm.chat import ChatReply, Stated, TokenChoice, reply_problem, shown
+from ..llm.chat import TIED, ChatReply, ReplyProblem, Stated, reply_problem, shown
 from ..llm.client import Answer
+from ..llm.failures import FailureKind
+from ..llm.vllm import logits_problem
 from . import Declined
+from .answer_tokens import followed
 from .questions import VERDICT_KEY, Question
 
 NO_VERDICT = "REPLY_OUT_OF_CHOICE"
@@ -29,8 +32,8 @@ NO_VERDICT = "REPLY_OUT_OF_CHOICE"
 
 # Servers report zeros; what is less likely is noise of floating-point numbers.
 _LEAST_PROBABILITY = 1e-9
-# Dropped around a choice, for servers that cannot constrain replies.
-_WRAPPING = " \t\r\n\"'`*."
+WRAPPING = " \t\r\n\"'`*."
+"""What is dropped around a choice, for servers that cannot constrain replies."""
 
 
 class ReadAnswer(NamedTuple):
@@ -39,13 +42,21 @@ class ReadAnswer(NamedTuple):
     choice: str
     """The choice; empty if there is none."""
     margin: float | None = None
-    """Its log-probability minus that of the best other choice, if reported."""
+    """Its log-probability minus that of the best other choice, if reported. Both may be after the
+    mask of a constraint, which rules out everything but the choices."""
     reason: str = ""
     """The reason if there is no choice."""
     detail: str = ""
     """The reason in words."""
     probabilities: tuple[float, ...] | None = None
     """Probability of each offered choice among all of them, in their order, if reported."""
+    share: float | None = None
+    """Probability of all choices together, if the protocol reports it."""
+
+
+def has_margin(answer: ReadAnswer | None) -> bool:
+    """Return whether there is an answer with a margin."""
+    return answer is not None and bool(answer.choice) and answer.margin is not None
 
 
 def read_choice(
@@ -62,17 +73,27 @@ def read_choice(
         choices: What was offered.
         envelope: The text before and after the choice, which is dropped.
     """
-    if problem := reply_problem(reply):
+    if problem := _problem_of(reply):
         return ReadAnswer("", None, *problem)
     reply = _without_thought(reply)
     text = reply.content.strip().removeprefix(envelope[0]).removesuffix(envelope[1])
     inner = _only_string(text)
-    answer = (text if inner is None else inner).strip(_WRAPPING).casefold()
+    answer = (text if inner is None else inner).strip(WRAPPING).casefold()
     if answer not in choices:
         return ReadAnswer("", None, NO_VERDICT, f"{shown(text)} is not one of {', '.join(choices)}")
     # Where the choice begins in the text, so that tokens can be followed from there.
-    start = reply.content.casefold().find(answer)
+    start = reply.content.casefold().rfind(answer)
     return _answer_at(reply, start, answer, choices)
+
+
+def _problem_of(reply: ChatReply) -> ReplyProblem | None:
+    """Return why no answer can be read from a reply; None if it can.
+
+    Logits in place of log-probabilities would make margins and probabilities wrong without a word.
+    """
+    if reply.logit:
+        return ReplyProblem(FailureKind.BAD_REPLY.value, logits_problem(reply.logit))
+    return reply_problem(reply)
 
 
 def _without_thought(reply: ChatReply) -> ChatReply:
@@ -81,8 +102,7 @@ def _without_thought(reply: ChatReply) -> ChatReply:
     if not (said.thought and said.finished):
         # Other marks are no part of a verdict: a judge may repeat them from a judged text.
         return reply
-    # The places of the tokens are those of the whole text.
-    return replace(reply, content=said.answer, tokens=())
+    return replace(reply, content=said.answer)
 
 
 def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:
@@ -96,7 +116,7 @@ def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[Rea
         count: How many claims were asked about.
         choices: What was offered for each.
     """
-    if problem := reply_problem(reply):
+    if problem := _problem_of(reply):
         return [ReadAnswer("", None, *problem)] * count
     reply = _without_thought(reply)
     try:
@@ -121,7 +141,7 @@ def read_stated(stated: Stated, choices: Sequence[str]) -> ReadAnswer:
         choices: What was offered.
     """
     if not stated.choice:
-        return ReadAnswer("", None, stated.reason, stated.detail)
+        return ReadAnswer("", None, stated.reason, stated.detail, share=stated.share)
     if not stated.probabilities:
         return ReadAnswer(stated.choice)
     chosen = choices.index(stated.choice)
@@ -132,6 +152,7 @@ def read_stated(stated: Stated, choices: Sequence[str]) -> ReadAnswer:
         stated.choice,
         math.log(floored[chosen]) - math.log(rival),
         probabilities=tuple(each / total for each in floored),
+        share=stated.share,
     )
 
 
@@ -154,14 +175,14 @@ def _keyed_answer(reply: ChatReply, pairs: _Pairs, key: str, choices: Sequence[s
 
 
 def _answer_at(reply: ChatReply, start: int, answer: str, choices: Sequence[str]) -> ReadAnswer:
-    found = _followed(reply.tokens, start, answer)
+    found = followed(reply, start, answer, choices)
     if found is None:
         return ReadAnswer(answer)
-    return ReadAnswer(
-        answer,
-        _margin(found, answer, choices),
-        probabilities=_probabilities(found, answer, choices),
-    )
+    margin, probabilities = found.margin, found.probabilities
+    if found.equals:
+        detail = f"{answer} and {found.equals} are equally likely"
+        return ReadAnswer("", margin, TIED, detail, probabilities)
+    return ReadAnswer(answer, margin, probabilities=probabilities)
 
 
 def _value_start(text: str, key: str) -> int:
@@ -183,104 +204,6 @@ def _only_string(text: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-class _Followed(NamedTuple):
-    """The tokens of an answer, from its first character on."""
-
-    logprob: float
-    """Log-probability of the answer."""
-    others: list[tuple[str, float]]
-    """What the choice would begin with if another reported token replaced one of the
-    answer's, and the log-probability of that beginning."""
-
-
-def _followed(tokens: Sequence[TokenChoice], start: int, answer: str) -> _Followed | None:
-    """Follow an answer's tokens; None if they are not reported, or not those of the answer."""
-    path = _path(tokens, start) if start >= 0 else []
-    text = "".join(token.text[skipped:] for skipped, token in path)
-    if not text.casefold().startswith(answer) or not any(token.top for _, token in path):
-        return None
-    written, so_far = "", 0.0
-    others: list[tuple[str, float]] = []
-    for skipped, token in path:
-        if len(written) >= len(answer):
-            break
-        others += [
-            (other, so_far + logprob) for other, logprob in _alternatives(token, skipped, written)
-        ]
-        written += token.text[skipped:].casefold()
-        so_far += token.logprob
-    return _Followed(so_far, others)
-
-
-def _margin(found: _Followed, answer: str, choices: Sequence[str]) -> float:
-    """Return the difference in log-probability between the reply and the best other choice.
-
-    A rival leaves the answer's path at the first token where it differs; its log-probability is
-    that of the path so far and of the token that it would have had there (what it would need after
-    that is left out, so that the margin is never too large). Where no rival is among the reported
-    tokens, the least likely reported one is used instead: the true margin is larger.
-    """
-    rivals = [
-        logprob
-        for other, logprob in found.others
-        if not _leads(other, answer)
-        and any(_leads(other, choice) for choice in choices if choice != answer)
-    ]
-    least = min((logprob for _, logprob in found.others), default=0.0)
-    return found.logprob - max(rivals, default=min(0.0, least, found.logprob))
-
-
-def _probabilities(
-    found: _Followed, answer: str, choices: Sequence[str]
-) -> tuple[float, ...] | None:
-    """Return the probability of each choice, among all that were offered.
-
-    Every reported token that begins a choice adds its probability to that choice; what is not
-    reported has none. It is None if only tokens of the answer were reported.
-    """
-    if not found.others:
-        return None
-    order = (answer, *(choice for choice in choices if choice != answer))
-    begun = [(answer, found.logprob)]
-    for other, logprob in found.others:
-        begun += [(choice, logprob) for choice in order if _leads(other, choice)][:1]
-    # Subtracted, because the probability of a long answer may be too small for a float.
-    most = max(logprob for _, logprob in begun)
-    shares = [(choice, math.exp(logprob - most)) for choice, logprob in begun]
-    total = math.fsum(share for _, share in shares)
-    return tuple(
-        math.fsum(share for each, share in shares if each == choice) / total for choice in choices
-    )
-
-
-def _alternatives(token: TokenChoice, skipped: int, written: str) -> list[tuple[str, float]]:
-    """Return the text of the choice with each other reported token in place of this one."""
-    before = token.text[:skipped]
-    return [
-        ((written + text[skipped:]).casefold(), logprob)
-        for text, logprob in token.top
-        if text.startswith(before) and len(text) > skipped and text != token.text
-    ]
-
-
-def _leads(written: str, choice: str) -> bool:
-    """Return whether a text may become a choice, or is a choice followed by other text."""
-    return choice.startswith(written) or (
-        written.startswith(choice) and not written[len(choice) :][:1].isalnum()
-    )
-
-
-def _path(tokens: Sequence[TokenChoice], start: int) -> list[tuple[int, TokenChoice]]:
-    """Return tokens from a character on, with how many characters of each precede it."""
-    path, offset = [], 0
-    for token in tokens:
-        end = offset + len(token.text)
-        if end > start:
-            path.append((max(0, start - offset), token))
-        offset = end
-    return path
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReply:
     """A reply to one question."""
@@ -293,6 +216,8 @@ class ReadReply:
     """What the call took."""
     payer: str = ""
     """The item whose question was sent."""
+    shares: tuple[float, ...] = ()
+    """How likely the choices are without a constraint, as far as that was measured."""
 
     def usage_of(self, question: Question) -> Usage:
         """Return what the reply took for the item that asks a question."""
@@ -349,6 +274,7 @@ def _record_of(reply: ReadReply) -> Record | None:
             "margin": answer.margin,
             "probabilities": list(answer.probabilities) if answer.probabilities else None,
             "fallback_history": [list(declined) for declined in history],
+            **({} if answer.share is None else {"share": answer.share}),
         }
         for position, (answer, history) in enumerate(
             zip(reply.answers, reply.fallback_history, strict=True)
@@ -382,6 +308,7 @@ def _recorded_entry(
             str(entry["choice"]),
             _recorded_number(entry["margin"]),
             probabilities=_recorded_numbers(entry["probabilities"], len(question.choices)),
+            share=_recorded_number(entry.get("share")),
         )
     except (KeyError, TypeError, ValueError):
         return None, ()

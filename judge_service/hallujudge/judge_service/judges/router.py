@@ -34,11 +34,14 @@ from . import (
     joined_identity,
     unscored_claim,
 )
+from .choice_shares import ShareRule
 
 # Characters of a judge's signature in a note.
 _REFERENCE = 300
 _Judge = TypeVar("_Judge", bound=Judge)
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
+# Reasons that depend on the options of a run, and not on the reply alone.
+_OF_OPTIONS = (_TOO_SMALL, str(UnscoredReason.CHOICES_UNLIKELY))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +162,18 @@ class JudgesInOrder(ABC, Generic[_Judge]):
     Args:
         judges: The judges; their names differ.
         escalation: The rule by which answers of the first judge are not kept, if any.
+        measuring: Of which claims the share of the choices is measured, and which is enough.
     """
 
-    def __init__(self, judges: Sequence[_Judge], escalation: Escalation | None) -> None:
+    def __init__(
+        self,
+        judges: Sequence[_Judge],
+        escalation: Escalation | None,
+        measuring: ShareRule | None = None,
+    ) -> None:
         self.judges = tuple(judges)
         self.escalation = escalation
+        self.measuring = measuring or ShareRule()
 
     @abstractmethod
     def _identity_of(self, judge: _Judge) -> JudgeIdentity:
@@ -178,6 +188,7 @@ class JudgesInOrder(ABC, Generic[_Judge]):
     def identity(self) -> JudgeIdentity:
         """The judges' identities, joined in order, and the escalation."""
         joined = joined_identity([(judge.name, self._identity_of(judge)) for judge in self.judges])
+        joined = self.measuring.identity(joined)
         return self.escalation.identity(joined) if self.escalation else joined
 
     @property
@@ -215,7 +226,7 @@ def history_before(
     Returns:
         The history, or None if the earlier judges must be asked first.
     """
-    failed = tuple(d for d in kept if d.judge in names and d.reason != _TOO_SMALL)
+    failed = tuple(d for d in kept if d.judge in names and d.reason not in _OF_OPTIONS)
     if now:
         return (*now, *(d for d in failed if d.judge != now[0].judge))
     if not names:
@@ -286,6 +297,7 @@ class _Progress:
     verdicts: list[ClaimVerdict | None]
     fallback_history: list[tuple[Declined, ...]]
     usage: dict[str, Usage] = field(default_factory=dict)
+    shares: dict[str, tuple[float, ...]] = field(default_factory=dict)
     abstained: set[int] = field(default_factory=set)
 
     def pending(self, judge: str) -> list[int]:
@@ -307,9 +319,10 @@ class _Progress:
         """Add why a judge returned no verdict on a claim."""
         self.fallback_history[index] = (*self.fallback_history[index], declined)
 
-    def add_usage(self, judge: str, usage: Usage) -> None:
-        """Add what a judge's replies took."""
+    def add_work(self, judge: str, usage: Usage, shares: tuple[float, ...]) -> None:
+        """Add what a judge's replies took, and how likely the choices were for it."""
         self.usage[judge] = self.usage.get(judge, Usage()) + usage
+        self.shares[judge] = self.shares.get(judge, ()) + shares
 
 
 class Router(JudgesInOrder[Judge]):
@@ -328,15 +341,21 @@ class Router(JudgesInOrder[Judge]):
     Args:
         judges: The judges; their names differ.
         escalation: The rule by which verdicts of the first judge are not kept, if any.
+        measuring: Of which claims the share of the choices is measured, and which is enough.
     """
 
-    def __init__(self, judges: Sequence[Judge], escalation: Escalation | None = None) -> None:
+    def __init__(
+        self,
+        judges: Sequence[Judge],
+        escalation: Escalation | None = None,
+        measuring: ShareRule | None = None,
+    ) -> None:
         names = [judge.name for judge in judges]
         if not names or len(set(names)) < len(names):
             raise InvalidInputError(
                 f"a router needs judges of different names; got {', '.join(names) or 'none'}"
             )
-        super().__init__(judges, escalation)
+        super().__init__(judges, escalation, measuring)
 
     def _identity_of(self, judge: Judge) -> JudgeIdentity:
         return judge.identity
@@ -376,7 +395,7 @@ class Router(JudgesInOrder[Judge]):
                 if verdict is not None
             ]
             if any(taken):
-                one.add_usage(judge.name, recalled.usage)
+                one.add_work(judge.name, recalled.usage, recalled.shares)
 
     def _take_known(
         self,
@@ -411,7 +430,7 @@ class Router(JudgesInOrder[Judge]):
             for index, verdict in zip(one.pending(judge.name), judged.verdicts, strict=True):
                 self._take(judge, one, index, verdict)
             for part in judged.asked:
-                one.add_usage(judge.name, part.usage)
+                one.add_work(judge.name, part.usage, part.shares)
 
     def _take(self, judge: Judge, one: _Progress, index: int, verdict: ClaimVerdict) -> None:
         """Keep a verdict, or leave its claim to the next judge."""
@@ -450,8 +469,13 @@ class Router(JudgesInOrder[Judge]):
                 d for history in one.fallback_history for d in history if d.judge == judge.name
             )
             if answered or declined:
-                usage = one.usage.get(judge.name, Usage())
-                yield Asked(judge=judge.name, answered=answered, declined=declined, usage=usage)
+                yield Asked(
+                    judge=judge.name,
+                    answered=answered,
+                    declined=declined,
+                    usage=one.usage.get(judge.name, Usage()),
+                    shares=tuple(sorted(one.shares.get(judge.name, ()))),
+                )
 
 
 def _unanswered(claim: object, history: Sequence[Declined]) -> ClaimVerdict:

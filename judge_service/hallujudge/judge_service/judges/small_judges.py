@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
 from ..llm.budget import Usage, VerdictStore
-from ..llm.chat import ChatRequest
+from ..llm.chat import TIED, ChatRequest
 from ..llm.client import ChatClient
 from ..llm.prompt_templates import Template, defused, load_template
 from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings
@@ -141,6 +141,11 @@ class ServedJudge(LlmJudge):
         own = (("small_above", f"{self._above:g}"), ("small_wording", f"{WORDING}-all"))
         return replace(found, kind="small", parameters=(*found.parameters, *own))
 
+    @property
+    def measures_shares(self) -> bool:
+        """No: without a constraint, a reply that is no choice has no verdict."""
+        return False
+
     def questions(self, item: JudgeRequestItem) -> list[Question]:
         """Return one call for each claim."""
         document = self._document(item)
@@ -179,6 +184,8 @@ class ServedJudge(LlmJudge):
 
     def verdict_of(self, claim: ClaimParts, answer: ReadAnswer) -> ClaimVerdict:
         """Return the verdict of a reply on a claim."""
+        if answer.reason == TIED:  # a threshold decides ties too
+            return _by_threshold(claim, 0.5, self._above, self.name)
         if not answer.choice:
             return unscored_claim(claim, answer.reason, answer.detail, self.name)
         supported = answer.choice == self._preset.supported

@@ -13,6 +13,7 @@ from ..errors import fault_of
 from .failures import CallFailedError, FailureKind, shown_text
 from .prompt_templates import Message
 from .reply_messages import said_in
+from .token_lists import TokenChoice, read_tokens
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
@@ -25,7 +26,6 @@ _MAX_TOP = 20
 
 # Servers report impossible values now and then; beyond these bounds they are ignored.
 _MAX_TOKENS = 1_000_000_000
-_MAX_LOGPROB = 1e6
 # More than any chat template adds to a message: reservations must not be too small.
 _MESSAGE_TOKENS = 16
 # Models spend 196 to 784 pixels on a token, and cut small images into up to 13 tiles of 256 tokens.
@@ -35,6 +35,8 @@ _FEWEST_IMAGE_TOKENS, _MOST_TILE_TOKENS = 256, 3_328
 _ANY_MODEL = "*"
 # A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
 _SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
+TIED = "CHOICES_TIED"
+"""The reason of an answer for which two choices are exactly equally likely."""
 SHOWN_CHARS = 80
 """How many characters of a reply a message quotes."""
 
@@ -167,18 +169,6 @@ class ChatRequest:
         ] or [self.messages]
 
 
-@dataclass(frozen=True, slots=True)
-class TokenChoice:
-    """A generated token and what else it could have been."""
-
-    text: str
-    """The token's text."""
-    logprob: float
-    """Natural logarithm of its probability."""
-    top: tuple[tuple[str, float], ...]
-    """Text and log-probability of the likeliest tokens in its place."""
-
-
 class Stated(NamedTuple):
     """The answer to one question, reported as probabilities without text."""
 
@@ -190,6 +180,8 @@ class Stated(NamedTuple):
     """The reason if there is no choice, such as ``JUDGE_REFUSED``."""
     detail: str = ""
     """The reason in words."""
+    share: float | None = None
+    """Probability of all choices together, where nothing else was ruled out; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +198,8 @@ class ChatReply:
     """The model's words if it refused to answer."""
     tokens: tuple[TokenChoice, ...] = ()
     """The text's tokens, where log-probabilities were reported."""
+    logit: str = ""
+    """A token whose number is above 0, and so no log-probability; empty if there is none."""
     prompt_tokens: int = 0
     """Tokens sent."""
     cached_tokens: int = 0
@@ -352,12 +346,14 @@ def _reply_of(content: dict[str, object]) -> ChatReply:
     if text is None and not (thought or refusal or ended_early):
         raise ValueError("it has neither content nor a refusal")
     prompt, cached, completion = usage_of(content.get("usage"))
+    tokens, logit = read_tokens(choice.get("logprobs"))
     return ChatReply(
         content=text or "",
         thought=thought,
         finish_reason=str(choice.get("finish_reason") or ""),
         refusal=str(refusal),
-        tokens=_tokens_of(choice.get("logprobs")),
+        tokens=tokens,
+        logit=logit,
         prompt_tokens=prompt,
         cached_tokens=cached,
         completion_tokens=completion,
@@ -384,35 +380,6 @@ def _count_of(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return 0
     return int(value) if 0 <= value <= _MAX_TOKENS else 0
-
-
-def _tokens_of(logprobs: object) -> tuple[TokenChoice, ...]:
-    """The reported tokens; none if they cannot be read, which costs only the margin."""
-    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
-    try:
-        return tuple(
-            TokenChoice(
-                *_token_of(entry),
-                tuple(map(_token_of, filter(_is_possible, entry.get("top_logprobs") or ()))),
-            )
-            for entry in entries or ()
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return ()
-
-
-def _token_of(entry: Mapping[str, object]) -> tuple[str, float]:
-    token, logprob = entry["token"], entry["logprob"]
-    if not isinstance(token, str) or not isinstance(logprob, (int, float)):
-        raise TypeError("a token without text or log-probability")
-    if not abs(logprob) <= _MAX_LOGPROB:
-        raise ValueError(f"the log-probability {logprob!r:.40}")
-    return token, float(logprob)
-
-
-def _is_possible(entry: Mapping[str, object]) -> bool:
-    """Whether a token was possible; servers may list those that a constraint rules out."""
-    return entry["logprob"] != float("-inf")
 
 
 class ReplyProblem(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 
@@ -42,6 +42,8 @@ class PlannedCall:
     """Whether the cache answers it."""
     request: ChatRequest
     """What would be sent."""
+    measures: bool = False
+    """Whether it measures the share of the choices, if the judge has margins at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,9 @@ class Estimate:
     """How they were counted."""
     unknown_texts: int = 0
     """Texts whose claims are not known yet; calls about them are not counted."""
+    measuring: Estimate | None = None
+    """The calls for one token each that measure the share of the choices, if there may be any; they
+    are made where the server reports log-probabilities, and are not in the other figures."""
 
 
 async def estimate_calls(
@@ -88,30 +93,50 @@ async def estimate_calls(
     """
     prices = prices or client.budget.prices
     counter = counter or await counter_of(client)
-    seen: set[str] = set()
-    cached = repeated = tokens = completion = 0
+    verdicts, measuring = _Sums(), _Sums()
     async for call in _each(calls):
+        await (measuring if call.measures else verdicts).add(call, counter)
+    found = verdicts.estimate(name, counter, prices)
+    if not measuring.seen:
+        return found
+    return replace(found, measuring=measuring.estimate(name, counter, prices))
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Sums over calls."""
+
+    seen: set[str] = field(default_factory=set)
+    cached: int = 0
+    repeated: int = 0
+    tokens: int = 0
+    completion: int = 0
+
+    async def add(self, call: PlannedCall, counter: TokenCounter) -> None:
         if call.cached:
-            cached += 1
-        elif call.key in seen:
-            repeated += 1
+            self.cached += 1
+        elif call.key in self.seen:
+            self.repeated += 1
         else:
-            seen.add(call.key)
+            self.seen.add(call.key)
             counts = [await counter.count(prompt) for prompt in call.request.prompts]
-            tokens += sum(counts) * call.request.reads
-            tokens += sum(image.tokens for image in call.request.images)
-            completion += call.request.max_tokens
-    return Estimate(
-        judge=name,
-        calls=len(seen),
-        cached=cached,
-        repeated=repeated,
-        prompt_tokens=tokens,
-        most_completion_tokens=completion,
-        cost_at_most=prices.cost(tokens, completion) if prices else None,
-        exact=counter.exact,
-        counter=counter.label,
-    )
+            self.tokens += sum(counts) * call.request.reads
+            self.tokens += sum(image.tokens for image in call.request.images)
+            self.completion += call.request.max_tokens
+
+    def estimate(self, name: str, counter: TokenCounter, prices: Prices | None) -> Estimate:
+        cost = prices.cost(self.tokens, self.completion) if prices else None
+        return Estimate(
+            judge=name,
+            calls=len(self.seen),
+            cached=self.cached,
+            repeated=self.repeated,
+            prompt_tokens=self.tokens,
+            most_completion_tokens=self.completion,
+            cost_at_most=cost,
+            exact=counter.exact,
+            counter=counter.label,
+        )
 
 
 async def _each(

@@ -30,6 +30,7 @@ from typing import Any, TypeAlias
 from ..errors import InvalidInputError, fault_of
 from .chat import (
     LETTERS,
+    TIED,
     ChatReply,
     ChatRequest,
     Dialect,
@@ -197,8 +198,18 @@ def _most_likely(probabilities: tuple[float, ...], choices: Sequence[str]) -> St
     share = math.fsum(probabilities)
     if share < _LEAST_SHARE:
         detail = f"the choices have {share:.2g} of the probability: the model would not choose"
-        return Stated("", probabilities, "REPLY_OUT_OF_CHOICE", detail)
-    return Stated(choices[probabilities.index(max(probabilities))], probabilities)
+        return Stated("", probabilities, "REPLY_OUT_OF_CHOICE", detail, share)
+    likeliest = choices[probabilities.index(max(probabilities))]
+    return _untied(likeliest, probabilities, choices)._replace(share=min(1.0, share))
+
+
+def _untied(chosen: str, probabilities: tuple[float, ...], choices: Sequence[str]) -> Stated:
+    """Return a choice, unless another one is exactly as likely."""
+    most = probabilities[choices.index(chosen)]
+    same = [choice for choice, each in zip(choices, probabilities, strict=True) if each == most]
+    if len(same) == 1:
+        return Stated(chosen, probabilities)
+    return Stated("", probabilities, TIED, f"{' and '.join(same)} are equally likely")
 
 
 def _too_long(tokens: int, most: int) -> Stated:
@@ -300,7 +311,7 @@ def _decided(answer: Mapping[str, Any], name: str, choices: Sequence[str]) -> St
         detail = f"{json.dumps(chosen)[:40]} ({kind!r:.20}) is not one of {', '.join(choices)}"
         return Stated("", (), "REPLY_OUT_OF_CHOICE", detail)
     reported = {one["value"]: _probability(one["probability"]) for one in answer["probabilities"]}
-    return Stated(chosen, tuple(reported[choice] for choice in choices))
+    return _untied(chosen, tuple(reported[choice] for choice in choices), choices)
 
 
 def _probability(value: object) -> float:

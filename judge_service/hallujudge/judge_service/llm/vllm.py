@@ -102,8 +102,7 @@ def engine_arguments(
     how much was shared. ``--generation-config vllm`` keeps the model folder's own sampling defaults
     out: everything is sent with each request. JSON has no white space in it: a model that pads it
     would be cut off in the middle, and tokens cost time. ``--logprobs-mode`` asks for
-    log-probabilities before constraints are applied, so that a margin shows what the model itself
-    found likely; vLLM's default may change.
+    log-probabilities and not logits; they are those after a constraint's mask (0.32.0 and 0.33.0).
 
     Args:
         tensor_parallel_size: GPUs that a layer is spread over, or the variable that names them.
@@ -402,4 +401,17 @@ def _vllm_settings(settings: JudgeSettings, data_folder: Path) -> VllmSettings:
         socket=bool(settings.vllm_socket),
         executable=tuple(shlex.split(settings.vllm_command)) or ("vllm",),
         extra_arguments=tuple(shlex.split(settings.vllm_arguments)),
+    )
+
+
+def logits_problem(token: str) -> str:
+    """Return why a reply's log-probabilities are none, and what to do.
+
+    Args:
+        token: A token with a number above 0.
+    """
+    return (
+        f"the log-probability of a token is above 0 ({token}), which none can be: the server sends "
+        "logits, as vLLM does with --logprobs-mode raw_logits; start it with --logprobs-mode "
+        "raw_logprobs"
     )

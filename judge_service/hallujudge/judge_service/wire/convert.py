@@ -90,10 +90,12 @@ class _JudgePart:
     reused: int
     votes: tuple[str, ...] = ()
     dissents: int = 0
+    choice_shares: tuple[float, ...] = ()
 
 
-# What the part of a judge has that is no member of a panel.
-_ALONE = tuple(name for name in _JudgePart.__slots__ if name not in ("votes", "dissents"))
+# What not every part has: members of a panel, and judges whose choices' share was measured.
+_SOME = ("choice_shares", "votes", "dissents")
+_EVERY = tuple(name for name in _JudgePart.__slots__ if name not in _SOME)
 
 
 def _write_judging(judging: Any) -> tuple[_JudgePart, ...]:
@@ -101,7 +103,7 @@ def _write_judging(judging: Any) -> tuple[_JudgePart, ...]:
         _JudgePart(
             **part
             | {"declined": {name: _Declined(**row) for name, row in part["declined"].items()}}
-            | {"votes": tuple(part.get("votes", ()))}
+            | {name: tuple(part.get(name, ())) for name in ("votes", "choice_shares")}
         )
         for part in judging
     )
@@ -112,11 +114,12 @@ def _read_judging(judging: Any) -> tuple[dict[str, JsonValue], ...]:
 
 
 def _judge_json(part: _JudgePart) -> dict[str, JsonValue]:
-    names = _JudgePart.__slots__ if part.votes else _ALONE
-    votes: dict[str, JsonValue] = {"votes": list(part.votes)} if part.votes else {}
+    shares: dict[str, JsonValue] = {"choice_shares": list(part.choice_shares)}
+    votes: dict[str, JsonValue] = {"votes": list(part.votes), "dissents": part.dissents}
     return {
-        **{name: getattr(part, name) for name in names},
-        **votes,
+        **{name: getattr(part, name) for name in _EVERY},
+        **(shares if part.choice_shares else {}),
+        **(votes if part.votes else {}),
         "declined": {
             reason: {"claims": row.claims, "detail": row.detail}
             for reason, row in part.declined.items()

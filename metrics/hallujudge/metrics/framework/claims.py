@@ -183,8 +183,8 @@ def certainty(margin: float, judge: str) -> float:
     """Return how sure a judge is of a verdict, from its margin.
 
     The margin of a matcher or small judge is a signed distance from a threshold, so its size is
-    what counts. That of a language model belongs to the answer that it chose: below 0, another
-    answer that was not offered was likelier, so it is least sure.
+    what counts. That of a language model belongs to the answer that it chose, among the choices:
+    below 0, another choice was likelier, so it is least sure.
 
     Args:
         margin: The verdict's margin.
@@ -251,10 +251,11 @@ class ClaimVerdict(Struct, frozen=True, kw_only=True, gc=False):
     part: Part | None = None
     """The wrong part of an unsupported claim, if the judge names it."""
     score: float | None = None
-    """A matcher's similarity; of other judges the probability that the claim is supported."""
+    """A matcher's similarity; of other judges the probability that the claim is supported, among
+    the choices that a language model has."""
     margin: float | None = None
     """The judge's confidence: for a matcher the distance to the threshold, for a language model the
-    log-probability of its answer minus that of the runner-up."""
+    log-probability of its answer minus that of the runner-up among the choices."""
     judge: str = ""
     """Name of the judge."""
     references: tuple[Triplet, ...] = ()

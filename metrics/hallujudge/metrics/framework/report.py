@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from .choice_share import ChoiceShare
 from .columns_and_scores import Ratio
 from .file_schemas import schema_of
 from .intervals import small_sample_notes
@@ -200,6 +201,7 @@ def _plain(number: float) -> int | float:
 # Sums of whole numbers do not depend on their order. Evidence has nine decimals.
 _NANO = 10**9
 _TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
+_SHARE_DIGITS = 6
 # Before the name of another member of a panel: claims on which both voted, and agreed.
 _BOTH, _SAME = "both:", "same:"
 
@@ -224,6 +226,9 @@ class JudgeShare:
     """Their price; None without prices."""
     reused: int = 0
     """Replies that items shared with the one that paid, or found in the cache."""
+    choice_share: ChoiceShare | None = None
+    """How likely it would write one of the choices if nothing kept it from other words; None if
+    that was not measured."""
 
     @property
     def asked(self) -> int:
@@ -237,7 +242,10 @@ class JudgeShare:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the judge's part as ``report.json`` has it."""
-        return asdict(self)
+        values = asdict(self)
+        if self.choice_share is None:  # most judges have none
+            del values["choice_share"]
+        return values
 
 
 class JudgingCounts:
@@ -261,6 +269,9 @@ class JudgingCounts:
             )
             if part["cost"] is not None:
                 sums.update(cost=round(part["cost"] * _NANO), priced=1)
+            if shares := part.get("choice_shares"):
+                nano = sum(round(share * _NANO) for share in shares)
+                sums.update(choice_share=nano, measured=len(shares))
             declined.update({reason: row["claims"] for reason, row in part["declined"].items()})
             if "votes" in part:
                 sums.update(votes=part["answered"], dissents=part["dissents"])
@@ -325,12 +336,19 @@ class JudgingCounts:
                 completion_tokens=sums["completion_tokens"],
                 cost=sums["cost"] / _NANO if sums["priced"] else None,
                 reused=sums["reused"],
+                choice_share=_choice_share(sums),
             )
             for judge, sums in self._sums.items()
         )
 
     def _of(self, judge: str) -> tuple[Counter[str], Counter[str]]:
         return self._sums.setdefault(judge, Counter()), self._declined.setdefault(judge, Counter())
+
+
+def _choice_share(sums: Counter[str]) -> ChoiceShare | None:
+    if not (count := sums["measured"]):
+        return None
+    return ChoiceShare(mean=round(sums["choice_share"] / _NANO / count, _SHARE_DIGITS), n=count)
 
 
 def cascade_notes(shares: Iterable[JudgeShare]) -> tuple[str, ...]:

@@ -73,6 +73,8 @@ class UnscoredReason(enum.StrEnum):
     REPLY_WRONG_SCHEMA = "REPLY_WRONG_SCHEMA"
     REPLY_OUT_OF_CHOICE = "REPLY_OUT_OF_CHOICE"
     REPLY_TRUNCATED = "REPLY_TRUNCATED"
+    CHOICES_TIED = "CHOICES_TIED"
+    CHOICES_UNLIKELY = "CHOICES_UNLIKELY"
     MARGIN_TOO_SMALL = "MARGIN_TOO_SMALL"
     PANEL_TIED = "PANEL_TIED"
     # Judges ---------------------------------------------------------------------------------------

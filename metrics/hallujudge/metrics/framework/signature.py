@@ -78,9 +78,16 @@ use is absent."""
 CARD_MARK = ",card="
 """What comes before the hash of a judge's report card, at the end of the judge's field."""
 
+MASKED = "masked"
+"""The judge's parameter that says whether a constraint is sent, so that its log-probabilities may
+be those after the mask: probabilities among the choices."""
+
+_LOGPROBS = "top_logprobs="
+
 CARD_NOTE = "The report card"
 """How the note with a card's main figures begins."""
 
+_MASKED_VALUE = re.compile(rf",(?:\w+\.)*{MASKED}=(?:yes|no)")
 # What a judge's field says of the server behind its model, such as " (vllm 0.32.0)".
 _SERVER = re.compile(r" \([^()|]+\)")
 _SUM_BYTES = 16
@@ -199,8 +206,25 @@ def differing_fields(one: Mapping[str, str], other: Mapping[str, str]) -> list[s
 
 def _answers_value(key: str, fields: Mapping[str, str]) -> str | None:
     """Return a field's value as far as scores of answers depend on it."""
+    value = fields.get(key)
+    if value is None:
+        return None
     # Scores of thoughts are scores of their own.
-    return fields.get(key, "").replace("scored", "left-out") if key == THOUGHTS else fields.get(key)
+    if key == THOUGHTS:
+        return value.replace("scored", "left-out")
+    # The mask says what margins mean, and changes no verdict.
+    return _MASKED_VALUE.sub("", value) if key == "judge" else value
+
+
+def unmarked_judges(judges: Mapping[str, str]) -> list[str]:
+    """Return the runs whose judges do not say what their margins are, if others of them do.
+
+    Args:
+        judges: Run -> the field of its signature about the judge; empty without one.
+    """
+    marked = {name for name, judge in judges.items() if _MASKED_VALUE.search(judge)}
+    others = [name for name, judge in judges.items() if _LOGPROBS in judge and name not in marked]
+    return others if marked else []
 
 
 def signature_field(signature: str, key: str) -> str:

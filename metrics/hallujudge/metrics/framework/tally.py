@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import MergeError
+from .choice_share import choice_share_notes
 from .intervals import IntervalSettings, small_sample_notes
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
 from .results import ItemResult, Outcome
@@ -275,6 +276,7 @@ class Tally:
                 *self._traits.notes(totals, coverage.items),
                 *metric.notes_on(totals),
                 *self._repeat_notes(totals, coverage),
+                *choice_share_notes(counted.judging),
                 *cascade_notes(counted.judging),
                 *self._judging.panel_notes(),
                 *small_sample_notes(counted.overall.clusters_by_score(), counted.sizes),

@@ -93,10 +93,15 @@ class ScoreSpec(google.protobuf.message.Message):
     OPTIONS_FIELD_NUMBER: builtins.int
     GROUP_BY_FIELD_NUMBER: builtins.int
     INTERVAL_FIELD_NUMBER: builtins.int
+    CLAIMS_FIELD_NUMBER: builtins.int
     metric: builtins.str
     """Name of the metric, such as chair."""
     variant: builtins.str
     """The variant, such as published. Empty: the default of the metric."""
+    claims: builtins.int
+    """About how many claims the run has. 0: unknown. It says of which part of them a language model is asked how likely it
+    would write one of the choices.
+    """
     @property
     def graphs(self) -> google.protobuf.internal.containers.MessageMap[builtins.str, Global___GraphSource]:
         """Role -> synonym graph, such as objects -> coco."""
@@ -122,9 +127,10 @@ class ScoreSpec(google.protobuf.message.Message):
         options: collections.abc.Mapping[builtins.str, builtins.str] | None = ...,
         group_by: collections.abc.Iterable[builtins.str] | None = ...,
         interval: Global___IntervalSpec | None = ...,
+        claims: builtins.int = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["interval", b"interval"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["graphs", b"graphs", "group_by", b"group_by", "interval", b"interval", "metric", b"metric", "options", b"options", "variant", b"variant"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claims", b"claims", "graphs", b"graphs", "group_by", b"group_by", "interval", b"interval", "metric", b"metric", "options", b"options", "variant", b"variant"]) -> None: ...
 
 Global___ScoreSpec: typing_extensions.TypeAlias = ScoreSpec
 
@@ -343,6 +349,7 @@ class JudgeShare(google.protobuf.message.Message):
     COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
     COST_FIELD_NUMBER: builtins.int
     REUSED_FIELD_NUMBER: builtins.int
+    CHOICE_SHARE_FIELD_NUMBER: builtins.int
     judge: builtins.str
     """Name of the judge."""
     decided: builtins.int
@@ -361,6 +368,10 @@ class JudgeShare(google.protobuf.message.Message):
     def declined(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
         """Reason -> claims on which it gave no verdict that counts."""
 
+    @property
+    def choice_share(self) -> Global___ChoiceShare:
+        """How likely the judge would write one of the choices if nothing kept it from other words. Absent: not measured."""
+
     def __init__(
         self,
         *,
@@ -372,12 +383,35 @@ class JudgeShare(google.protobuf.message.Message):
         completion_tokens: builtins.int = ...,
         cost: builtins.float | None = ...,
         reused: builtins.int = ...,
+        choice_share: Global___ChoiceShare | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "prompt_tokens", b"prompt_tokens", "reused", b"reused"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_cost", b"_cost", "choice_share", b"choice_share", "cost", b"cost"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "calls", b"calls", "choice_share", b"choice_share", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "prompt_tokens", b"prompt_tokens", "reused", b"reused"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
 
 Global___JudgeShare: typing_extensions.TypeAlias = JudgeShare
+
+@typing.final
+class ChoiceShare(google.protobuf.message.Message):
+    """How likely a judge would write one of the choices if nothing kept it from other words."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    MEAN_FIELD_NUMBER: builtins.int
+    N_FIELD_NUMBER: builtins.int
+    mean: builtins.float
+    """Mean over claims."""
+    n: builtins.int
+    """Claims for which it was measured."""
+    def __init__(
+        self,
+        *,
+        mean: builtins.float = ...,
+        n: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["mean", b"mean", "n", b"n"]) -> None: ...
+
+Global___ChoiceShare: typing_extensions.TypeAlias = ChoiceShare
 
 @typing.final
 class Score(google.protobuf.message.Message):
@@ -696,6 +730,7 @@ class JudgePart(google.protobuf.message.Message):
     REUSED_FIELD_NUMBER: builtins.int
     VOTES_FIELD_NUMBER: builtins.int
     DISSENTS_FIELD_NUMBER: builtins.int
+    CHOICE_SHARES_FIELD_NUMBER: builtins.int
     judge: builtins.str
     """Name of the judge."""
     answered: builtins.int
@@ -724,6 +759,10 @@ class JudgePart(google.protobuf.message.Message):
     def votes(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """As a member of a panel: its verdict on each claim, empty where it gave none."""
 
+    @property
+    def choice_shares(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """How likely the choices are if nothing keeps the judge from other words, for each claim for which it was measured."""
+
     def __init__(
         self,
         *,
@@ -739,9 +778,10 @@ class JudgePart(google.protobuf.message.Message):
         reused: builtins.int = ...,
         votes: collections.abc.Iterable[builtins.str] | None = ...,
         dissents: builtins.int = ...,
+        choice_shares: collections.abc.Iterable[builtins.float] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_cost", b"_cost", "cost", b"cost"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "cached_tokens", b"cached_tokens", "calls", b"calls", "completion_tokens", b"completion_tokens", "cost", b"cost", "declined", b"declined", "dissents", b"dissents", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens", "reused", b"reused", "votes", b"votes"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "answered", b"answered", "cached_tokens", b"cached_tokens", "calls", b"calls", "choice_shares", b"choice_shares", "completion_tokens", b"completion_tokens", "cost", b"cost", "declined", b"declined", "dissents", b"dissents", "judge", b"judge", "latency_seconds", b"latency_seconds", "prompt_tokens", b"prompt_tokens", "reused", b"reused", "votes", b"votes"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
 
 Global___JudgePart: typing_extensions.TypeAlias = JudgePart

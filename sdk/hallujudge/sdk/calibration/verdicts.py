@@ -34,8 +34,8 @@ class DecidedClaim:
     hallucinated: bool | None
     """Whether the verdict is that it is hallucinated; None without a verdict."""
     margin: float | None = None
-    """How sure the judge is; None if unknown. Below 0, a language model found another answer
-    likelier than the one that it was made to choose from."""
+    """How sure the judge is; None if unknown. Below 0, a language model found another choice
+    likelier than the one that it chose."""
     span: tuple[int, int] | None = None
     """Place of the claim in the response."""
     weight: float = 1.0

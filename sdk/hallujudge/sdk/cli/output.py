@@ -353,7 +353,17 @@ def estimate_line(estimate: Estimate) -> str:
         f"{estimate.judge}: {estimate.calls} calls ({estimate.cached} answered by the cache, "
         f"{estimate.repeated} repeated), {estimate.prompt_tokens} prompt tokens, at most "
         f"{estimate.most_completion_tokens} generated; {_cost_text(estimate)}; counted by "
-        f"{estimate.counter}"
+        f"{estimate.counter}{_measuring_text(estimate.measuring)}"
+    )
+
+
+def _measuring_text(estimate: Estimate | None) -> str:
+    """Return the calls that measure the share of the choices, if there may be any."""
+    if estimate is None:
+        return ""
+    return (
+        f"; choice_share: up to {estimate.calls} more calls for one token each "
+        f"({estimate.prompt_tokens} prompt tokens; {_cost_text(estimate)})"
     )
 
 

@@ -20,7 +20,12 @@ from hallujudge.metrics.framework.comparison import (
     paired_differences,
 )
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
-from hallujudge.metrics.framework.signature import LABELS, REFERENCES, signature_field
+from hallujudge.metrics.framework.signature import (
+    LABELS,
+    REFERENCES,
+    signature_field,
+    unmarked_judges,
+)
 from hallujudge.metrics.framework.significance import holm
 
 from ..runs.manifest import JOURNAL, partial
@@ -247,6 +252,12 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
         yield from run.pairing
         yield from _other_questions(runs[0], run)
     yield from _label_notes(runs)
+    if unmarked := unmarked_judges({run.name: run.fields.get("judge", "") for run in runs}):
+        yield (
+            f"The signature of {', '.join(unmarked)} does not say whether its judge's margins are "
+            "among the choices, as those of the other runs do: margins, and scores that rest on "
+            "them or on probabilities (soft, cascades), may mean something else there."
+        )
     for run in runs:
         if run.label.source and partial(Path(run.label.source), JOURNAL).exists():
             yield (

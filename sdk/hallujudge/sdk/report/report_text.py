@@ -173,7 +173,9 @@ def judging_sentences(shares: Sequence[JudgeShare]) -> Iterator[str]:
         parts = [f"{_replies(share.calls)}{more}"] if share.calls else []
         parts += [f"{_replies(share.reused)} used again"] if share.reused else []
         more = f" from {' and '.join(parts)}" if parts else ""
-        yield f"{clean(share.judge)} gave {share.decided:,} of {claims}{more}."
+        free = share.choice_share
+        sure = "" if free is None else f"; choice_share {free.mean:.3f} (n {free.n:,})"
+        yield f"{clean(share.judge)} gave {share.decided:,} of {claims}{more}{sure}."
 
 
 def _replies(count: int) -> str:

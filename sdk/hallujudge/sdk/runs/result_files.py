@@ -22,6 +22,7 @@ from hallujudge.metrics import (
     Score,
 )
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
+from hallujudge.metrics.framework.choice_share import ChoiceShare
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import parsed_signature
 
@@ -327,12 +328,20 @@ def _share(values: Mapping[str, Any]) -> JudgeShare:
         judge=_text(values, "judge"),
         declined=_counts(values, "declined", "judging"),
         cost=_number_or_none(values.get("cost"), "judging.cost"),
+        choice_share=_choice_share(_object(values, "choice_share")),
         **{
             key: _count(values, key, "judging")
             for key in counts
             if key in values or key == "decided"
         },
     )
+
+
+def _choice_share(values: Mapping[str, Any]) -> ChoiceShare | None:
+    if not values:
+        return None
+    mean = _number(values.get("mean"), "judging.choice_share.mean")
+    return ChoiceShare(mean=mean, n=_count(values, "n", "judging.choice_share"))
 
 
 def read_calibration(folder: str | Path, signature: str) -> Calibration | None:

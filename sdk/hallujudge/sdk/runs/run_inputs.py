@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 _PIECE = 1 << 20
+# Claims of a response, where they are extracted later; too few cost some more calls.
+_USUAL_CLAIMS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,21 @@ class PreparedRun:
             metric_groups=group_keys(run.metric, ()),
             check=checked or workers,
         )
+        spec = replace(spec, claims=_expected_claims(spec, items))
         return cls(run=run, spec=spec, items=items, workers=workers)
+
+
+def _expected_claims(spec: ScoreSpec, items: ItemSource) -> int:
+    """Return about how many claims a language model judges; 0 if it judges none."""
+    entry = metric_entry(spec.metric)
+    if not entry.asks_llm(spec):
+        return 0
+    if not any(field.name == "claims" for field in fields(entry.item_type)):
+        return len(items)
+    return sum(
+        _USUAL_CLAIMS if (given := getattr(item, "claims", None)) is None else len(given)
+        for item in items
+    )
 
 
 def _read_options(given: InputOptions | None, spec: ScoreSpec) -> InputOptions | None:

@@ -21,15 +21,7 @@ SURE_MARGIN = math.log(SURE / (1 - SURE))
 def sure_of_people(_number: int, body: llm.Body) -> llm.Reply:
     """Reply "supported" to every claim: surely if it is about a man, hardly otherwise."""
     share = SURE if llm.claims_of(body)[0][0] == "man" else UNSURE
-    return chosen_with("supported", "object1", share)
-
-
-def chosen_with(choice: str, rival: str, share: float) -> llm.Reply:
-    top = [
-        {"token": choice, "logprob": math.log(share)},
-        {"token": rival, "logprob": math.log(1 - share)},
-    ]
-    return llm.completion(choice, logprobs={"content": [top[0] | {"top_logprobs": top}]})
+    return llm.stating({"supported": share, "object1": 1 - share})
 
 
 async def test_a_second_run_writes_the_same_and_another_margin_asks_others(tmp_path: Path) -> None:
@@ -83,7 +75,8 @@ def question(about: str) -> Question:
 
 
 def sure_of_dogs(_number: int, body: llm.Body) -> llm.Reply:
-    return chosen_with("yes", "no", SURE if "dog" in llm.prompt_of(body) else UNSURE)
+    share = SURE if "dog" in llm.prompt_of(body) else UNSURE
+    return llm.stating({"yes": share, "no": 1 - share})
 
 
 async def test_questions_with_small_margins_go_to_the_next_judge(tmp_path: Path) -> None:

@@ -94,6 +94,16 @@ async def test_choices_that_the_model_would_not_make_are_no_verdict() -> None:
     assert "0.003 of the probability" in verdict.detail
 
 
+async def test_ties_go_to_neither_choice() -> None:
+    async with ScoringServer(lambda _text: (0.4, 0.1, 0.4, 0.05)) as server:
+        judge = judge_of(server, api="scoring")
+        (judged,) = await judge.judge([item(CLAIMS[0])])
+        await judge.close()
+    (verdict,) = judged.verdicts
+    assert (verdict.verdict.value, verdict.reason) == ("unscored", "CHOICES_TIED")
+    assert verdict.detail == "supported and object2 are equally likely"
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

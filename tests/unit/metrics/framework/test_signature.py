@@ -14,8 +14,10 @@ from hallujudge.metrics.framework.signature import (
     SIGNATURE_FIELDS,
     DataSums,
     data_fields,
+    differing_fields,
     media_name,
     same_but_versions,
+    unmarked_judges,
 )
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -139,3 +141,16 @@ def test_one_item_without_a_hash_makes_the_sums_unknown() -> None:
 def test_a_version_that_was_unknown_is_no_change(one: str, other: str, same: bool) -> None:
     assert same_but_versions(one, other) is same
     assert same_but_versions(other, one) is same
+
+
+def test_what_margins_mean_makes_no_other_judge_and_is_told_apart() -> None:
+    old = {"judge": "m,prompt,temperature=0.0,top_logprobs=8,constraint=choice"}
+    new = {"judge": f"{old['judge']},masked=yes"}
+    routed = {"judge": f"m>n,llm.top_logprobs=8,llm.masked=yes,fallback.{new['judge']}"}
+    assert differing_fields(old, new) == []
+    assert differing_fields(new, {"judge": f"{new['judge']},abstain=yes"}) == ["judge"]
+    assert differing_fields(new, routed) == ["judge"]
+    silent = "m,prompt,temperature=0.0"
+    names = {"a": new["judge"], "b": old["judge"], "c": "", "d": silent, "e": routed["judge"]}
+    assert unmarked_judges(names) == ["b"]
+    assert unmarked_judges({"b": old["judge"], "c": old["judge"]}) == []

@@ -161,6 +161,22 @@ def test_another_release_is_refused_unless_allowed(better: RunReport, worse: Run
     assert any("differ in v" in note for note in found.notes)
 
 
+def test_margins_of_unknown_meaning_are_noted(better: RunReport, worse: RunReport) -> None:
+    def judged(run: RunReport, more: str) -> RunReport:
+        judge = f"|judge:m,top_logprobs=8,constraint=json_schema{more}|ci:"
+        return replace(run, signature=run.signature.replace("|ci:", judge))
+
+    new = ",masked=yes"
+    found = compare(judged(better, new), judged(worse, ""), options=FAST)
+    (note,) = [each for each in found.notes if "margins" in each]
+    assert note.startswith(
+        "The signature of run 2 does not say whether its judge's margins are among"
+    )
+    for marks in (("", ""), (new, new)):
+        found = compare(judged(better, marks[0]), judged(worse, marks[1]), options=FAST)
+        assert not any("margins" in each for each in found.notes)
+
+
 def test_runs_without_a_common_item_are_refused(better: RunReport) -> None:
     with pytest.raises(
         InvalidInputError,

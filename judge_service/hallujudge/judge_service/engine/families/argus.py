@@ -26,6 +26,7 @@ from ...judges.choice_judge import ChoiceJudge, Chosen
 from ...judges.questions import Question
 from ...llm.estimate import Estimate
 from ...threads import map_cpu
+from ..judge_options import SHARE_OPTION
 from ..judge_quality import asked_judge_note, given_verdicts_note
 from ..judging_pipeline import choice_judge, choice_question, judging_of, prompt_option
 from ..pipelines import TextPipeline, checked_items, unscored_result
@@ -224,7 +225,7 @@ ENTRY = MetricEntry(
     metric=ArgusMetric,
     item_type=ArgusItem,
     trial=Trial(item=_TRIAL, score="cost_h", value=1.0),
-    engine_options=(prompt_option("prompt", _SLOTS),),
+    engine_options=(SHARE_OPTION, prompt_option("prompt", _SLOTS)),
     judge_option="verdicts",
     open=_open,
 )

@@ -40,9 +40,11 @@ from ..judge_options import (
     ESCALATION_OPTIONS,
     JUDGE_NAMES,
     PANEL_OPTIONS,
+    SHARE_OPTION,
     escalation_of,
     offered_judges,
     panel_of,
+    share_rule_of,
 )
 from ..judge_quality import (
     CARD_OPTION,
@@ -125,7 +127,7 @@ class TriHePipeline:
                 results[index] = _without_claims(answers[index], problem)
         asked = {i: claims for i, claims in extracted.items() if i not in results}
         judged = await self._judge.judge(
-            [_request(answers[i], claims.claims) for i, claims in asked.items()]
+            [self._request(answers[i], claims.claims) for i, claims in asked.items()]
         )
         for (index, claims), verdicts in zip(asked.items(), judged, strict=True):
             results[index] = self._result(answers[index], claims, verdicts)
@@ -168,7 +170,7 @@ class TriHePipeline:
         plans = {i: plan for i, plan in planned.items() if plan is not None}
         unknown = {index for index, plan in plans.items() if not plan.cached}
         extracted = await self._claims({i: a for i, a in answers.items() if i not in unknown})
-        asked = [_request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
+        asked = [self._request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
         judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
         return [
             *await self._extractor.estimates(plans.values(), counter),
@@ -180,6 +182,17 @@ class TriHePipeline:
                 for judge in judges
             ],
         ]
+
+    def _request(self, item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+        assert item.reference_triplets is not None, "items without are unscored by now"
+        return JudgeRequestItem(
+            id=item.id,
+            payer=payer_of(item.id, claims),
+            claims=claims,
+            reference_triplets=item.reference_triplets,
+            reference_objects=item.reference_objects,
+            measuring=self._judge.measuring,
+        )
 
     def _problem(self, item: TriHeItem) -> Problem | None:
         """Return why an item can't be scored, before any judge is called."""
@@ -225,17 +238,6 @@ def _with_places(
             prediction_error=is_prediction_error(verdict, scene),
         )
         for verdict, (_, span, modality) in zip(verdicts, claims.placed(), strict=True)
-    )
-
-
-def _request(item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
-    assert item.reference_triplets is not None, "items without are unscored by now"
-    return JudgeRequestItem(
-        id=item.id,
-        payer=payer_of(item.id, claims),
-        claims=claims,
-        reference_triplets=item.reference_triplets,
-        reference_objects=item.reference_objects,
     )
 
 
@@ -366,9 +368,9 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
         if spec.variant == "corrected":
             settings = _with_measured(settings, options, extractor_name, weights)
         judge: Router | Panel = (
-            factory.judge(judge_name, settings, escalation_of(spec))
+            factory.judge(judge_name, settings, escalation_of(spec), share_rule_of(spec))
             if rule is None
-            else factory.panel(rule, settings)
+            else factory.panel(rule, settings, share_rule_of(spec))
         )
     extractor = claim_extractor(options, resources)
     card = card_of(spec, judge.signatures)
@@ -456,6 +458,7 @@ ENTRY = MetricEntry(
             purpose="judge",
         ),
         *ESCALATION_OPTIONS,
+        SHARE_OPTION,
         *PANEL_OPTIONS,
         CARD_OPTION,
         *(
