@@ -125,8 +125,59 @@ def as_json(value: object, status: int = 200, **headers: str) -> Reply:
     return Reply(status=status, body=body, headers=headers | {"Content-Type": "application/json"})
 
 
-def error(status: int, message: str = "", code: str = "", **headers: str) -> Reply:
-    return as_json({"error": {"message": message, "code": code}}, status, **headers)
+def error(
+    status: int, message: str = "", code: str | int = "", kind: str = "", **headers: str
+) -> Reply:
+    content = {"message": message, "code": code} | ({"type": kind} if kind else {})
+    return as_json({"error": content}, status, **headers)
+
+
+# What real servers and proxies sent, recorded from llama-server (llama.cpp 7e4c0a9), transformers
+# serve 5.24.0, LiteLLM 1.106.12 and vLLM 0.32.0. The error of vLLM is 0.33.0's by its code.
+TOO_LONG_AT_LLAMA = error(
+    400,
+    "request (22703 tokens) exceeds the available context size (4096 tokens), try increasing it",
+    400,
+    "exceed_context_size_error",
+)
+NO_IMAGES_AT_LLAMA = error(
+    500,
+    "image input is not supported - hint: if this is unexpected, you may need to provide the "
+    "mmproj",
+    500,
+    "server_error",
+)
+UNREAD_AT_LLAMA = error(
+    500,
+    "The model produced output that does not match the expected peg-native format",
+    500,
+    "server_error",
+)
+TOO_LONG_AT_LITELLM = error(
+    400,
+    "litellm.ContextWindowExceededError: litellm.BadRequestError: OpenAIException - too many",
+    "400",
+)
+QUOTA_AT_LITELLM = error(
+    429,
+    "litellm.RateLimitError: RateLimitError: OpenAIException - You exceeded your current quota, "
+    "please check your plan and billing details.",
+    "429",
+    "throttling_error",
+)
+UNKNOWN_MODEL_AT_LITELLM = error(
+    400,
+    "/chat/completions: Invalid model name passed in model=nope/x. Call `/v1/models` to view "
+    "available models for your key.",
+    "400",
+)
+REJECTED_KEY_AT_LITELLM = error(400, "No connected db.", "400", "no_db_connection")
+UNKNOWN_FIELDS_AT_TRANSFORMERS = as_json(
+    {"detail": "Unexpected fields in the request: {'top_k', 'repetition_penalty', 'min_p'}"}, 422
+)
+NO_DECISIONS_AT_VLLM = error(
+    501, "The model does not support the Decisions API", 501, "NotImplementedError"
+)
 
 
 def always(reply: Reply) -> Step:

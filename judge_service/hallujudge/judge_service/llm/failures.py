@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 # Enough for a server's message; error pages are longer.
 _SHOWN_CHARS = 300
@@ -23,7 +24,8 @@ class FailureKind(enum.Enum):
     AUTH = "JUDGE_AUTH_FAILED"
     """The key is rejected (HTTP 401)."""
     MODEL = "JUDGE_MODEL_UNKNOWN"
-    """The address or the model does not exist (HTTP 404, 405, 410, 421 or a redirect)."""
+    """The address, its route or the model does not exist (HTTP 404, 405, 410, 421, 501 or a
+    redirect)."""
     OTHER_MODEL = "JUDGE_OTHER_MODEL"
     """The reply names another model than the one that was asked for."""
     REFUSED = "JUDGE_REFUSED"
@@ -139,17 +141,46 @@ _BY_STATUS = {
     408: FailureKind.TIMEOUT,
     409: FailureKind.SERVER,
     410: FailureKind.MODEL,
-    413: FailureKind.TOO_LONG,
     421: FailureKind.MODEL,
     425: FailureKind.SERVER,
-    429: FailureKind.RATE,
     499: FailureKind.SERVER,
+    # vLLM has routes for every model, and says so where a model lacks what they need.
+    501: FailureKind.MODEL,
 }
-# Codes and words of OpenAI, Azure and vLLM: they use one status for different failures.
+# Codes, types and words of OpenAI, Azure, vLLM and llama.cpp: they use one status for different
+# failures. LiteLLM replaces codes by the status and keeps the words, after the names of its errors.
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
-_FILTER_CODES = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
-_LENGTH_CODES = ("context_length_exceeded", "string_above_max_length")
-_LENGTH_WORDS = ("maximum context length", "max_model_len", "context window", "too long")
+_QUOTA_WORDS = ("exceeded your current quota",)
+# Google says the same of a limit of calls in a minute, and when to try again.
+_QUOTA_OF_NOW = re.compile(r"(?:try again|retry) (?:in|after) ", re.IGNORECASE)
+_FILTER_WORDS = (
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "contentpolicyviolationerror",
+    "content management policy",
+)
+_LENGTH_WORDS = (
+    "context_length_exceeded",
+    "string_above_max_length",
+    "exceed_context_size_error",
+    "contextwindowexceedederror",
+    "maximum context length",
+    "max_model_len",
+    "context window",
+    "available context size",
+    "too long",
+)
+# llama.cpp answers what a model can't read as if it had failed.
+_UNREADABLE_WORDS = ("image input is not supported", "audio input is not supported")
+# llama.cpp's own reader of replies; it fails at the same prompt each time.
+_UNREAD_REPLY = "does not match the expected peg-native format"
+_BODY_LIMIT = (
+    "the server, or a proxy in front of it, does not take a request of this size; raise its limit, "
+    "such as client_max_body_size of nginx"
+)
+# LiteLLM hands on a provider's headers under names of its own.
+_RETRY_HEADERS = ("Retry-After", "llm_provider-retry-after")
 
 
 def failure_of_status(
@@ -163,13 +194,18 @@ def failure_of_status(
         body: The reply's body, or its beginning.
         now: Seconds since the epoch, for a Retry-After that is a date.
     """
-    code, message = _error_of(body)
+    error = _error_of(body)
+    retry_after = _asked_wait(headers, now=now)
+    kind = _kind_of(status, error, retry_after)
+    told = f"HTTP {status}{': ' + error.message if error.message else ''}"
+    if status == 413 and kind is FailureKind.REFUSED_REQUEST:
+        told = f"{told} ({_BODY_LIMIT})"
     return CallFailedError(
-        _kind_of(status, code, message),
-        f"HTTP {status}{': ' + message if message else ''}",
-        retry_after=retry_after_seconds(headers.get("Retry-After"), now=now),
+        kind,
+        told,
+        retry_after=retry_after,
         # A content filter names itself.
-        may_be_the_key=status == 403 and code not in _FILTER_CODES,
+        may_be_the_key=status == 403 and not error.has(_FILTER_WORDS),
     )
 
 
@@ -187,12 +223,13 @@ def failure_in_reply(body: bytes) -> CallFailedError | None:
         return None
     if not isinstance(content, dict) or not content.get("error"):
         return None
-    code, message = _error_of(body)
-    status = int(code) if code in map(str, range(400, 600)) else 200
-    if code in _QUOTA_CODES:
+    error = _error_of(body)
+    status = int(error.code) if error.code in map(str, range(400, 600)) else 200
+    if error.has(_QUOTA_CODES):
         status = 429
-    kind = FailureKind.NOT_THE_API if status == 200 else _kind_of(status, code, message)
-    return CallFailedError(kind, f"an error in place of a reply: {message or code or 'no message'}")
+    kind = FailureKind.NOT_THE_API if status == 200 else _kind_of(status, error, None)
+    told = error.message or error.code or "no message"
+    return CallFailedError(kind, f"an error in place of a reply: {told}")
 
 
 def shown_text(text: str) -> str:
@@ -201,14 +238,34 @@ def shown_text(text: str) -> str:
     return _KEY_LIKE.sub(r"\1***", " ".join(line.split()))[:_SHOWN_CHARS]
 
 
-def _kind_of(status: int, code: str, message: str) -> FailureKind:
-    if status == 429 and code in _QUOTA_CODES:
-        return FailureKind.QUOTA
-    if status in (400, 422):
-        if code in _FILTER_CODES:
+class _Error(NamedTuple):
+    """An error as a server describes it."""
+
+    code: str
+    """Its code; else its type."""
+    message: str
+    """The message, as it is shown."""
+    words: str
+    """Code, type and message, for words that tell the kind."""
+
+    def has(self, words: Iterable[str]) -> bool:
+        """Whether it has one of some words."""
+        return any(each in self.words for each in words)
+
+
+def _kind_of(status: int, error: _Error, retry_after: float | None) -> FailureKind:
+    if status in (400, 413, 422):
+        if error.has(_FILTER_WORDS):
             return FailureKind.REFUSED
-        if code in _LENGTH_CODES or any(words in message.lower() for words in _LENGTH_WORDS):
-            return FailureKind.TOO_LONG
+        return FailureKind.TOO_LONG if error.has(_LENGTH_WORDS) else FailureKind.REFUSED_REQUEST
+    if status == 429:
+        of_now = retry_after is not None or _QUOTA_OF_NOW.search(error.message)
+        used_up = error.has(_QUOTA_CODES) or (error.has(_QUOTA_WORDS) and not of_now)
+        return FailureKind.QUOTA if used_up else FailureKind.RATE
+    if status == 500 and error.has(_UNREADABLE_WORDS):
+        return FailureKind.REFUSED_REQUEST
+    if status == 500 and error.has((_UNREAD_REPLY,)):
+        return FailureKind.BAD_REPLY
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status < 400:  # no reply and no error of the API: a redirect is not followed
@@ -216,18 +273,29 @@ def _kind_of(status: int, code: str, message: str) -> FailureKind:
     return FailureKind.SERVER if status >= 500 else FailureKind.REFUSED_REQUEST
 
 
-def _error_of(body: bytes) -> tuple[str, str]:
-    """Code and message of an error body, in OpenAI's layout or any other."""
+def _error_of(body: bytes) -> _Error:
+    """The error in a body, in OpenAI's layout or any other."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        return "", shown_text(body[: 8 * _SHOWN_CHARS].decode("utf-8", "replace"))
+        return _plain_error(body[: 8 * _SHOWN_CHARS].decode("utf-8", "replace"))
     error = content.get("error", content) if isinstance(content, dict) else content
     if not isinstance(error, dict):
-        return "", shown_text(str(error))
-    code = error.get("code") or error.get("type") or ""
-    message = error.get("message") or error.get("detail") or ""
-    return str(code), shown_text(str(message))
+        return _plain_error(str(error))
+    code, kind = error.get("code") or "", error.get("type") or ""
+    message = shown_text(str(error.get("message") or error.get("detail") or ""))
+    return _Error(str(code or kind), message, f"{code} {kind} {message}".casefold())
+
+
+def _plain_error(text: str) -> _Error:
+    message = shown_text(text)
+    return _Error("", message, message.casefold())
+
+
+def _asked_wait(headers: Mapping[str, str], *, now: float) -> float | None:
+    """The seconds that a server asked to wait."""
+    waits = (retry_after_seconds(headers.get(name), now=now) for name in _RETRY_HEADERS)
+    return next((seconds for seconds in waits if seconds is not None), None)
 
 
 def retry_after_seconds(value: str | None, *, now: float) -> float | None:

@@ -118,8 +118,9 @@ async def test_an_answer_after_faults_is_an_answer(sender: SenderName) -> None:
     assert dict(client.statistics.failures) == {"JUDGE_SERVER_ERROR": 1, "JUDGE_UNREACHABLE": 1}
 
 
-async def test_retry_after_is_waited_for(sender: SenderName) -> None:
-    reply = llm.error(429, "slow down", **{"Retry-After": "7"})
+@pytest.mark.parametrize("header", ["Retry-After", "llm_provider-retry-after"])
+async def test_retry_after_is_waited_for(sender: SenderName, header: str) -> None:
+    reply = llm.error(429, "slow down", **{header: "7"})
     async with llm.ScriptedLlm(llm.always(reply), llm.saying("ok")) as server:
         world = World()
         client = client_of(server, world, sender=sender)
@@ -362,8 +363,12 @@ async def test_the_reply_of_another_model_is_not_accepted(sender: SenderName) ->
         (llm.error(422, "wrong"), FailureKind.REFUSED_REQUEST),
         (llm.error(400, "x", "context_length_exceeded"), FailureKind.TOO_LONG),
         (llm.error(400, "This model's maximum context length is 8"), FailureKind.TOO_LONG),
-        (llm.error(413, "large"), FailureKind.TOO_LONG),
+        (llm.error(413, "large"), FailureKind.REFUSED_REQUEST),
+        (llm.TOO_LONG_AT_LLAMA, FailureKind.TOO_LONG),
+        (llm.TOO_LONG_AT_LITELLM, FailureKind.TOO_LONG),
+        (llm.NO_IMAGES_AT_LLAMA, FailureKind.REFUSED_REQUEST),
         (llm.error(429, "pay", "insufficient_quota"), FailureKind.QUOTA),
+        (llm.QUOTA_AT_LITELLM, FailureKind.QUOTA),
         (llm.error(402, "pay"), FailureKind.QUOTA),
         (llm.as_json({"error": {"message": "pay", "code": 402}}), FailureKind.QUOTA),
     ],

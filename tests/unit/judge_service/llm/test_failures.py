@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support import scripted_llm as llm
 from support.messages import expected_message
 
 from hallujudge.judge_service.llm.failures import (
@@ -35,6 +36,7 @@ KEY = "sk-" + "a1" * 20
         (429, FailureKind.RATE),
         (451, FailureKind.REFUSED_REQUEST),
         (499, FailureKind.SERVER),
+        (501, FailureKind.MODEL),
         (529, FailureKind.SERVER),
     ],
 )
@@ -44,6 +46,41 @@ def test_a_status_has_its_kind_and_the_message_of_the_server(
     body = json.dumps({"error": {"message": "No."}}).encode()
     failure = failure_of_status(status, {}, body, now=0)
     assert (failure.kind, failure.detail) == (kind, f"HTTP {status}: No.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (llm.QUOTA_AT_LITELLM, FailureKind.QUOTA),
+        (
+            llm.error(429, "You exceeded your current quota. Please retry in 34.1s."),
+            FailureKind.RATE,
+        ),
+        (
+            llm.error(429, "You exceeded your current quota.", **{"Retry-After": "7"}),
+            FailureKind.RATE,
+        ),
+        (
+            llm.error(400, "litellm.ContentPolicyViolationError: filtered", "400"),
+            FailureKind.REFUSED,
+        ),
+        (llm.error(413, "x", "context_length_exceeded"), FailureKind.TOO_LONG),
+        (llm.UNREAD_AT_LLAMA, FailureKind.BAD_REPLY),
+        (llm.NO_DECISIONS_AT_VLLM, FailureKind.MODEL),
+    ],
+)
+def test_words_tell_kinds_where_a_server_hides_the_code(
+    reply: llm.Reply, kind: FailureKind
+) -> None:
+    failure = failure_of_status(reply.status, reply.headers, reply.body, now=0)
+    assert failure.kind is kind
+
+
+def test_a_body_that_a_proxy_does_not_take_is_said_to_be_one() -> None:
+    page = b"<html><head><title>413 Request Entity Too Large</title></head></html>"
+    failure = failure_of_status(413, {}, page, now=0)
+    assert failure.kind is FailureKind.REFUSED_REQUEST
+    assert "client_max_body_size" in failure.detail
 
 
 @pytest.mark.parametrize(
