@@ -55,14 +55,17 @@ def completion(
     *,
     finish: str = "stop",
     refusal: str | None = None,
+    reasoning: str | None = None,
     logprobs: Any = None,
     usage: Body | None = None,
     model: str = "",
 ) -> Reply:
     """Return a well-formed chat completion, with a model name only if one is given."""
-    message = {"role": "assistant", "content": content}
+    message: Body = {"role": "assistant", "content": content}
     if refusal is not None:
         message["refusal"] = refusal
+    if reasoning is not None:  # vLLM 0.32.0 with a reasoning parser
+        message["reasoning"] = reasoning
     words = len((content or "").split()) + 1
     return as_json(
         {
@@ -186,6 +189,16 @@ def always(reply: Reply) -> Step:
 
 def saying(content: str | None, **options: Any) -> Step:
     return always(completion(content, **options))
+
+
+def to_prompts(reply: Reply) -> Step:
+    """Return a step that sends a reply to all prompts but the client's own question."""
+    return lambda _number, body: completion("yes") if is_own_question(body) else reply
+
+
+def is_own_question(body: Body) -> bool:
+    """Return whether a client asks another question, because a call failed."""
+    return "Is snow white?" in prompt_of(body)
 
 
 def completion_of_odd(content: str) -> Step:

@@ -261,6 +261,7 @@ REASONS: Mapping[str, ReasonRow] = {
     "JUDGE_AUTH_FAILED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JUDGE_MODEL_UNKNOWN": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JUDGE_OTHER_MODEL": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
+    "JUDGE_REQUEST_REFUSED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     # Not UNAVAILABLE, for which gRPC clients would repeat the whole run automatically.
     "JUDGE_NO_PROGRESS": ReasonRow("ABORTED", UnavailableError),
     "JUDGE_NOT_CONFIGURED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),

@@ -416,6 +416,7 @@ class JudgeFactory:
             constraint=own("constraint"),
             sampling=Sampling(seed=self.settings.llm_seed, omit=_names(own("omit"))),
             retry=retry_policy(self.settings),
+            max_tokens=own("max_tokens"),
             max_concurrency=own("max_concurrency"),
             offline=self._offline(),
             tokenizer=own("tokenizer"),

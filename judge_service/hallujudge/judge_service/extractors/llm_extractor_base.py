@@ -187,12 +187,12 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         """How replies about a source are read and kept."""
         from ..llm.ask_once import Reading
         from ..llm.budget import Usage
-        from ..llm.chat import reply_problem
+        from ..llm.reply_problems import reply_problem, without_thought
 
         def read(answer: Answer) -> _Reply[_T]:
-            if problem := reply_problem(answer.reply):
+            if problem := reply_problem(without_thought(answer.reply)):
                 failed: Extraction[_T] = Extraction(
-                    found=None, reason=problem.reason, detail=problem.detail
+                    found=None, reason=problem.reason, detail=problem.detail, usage=answer.usage
                 )
                 return _Reply(answer.reply.content, failed)
             content = answer_of(answer.reply.content)

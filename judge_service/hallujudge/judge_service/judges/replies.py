@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.metrics.responses.thoughts import divided
 
 from ..llm.ask_once import Reading
 from ..llm.budget import Usage
 from ..llm.cache_file import Record
-from ..llm.chat import TIED, ChatReply, ReplyProblem, Stated, reply_problem, shown
+from ..llm.chat import TIED, ChatReply, Stated
 from ..llm.client import Answer
 from ..llm.failures import FailureKind
+from ..llm.reply_problems import ReplyProblem, reply_problem, shown, without_thought
 from ..llm.vllm import logits_problem
 from . import Declined
 from .answer_tokens import followed
@@ -73,9 +73,9 @@ def read_choice(
         choices: What was offered.
         envelope: The text before and after the choice, which is dropped.
     """
+    reply = without_thought(reply)
     if problem := _problem_of(reply):
         return ReadAnswer("", None, *problem)
-    reply = _without_thought(reply)
     text = reply.content.strip().removeprefix(envelope[0]).removesuffix(envelope[1])
     inner = _only_string(text)
     answer = (text if inner is None else inner).strip(WRAPPING).casefold()
@@ -96,15 +96,6 @@ def _problem_of(reply: ChatReply) -> ReplyProblem | None:
     return reply_problem(reply)
 
 
-def _without_thought(reply: ChatReply) -> ChatReply:
-    """Return a reply without the thought that a judge without a reasoning parser writes first."""
-    said = divided(reply.content)
-    if not (said.thought and said.finished):
-        # Other marks are no part of a verdict: a judge may repeat them from a judged text.
-        return reply
-    return replace(reply, content=said.answer)
-
-
 def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:
     """Return the choices of a reply that is an object with keys ``1`` to ``count``.
 
@@ -116,9 +107,9 @@ def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[Rea
         count: How many claims were asked about.
         choices: What was offered for each.
     """
+    reply = without_thought(reply)
     if problem := _problem_of(reply):
         return [ReadAnswer("", None, *problem)] * count
-    reply = _without_thought(reply)
     try:
         pairs = json.loads(reply.content, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as err:

@@ -268,7 +268,7 @@ class Budget:
         )
 
 
-SERVER_VERSION, ANSWERED = "server", "answered"
+SERVER_VERSION, ANSWERED, THINKS = "server", "answered", "thinks"
 """What a store keeps of the judge at an address besides its replies."""
 
 

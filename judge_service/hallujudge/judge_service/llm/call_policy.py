@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ..errors import UnavailableError
+from .budget import Usage
 from .chat import ChatRequest
 from .chat_servers import ChatServer, next_server
 from .circuits import ByCaller
@@ -84,8 +85,10 @@ class Tools:
 class Call:
     """One request on its way to an answer."""
 
-    request: ChatRequest
+    asked: ChatRequest
     """What is asked."""
+    request: ChatRequest
+    """The same with the limit of tokens that is sent."""
     exchange: Exchange
     """Sends it and reads the reply."""
     has_fallback: bool
@@ -106,6 +109,12 @@ class Call:
     """What its server had done when it was first limited."""
     limits: int = 0
     """How often it was limited after that."""
+    usage: Usage | None = None
+    """What its replies took that were cut off, and are asked for again."""
+
+    def all_usage(self, last: Usage) -> Usage:
+        """Return what all its replies took, the last one included."""
+        return last if self.usage is None else self.usage + last
 
     def __post_init__(self) -> None:
         self.server = self.servers[0]

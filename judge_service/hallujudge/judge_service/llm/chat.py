@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from ..errors import fault_of
 from .failures import CallFailedError, FailureKind, shown_text
 from .prompt_templates import Message
-from .reply_messages import said_in
+from .reply_messages import said_in, tool_arguments
 from .token_lists import TokenChoice, read_tokens
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
@@ -37,8 +37,6 @@ _ANY_MODEL = "*"
 _SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
 TIED = "CHOICES_TIED"
 """The reason of an answer for which two choices are exactly equally likely."""
-SHOWN_CHARS = 80
-"""How many characters of a reply a message quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +147,11 @@ class ChatRequest:
     """What each of several questions adds to the messages; ``chat`` has none."""
 
     @property
+    def is_constrained(self) -> bool:
+        """Whether a program reads the answer, which is a choice or follows a schema."""
+        return bool(self.choices) or self.schema is not None
+
+    @property
     def prompts(self) -> list[list[Message]]:
         """The prompts that the model reads."""
         if self.api == "scoring":
@@ -206,6 +209,8 @@ class ChatReply:
     """Those that the server had already."""
     completion_tokens: int = 0
     """Tokens received."""
+    thought_tokens: int = 0
+    """Those of the received tokens that are a thought, if the server reports them."""
     model: str = ""
     """What the server calls the model."""
     stated: tuple[Stated, ...] | None = None
@@ -218,9 +223,19 @@ class ChatReply:
         return self.prompt_tokens > 0 and (self.completion_tokens > 0 or not generated)
 
     @property
+    def has_thought(self) -> bool:
+        """Whether the model thought, also where the server does not show the thought."""
+        return bool(self.thought) or self.thought_tokens > 0
+
+    @property
     def is_unfinished_thought(self) -> bool:
-        """Whether the model thought, and had no tokens left for an answer."""
-        return bool(self.thought) and not self.content.strip()
+        """Whether the model thought, and gave no answer."""
+        return self.has_thought and not self.content.strip()
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it ended at its limit of tokens."""
+        return self.finish_reason == "length"
 
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -291,15 +306,20 @@ def _structured(request: ChatRequest) -> dict[str, object]:
     return {"json": dict(request.schema or {}), "disable_any_whitespace": True}
 
 
-def parse_reply(body: bytes) -> ChatReply:
+def parse_reply(body: bytes, *, constrained: bool = False) -> ChatReply:
     """Parse a server's reply strictly.
+
+    Args:
+        body: The reply.
+        constrained: Whether the answer is a choice or follows a schema, which some servers ask a
+            model for as the arguments of a tool.
 
     Raises:
         CallFailedError: It is not a chat completion: truncated, another layout, no choice.
     """
     content = content_of(body, "choices")
     try:
-        return _reply_of(content)
+        return _reply_of(content, constrained=constrained)
     except (LookupError, TypeError, ValueError, AttributeError) as err:
         raise CallFailedError(
             FailureKind.BAD_REPLY, f"the reply is not a chat completion: {fault_of(err)}"
@@ -333,18 +353,21 @@ def _beginning(body: bytes) -> str:
     return shown_text(body[:400].decode("utf-8", "replace"))[:60]
 
 
-def _reply_of(content: dict[str, object]) -> ChatReply:
+def _reply_of(content: dict[str, object], *, constrained: bool) -> ChatReply:
     choices = content["choices"]
     if not isinstance(choices, list) or not choices:
         raise ValueError("it has no choices")
     choice = choices[0]
     message = choice["message"]
     text, thought = said_in(message)
+    if not text and constrained:
+        text = tool_arguments(message) or text
     refusal = message.get("refusal") or ""
     # Servers that show no thoughts send nothing of a reply that was cut off in its thought.
     ended_early = choice.get("finish_reason") in ("content_filter", "length")
-    if text is None and not (thought or refusal or ended_early):
-        raise ValueError("it has neither content nor a refusal")
+    thought_tokens = _thought_tokens(content.get("usage"))
+    if text is None and not (thought or thought_tokens or refusal or ended_early):
+        raise ValueError("it has neither content nor a thought nor a refusal")
     prompt, cached, completion = usage_of(content.get("usage"))
     tokens, logit = read_tokens(choice.get("logprobs"))
     return ChatReply(
@@ -357,12 +380,16 @@ def _reply_of(content: dict[str, object]) -> ChatReply:
         prompt_tokens=prompt,
         cached_tokens=cached,
         completion_tokens=completion,
+        thought_tokens=thought_tokens,
         model=str(content.get("model") or ""),
     )
 
 
 def usage_of(usage: object) -> tuple[int, int, int]:
-    """Return prompt, cached and completion tokens, by the names of chat or of newer endpoints."""
+    """Return prompt, cached and completion tokens, by the names of chat or of newer endpoints.
+
+    Tokens of a thought are completion tokens, also at servers that count them in the total only.
+    """
     if not isinstance(usage, dict):
         return 0, 0, 0
     prompt_name, completion_name = "prompt_tokens", "completion_tokens"
@@ -372,7 +399,19 @@ def usage_of(usage: object) -> tuple[int, int, int]:
     cached = details.get("cached_tokens") if isinstance(details, dict) else 0
     counts = (usage.get(prompt_name), cached, usage.get(completion_name))
     prompt, cached, completion = map(_count_of, counts)
+    thought = _thought_tokens(usage)
+    if thought and _count_of(usage.get("total_tokens")) == prompt + completion + thought:
+        completion += thought
     return prompt, min(cached, prompt), completion
+
+
+def _thought_tokens(usage: object) -> int:
+    """The tokens of a thought, where they are reported."""
+    for name in ("completion_tokens_details", "output_tokens_details"):
+        details = usage.get(name) if isinstance(usage, dict) else None
+        if isinstance(details, dict):
+            return _count_of(details.get("reasoning_tokens"))
+    return 0
 
 
 def _count_of(value: object) -> int:
@@ -382,31 +421,6 @@ def _count_of(value: object) -> int:
     return int(value) if 0 <= value <= _MAX_TOKENS else 0
 
 
-class ReplyProblem(NamedTuple):
-    """Why a reply cannot be read."""
-
-    reason: str
-    """The reason, such as ``REPLY_TRUNCATED``."""
-    detail: str
-    """The reason in words."""
-
-
-def reply_problem(reply: ChatReply) -> ReplyProblem | None:
-    """Return why a whole reply cannot be read; None if it can."""
-    if reply.refusal or reply.finish_reason == "content_filter":
-        quoted = f": {reply.refusal[:SHOWN_CHARS]!r}" if reply.refusal else ""
-        return ReplyProblem("JUDGE_REFUSED", f"the model refused to answer{quoted}")
-    if reply.is_unfinished_thought:
-        detail = f"the reply has reasoning and no answer: {shown(reply.thought)}"
-        return ReplyProblem("REPLY_TRUNCATED", detail)
-    if reply.finish_reason == "length":
-        return ReplyProblem("REPLY_TRUNCATED", f"the reply was cut off: {shown(reply.content)}")
-    return None
-
-
-def shown(text: str) -> str:
-    """Quote the beginning of a text for a message."""
-    return repr(text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…")
 
 
 def most_prompt_tokens(request: ChatRequest) -> int:

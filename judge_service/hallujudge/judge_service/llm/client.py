@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ..access.caller import current_caller
-from ..errors import HallujudgeError, InvalidInputError
+from ..errors import HallujudgeError
 from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
-from .budget import ANSWERED, Budget, CallBudget, Reservation, Usage, VerdictStore
+from .budget import Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, Outage, Patience, RetryPolicy, Tools
 from .chat import (
     ApiName,
@@ -23,14 +23,18 @@ from .chat import (
     most_prompt_tokens,
 )
 from .chat_servers import BatchFiles, ChatServer, next_server, preferred
-from .circuits import MAX_CALLERS, ByCaller
+from .circuits import ByCaller
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
+from .known_judge import KnownJudge
 from .protocols import Exchanges
+from .rejections import Rejections, unusable
+from .reply_problems import is_cut_thought
+from .server_probe import ServerProbe, is_same
 
 _LOG = logging.getLogger(__name__)
-_REJECTED_SECONDS = 30.0
-"""How long a caller's rejected key or model is remembered, while nothing was ever answered."""
+# Shorter outages are restarts.
+_PROBED_AFTER = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,9 @@ class ChatSettings:
     """How replies are drawn."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """When failed calls are made again."""
+    max_tokens: int = 0
+    """Limit of tokens of answers that a program reads; 0 for that of the question, with room for
+    a thought where the model thinks."""
     max_concurrency: int = 64
     """Calls at the same time at most, for each server."""
     circuit_threshold: int = 8
@@ -161,11 +168,16 @@ class ChatClient:
         judge = Outage(self._tools.clock)
         self._outages = ByCaller(lambda: Outage(self._tools.clock, judge))
         self.statistics = CallStatistics()
-        # Only while the judge has never answered; each caller finds out for itself, because an
-        # odd prompt of one must not end the others' calls.
-        self._rejected: OrderedDict[str, tuple[CallFailedError, float]] = OrderedDict()
-        self._store = store
-        self._has_answered = self._answered_earlier = False
+        # Only while the judge has never answered.
+        self._rejections = Rejections(self._tools.clock)
+        self._probes = {server: self._probe_of(server) for server in self.servers}
+        self._known = KnownJudge(
+            settings.endpoint.url,
+            settings.model,
+            store,
+            settings.max_tokens,
+            is_offline=settings.offline is not None,
+        )
         self._replied_model = ""
         self._patience = Patience(
             judge=f"{settings.model} at {', '.join(e.url for e in settings.endpoints)}",
@@ -193,46 +205,43 @@ class ChatClient:
             TakenError: The turn is another payer's.
             UnavailableError: The judge answered no call for ``give_up_after`` seconds.
         """
+        await self._known.recall()
         order = preferred(self.servers, request.affinity or str(request.messages))
-        exchange = self.exchanges.of(request)
-        call = Call(request=request, exchange=exchange, has_fallback=has_fallback, servers=order)
+        call = self._call(request, has_fallback=has_fallback, servers=order)
         turn = turn if turn is not None else nullcontext()
-        await self._recall()
         outage = self._outages.mine
         outage.call_begins()
         try:
             while True:
                 try:
-                    answer = await self._once(call, turn)
-                    await self._remember_answer()
-                    return answer
+                    return await self._once(call, turn)
                 except CallFailedError as err:
                     failure = err
-                if failure.kind.is_configuration and not self._was_ever_answered:
-                    raise self._fatal(failure, call) from failure
+                if (fatal := await self._settings_failure(call, failure)) is not None:
+                    raise self._fatal(fatal, call) from failure
                 if self._goes_elsewhere(call, failure):
                     continue
                 self._patience.note(call, failure)
+                await self._ask_about(call, failure)
                 await self._patience.wait(call, failure)
         finally:
             outage.call_ends()
 
-    @property
-    def _was_ever_answered(self) -> bool:
-        return self._has_answered or self._answered_earlier
+    def _gets_room(self, call: Call, answer: Answer) -> bool:
+        """Whether a call is made again, with room for the thought in which its answer was cut off.
 
-    async def _recall(self) -> None:
-        """Look up whether the judge has answered an earlier process."""
-        if self._store is not None and not self._was_ever_answered:
-            url, model = self.settings.endpoint.url, self.settings.model
-            self._answered_earlier = await self._store.fact_of(url, model, ANSWERED) is not None
+        Only the first replies are, whose limit was set before it was known that the model thinks.
+        """
+        longer = self.limited(call.asked)
+        if longer.max_tokens <= call.request.max_tokens or not is_cut_thought(answer.reply):
+            return False
+        call.request, call.exchange = longer, self.exchanges.of(longer)
+        call.usage = call.all_usage(answer.usage)
+        return True
 
-    async def _remember_answer(self) -> None:
-        """Keep for later processes that the judge has answered."""
-        if self._store is not None and not self._answered_earlier:
-            self._answered_earlier = True
-            url, model = self.settings.endpoint.url, self.settings.model
-            await self._store.keep_fact(url, model, ANSWERED, "yes")
+    def limited(self, request: ChatRequest) -> ChatRequest:
+        """Return a request with the limit of completion tokens that is sent."""
+        return self._known.limited(request)
 
     @property
     def waiting(self) -> str:
@@ -250,6 +259,18 @@ class ChatClient:
             waiting=sum(limiter.waiting for limiter in limiters),
             limit=sum(limiter.limit for limiter in limiters),
             circuit_open=all(server.circuits.is_any_open for server in self.servers),
+        )
+
+    def _call(
+        self, asked: ChatRequest, *, has_fallback: bool, servers: Sequence[ChatServer]
+    ) -> Call:
+        request = self.limited(asked)
+        return Call(
+            asked=asked,
+            request=request,
+            exchange=self.exchanges.of(request),
+            has_fallback=has_fallback,
+            servers=servers,
         )
 
     async def close(self) -> None:
@@ -270,50 +291,69 @@ class ChatClient:
             return False
         return True
 
+    async def _settings_failure(
+        self, call: Call, failure: CallFailedError
+    ) -> CallFailedError | None:
+        """Return the failure if it is that of every call, because of the settings; else None.
+
+        Some servers refuse a key, a model or a parameter like a prompt that they don't accept. The
+        first such refusal is compared with that of another question.
+        """
+        if self._known.was_ever_answered:
+            return None
+        if failure.kind.is_configuration:
+            return failure
+        if (earlier := self._rejections.mine()) is not None:
+            return earlier
+        if failure.kind is not FailureKind.REFUSED_REQUEST and not failure.may_be_the_key:
+            return None
+        other = await self._probes[call.server].failure(call.request)
+        if other is None or not is_same(failure, other):
+            return None
+        return failure.as_rejected_key() if failure.may_be_the_key else failure
+
+    async def _ask_about(self, call: Call, failure: CallFailedError) -> None:
+        """Ask the server another question where a call fails while no other call is answered."""
+        outage, retry = self._outages.mine, self.settings.retry
+        lasting = call.attempts >= retry.attempts
+        if failure.kind is FailureKind.CIRCUIT:
+            cause = outage.cause
+            lasting = cause is not None and cause.kind.is_of_one_call
+            lasting = lasting and outage.seconds >= _PROBED_AFTER
+        if lasting and failure.kind is not FailureKind.RATE:
+            await self._probes[call.server].failure(call.request)
+
     def _fatal(self, failure: CallFailedError, call: Call) -> CallFailedError | HallujudgeError:
-        """The error of a rejected key or model; it holds for half a minute, then is tried again."""
-        self._rejected.setdefault(
-            current_caller().id, (failure, self._tools.clock() + _REJECTED_SECONDS)
-        )
-        while len(self._rejected) > MAX_CALLERS:
-            self._rejected.popitem(last=False)
+        """The error of settings that the server rejects."""
+        self._rejections.add(failure)
         # A wrong key is the user's mistake, which a fallback must not hide.
         if call.has_fallback and failure.kind is not FailureKind.AUTH:
             return failure
-        where = call.server.endpoint.url
-        return InvalidInputError(
-            f"the {self.settings.role} at {where} cannot be used: {failure.detail}; "
-            f"{self._advice(failure.kind)}",
-            reason=failure.kind.value,
-            metadata={"url": where, "model": self.settings.model},
-        )
-
-    def _advice(self, kind: FailureKind) -> str:
-        if kind is FailureKind.AUTH:
-            return (
-                "set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the "
-                f"{self.settings.role}'s, HALLUJUDGE_FALLBACK_API_KEY the fallback's; for OpenAI's "
-                "and Azure's addresses OPENAI_API_KEY and AZURE_OPENAI_API_KEY are read too"
-            )
-        if kind is FailureKind.OTHER_MODEL:
-            return (
-                "set llm_model (fallback_model) to the model that you want, or llm_reply_models "
-                "(fallback_reply_models) to the names that its replies carry"
-            )
-        return f"check the address and the model name {self.settings.model!r}"
+        where, model = call.server.endpoint.url, self.settings.model
+        return unusable(failure, role=self.settings.role, url=where, model=model)
 
     async def _once(self, call: Call, turn: Turn) -> Answer:
         call.server = next_server(s for s in call.servers if s not in call.failed_at)
         # The place is taken before the budget is reserved: a call that waits must hold no money.
         async with call.server.limiter.place(call.request, self._tools.sleep) as started:
+            if not self._known.was_ever_answered:
+                await self._probes[call.server].settled()
             with turn:
-                return await self._guarded(call, started)
+                answer = await self._guarded(call, started)
+                await self._known.remember(answer.reply)
+                if self._gets_room(call, answer):
+                    answer = await self._guarded(call, started)
+                return replace(answer, usage=call.all_usage(answer.usage))
 
     async def _guarded(self, call: Call, started: float) -> Answer:
         """One call past the rejection, the circuit and the budget, reporting back to each."""
         self._raise_rejection()
         if not call.server.breaker.try_pass():
             raise self._not_sent()
+        return await self._paid(call, started)
+
+    async def _paid(self, call: Call, started: float) -> Answer:
+        """One call within the budget."""
         reservation = None
         try:
             most = most_prompt_tokens(call.request)
@@ -330,14 +370,18 @@ class ChatClient:
         return await self._sent(call, reservation, started)
 
     def _raise_rejection(self) -> None:
-        rejected = self._rejected.get(current_caller().id)
-        if rejected is None:
-            return
-        failure, until = rejected
-        if not self._has_answered and self._tools.clock() < until:
-            # A copy: an error keeps the frames of every call that it was raised in.
-            raise failure.with_detail(failure.detail)
-        del self._rejected[current_caller().id]
+        if self._known.answers_now:
+            self._rejections.forget()
+        elif (rejected := self._rejections.mine()) is not None:
+            raise rejected
+
+    def _probe_of(self, server: ChatServer) -> ServerProbe:
+        async def asked(request: ChatRequest) -> None:
+            call = self._call(request, has_fallback=False, servers=[server])
+            call.request, call.exchange = request, self.exchanges.of(request)
+            await self._paid(call, self._tools.clock())
+
+        return ServerProbe(lambda: server.sender.get("models"), asked, self._tools.clock)
 
     def _not_sent(self) -> CallFailedError:
         if refusal := self._patience.turned_away:
@@ -355,14 +399,14 @@ class ChatClient:
         started, server = self._tools.clock(), call.server
         # Until it answers this process as well, a judge may refuse every prompt, because of its key
         # or on its way: gateways refuse both with 403.
-        unproven = self._answered_earlier and not self._has_answered
+        unproven = self._known.answered_earlier and not self._known.answers_now
         try:
             with recorder().span(f"chat {self.settings.model}", self._attributes(server)):
                 reply = await call.exchange(server.sender)
         except CallFailedError as err:
             failure = err
             if unproven and err.may_be_the_key:
-                failure = CallFailedError(FailureKind.AUTH, err.detail)
+                failure = err.as_rejected_key()
             self.statistics.failures[failure.kind.value] += 1
             self._record(failure.kind.value, self._tools.clock() - started)
             self._report(server, failure, placed)
@@ -382,7 +426,7 @@ class ChatClient:
         except CallFailedError as failure:
             self._report(server, failure, placed)
             raise
-        self._has_answered = True
+        self._known.answers_now = True
         self._outages.mine.answered()
         server.circuits.succeeded()
         return answer
@@ -448,6 +492,10 @@ class ChatClient:
         if own or not failure.kind.is_outage:
             outage.answered()
             server.circuits.succeeded()
+            return
+        if self._probes[server].is_answered and failure.kind.is_of_one_call:
+            # The server works; a circuit would only hold up the other calls.
+            server.circuits.abandoned()
             return
         outage.failed(failure)
         if failure.kind is FailureKind.QUOTA or retry.asks_too_long(failure):

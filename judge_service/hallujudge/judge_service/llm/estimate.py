@@ -95,7 +95,8 @@ async def estimate_calls(
     counter = counter or await counter_of(client)
     verdicts, measuring = _Sums(), _Sums()
     async for call in _each(calls):
-        await (measuring if call.measures else verdicts).add(call, counter)
+        most = client.limited(call.request).max_tokens
+        await (measuring if call.measures else verdicts).add(call, counter, most)
     found = verdicts.estimate(name, counter, prices)
     if not measuring.seen:
         return found
@@ -112,7 +113,9 @@ class _Sums:
     tokens: int = 0
     completion: int = 0
 
-    async def add(self, call: PlannedCall, counter: TokenCounter) -> None:
+    async def add(
+        self, call: PlannedCall, counter: TokenCounter, most_completion: int
+    ) -> None:
         if call.cached:
             self.cached += 1
         elif call.key in self.seen:
@@ -122,7 +125,7 @@ class _Sums:
             counts = [await counter.count(prompt) for prompt in call.request.prompts]
             self.tokens += sum(counts) * call.request.reads
             self.tokens += sum(image.tokens for image in call.request.images)
-            self.completion += call.request.max_tokens
+            self.completion += most_completion
 
     def estimate(self, name: str, counter: TokenCounter, prices: Prices | None) -> Estimate:
         cost = prices.cost(self.tokens, self.completion) if prices else None

@@ -71,6 +71,11 @@ class FailureKind(enum.Enum):
         return self in _OUTAGE
 
     @property
+    def is_of_one_call(self) -> bool:
+        """Whether a single prompt may cause it, again and again, at a server that works."""
+        return self in _OF_ONE_CALL
+
+    @property
     def may_be_billed(self) -> bool:
         """Whether the reply may have been generated, and so be charged for, though it was lost."""
         return self in _LOST
@@ -88,6 +93,14 @@ _OUTAGE = _CONFIGURATION | frozenset(
         FailureKind.CONNECTION,
         FailureKind.TIMEOUT,
         FailureKind.QUOTA,
+        FailureKind.NOT_THE_API,
+    }
+)
+_OF_ONE_CALL = frozenset(
+    {
+        FailureKind.SERVER,
+        FailureKind.CONNECTION,
+        FailureKind.TIMEOUT,
         FailureKind.NOT_THE_API,
     }
 )
@@ -128,6 +141,10 @@ class CallFailedError(Exception):
     def with_detail(self, detail: str) -> CallFailedError:
         """Return the same failure in other words."""
         return CallFailedError(self.kind, detail, retry_after=self.retry_after)
+
+    def as_rejected_key(self) -> CallFailedError:
+        """Return the failure of the key that a refusal of every prompt is."""
+        return CallFailedError(FailureKind.AUTH, self.detail, retry_after=self.retry_after)
 
 
 _BY_STATUS = {

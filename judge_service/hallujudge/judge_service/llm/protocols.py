@@ -50,6 +50,14 @@ Exchange: TypeAlias = Callable[[Sender], Awaitable[ChatReply]]
 MOST_TOGETHER = {"scoring": 32, "decisions": 200}
 """Questions in one request at most; OpenAI takes 400, and vLLM 200 decisions."""
 _SCORING = "/generative_scoring"
+_DECISIONS = "decisions"
+_NEEDS = {
+    _SCORING: "which vLLM has for models that generate text",
+    "/tokenize": "which vLLM has for models that generate text",
+    "/classify": "which vLLM has for models that classify",
+    "/score": "which vLLM has for models that classify",
+    _DECISIONS: "which OpenAI and vLLM have for some models; set llm_api to chat for others",
+}
 # A model that gives all letters together less than this would write something else.
 _LEAST_SHARE = 0.01
 # Servers sum floating-point numbers.
@@ -82,7 +90,8 @@ class Exchanges:
         body = payload_of(request, self._model, *self._written)
 
         async def chat(sender: Sender) -> ChatReply:
-            return parse_reply(await sender.post("chat/completions", body))
+            reply = await _posted(sender, "chat/completions", body)
+            return parse_reply(reply, constrained=request.is_constrained)
 
         return chat
 
@@ -189,9 +198,8 @@ async def _posted(sender: Sender, path: str, body: Mapping[str, object]) -> byte
     except CallFailedError as failure:
         if failure.kind is not FailureKind.MODEL:
             raise
-        kind = "that generate text" if path in (_SCORING, "/tokenize") else "that classify"
-        detail = f"{failure.detail} ({path}, which vLLM has for models {kind})"
-        raise failure.with_detail(detail) from failure
+        needs = f", {_NEEDS[path]}" if path in _NEEDS else ""
+        raise failure.with_detail(f"{failure.detail} (POST {path}{needs})") from failure
 
 
 def _most_likely(probabilities: tuple[float, ...], choices: Sequence[str]) -> Stated:
@@ -276,7 +284,7 @@ def decisions_body(request: ChatRequest, model: str) -> dict[str, object]:
 
 
 async def _decide(request: ChatRequest, body: Mapping[str, object], sender: Sender) -> ChatReply:
-    content = content_of(await sender.post("decisions", body), "answers")
+    content = content_of(await _posted(sender, _DECISIONS, body), "answers")
     try:
         answers: Any = content["answers"]
         asked: Any = body["questions"]
@@ -287,7 +295,7 @@ async def _decide(request: ChatRequest, body: Mapping[str, object], sender: Send
             for answer, question in zip(answers, asked, strict=True)
         )
     except (LookupError, TypeError, ValueError, AttributeError) as err:
-        raise _bad_reply("decisions", err) from err
+        raise _bad_reply(_DECISIONS, err) from err
     prompt, cached, completion = usage_of(content.get("usage"))
     return ChatReply(
         content="",

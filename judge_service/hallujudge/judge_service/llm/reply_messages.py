@@ -8,6 +8,7 @@ Marks within a text, such as ``<think>``, are not read here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -54,6 +55,23 @@ def said_in(message: Mapping[str, object]) -> Said:
     if content is not None and not isinstance(content, str):
         raise ValueError("its content is not a text")
     return Said(content, next(filter(None, reported), ""))
+
+
+def tool_arguments(message: Mapping[str, object]) -> str:
+    """Return the arguments of the only tool that a message calls; empty without one.
+
+    Gateways ask models without a mode for JSON to call a tool whose parameters are the schema.
+
+    Args:
+        message: The message of a chat completion.
+    """
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], Mapping):
+        return ""
+    function = calls[0].get("function")
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    # Ollama sends an object in place of its text.
+    return json.dumps(arguments) if isinstance(arguments, dict) else _text_of(arguments)
 
 
 def _text_of(value: object, levels: int = _MOST_LEVELS) -> str:

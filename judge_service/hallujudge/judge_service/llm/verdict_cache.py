@@ -158,7 +158,8 @@ class VerdictCache:
         Args:
             url: The address.
             model: The judge's model.
-            fact: ``SERVER_VERSION``, or ``ANSWERED``: whether it ever answered a call.
+            fact: ``SERVER_VERSION``, ``ANSWERED``: whether it ever answered a call, or ``THINKS``:
+                whether it thinks before it answers.
         """
         if (value := self._pending_facts.get((url, model, fact))) is not None:
             return value

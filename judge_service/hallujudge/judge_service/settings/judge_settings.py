@@ -56,6 +56,9 @@ class JudgeSettings:
     """Calls for one answer at most, the first included."""
     llm_reply_models: str = setting("", "names that replies of the judge may carry; *: any")
     """Further names that replies may carry, separated by commas; ``*`` accepts any."""
+    llm_max_tokens: int = setting(0, "most tokens of a reply of judge or extractor; 0: by question")
+    """Limit of tokens of a reply of the judge or extractor; 0: that of the question, and 4,096 more
+    where the model thinks."""
     llm_seed: int = setting(0, "seed that is sent to the judge")
     """Seed that is sent with every call."""
     llm_omit: str = setting("", "parameters that the server refuses, such as seed,top_logprobs")
@@ -123,6 +126,8 @@ class JudgeSettings:
         8, "calls to the fallback at the same time", low=1, high=4096
     )
     """Calls to the fallback at the same time at most."""
+    fallback_max_tokens: int = setting(0, "the same limit of the fallback")
+    """Limit of tokens of a reply of the fallback; 0: as for the judge."""
     fallback_reply_models: str = setting("", "names that the fallback's replies may carry")
     """The same for the fallback."""
     fallback_omit: str = setting("", "parameters that the fallback refuses")

@@ -14,13 +14,12 @@ from hallujudge.judge_service.llm.chat import (
     ChatImage,
     ChatReply,
     ChatRequest,
-    ReplyProblem,
-    reply_problem,
 )
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Template
+from hallujudge.judge_service.llm.reply_problems import ReplyProblem, reply_problem
 from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.orders import RelativeOrdering
 from hallujudge.metrics.framework.asking import AskingStep
@@ -36,7 +35,7 @@ from .video_frames import FrameSettings
 _LABEL = "asked model"
 THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
 """The reason of a reply with a thought and no answer."""
-_TRUNCATED = "REPLY_TRUNCATED"
+_TRUNCATED, _REFUSED = "REPLY_TRUNCATED", "JUDGE_REFUSED"
 CUT_OFF = frozenset({_TRUNCATED, THOUGHT_UNFINISHED})
 """The reasons of replies that more tokens may make whole."""
 # Limits of tokens that a file of replies was asked with; a reply does not depend on the address.
@@ -84,7 +83,7 @@ class Reply:
         )
         if (problem := reply_problem(seen)) is None:
             return None
-        if problem.reason == _TRUNCATED and seen.is_unfinished_thought:
+        if seen.is_unfinished_thought and problem.reason != _REFUSED:
             return problem._replace(reason=THOUGHT_UNFINISHED)
         return problem._replace(reason=own_reason(problem.reason))
 

@@ -118,6 +118,13 @@ class JudgeOptions:
         str | None, judge_option(help="Protocol of asking: chat, scoring or decisions.")
     ] = None
     """How choices are asked for."""
+    llm_max_tokens: Annotated[
+        int | None,
+        judge_option(
+            "--max-tokens", "--llm-max-tokens", min=0, help="Most tokens of a reply of the model."
+        ),
+    ] = None
+    """Limit of tokens of a reply of the judge or extractor."""
     fallback_model: Annotated[
         str | None, judge_option(help="Name of the fallback judge's model.")
     ] = None

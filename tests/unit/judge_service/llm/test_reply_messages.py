@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 
-from hallujudge.judge_service.llm.chat import ChatReply, parse_reply, reply_problem
+from hallujudge.judge_service.llm.chat import ChatReply, parse_reply, usage_of
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.reply_messages import said_in
+from hallujudge.judge_service.llm.reply_problems import reply_problem
 
 TEXT = {"type": "text", "text": "Yes."}
 
@@ -91,15 +92,65 @@ def reply_to(finish: str, **message: Any) -> ChatReply:
     return parse_reply(llm.as_json({"choices": [choice]}).body)
 
 
-def test_a_thought_alone_is_a_whole_reply_without_an_answer() -> None:
-    for finish in ("length", "stop"):
-        reply = reply_to(finish, content=None, reasoning_content="It may be.")
-        assert (reply.content, reply.thought, reply.finish_reason) == ("", "It may be.", finish)
-        assert reply.is_unfinished_thought
-        problem = reply_problem(reply)
-        assert problem is not None
-        assert problem.reason == "REPLY_TRUNCATED"
-        assert problem.detail == "the reply has reasoning and no answer: 'It may be.'"
+@pytest.mark.parametrize(
+    ("finish", "reason", "says"),
+    [
+        ("length", "REPLY_TRUNCATED", "the reply was cut off in its reasoning"),
+        ("stop", "REPLY_ONLY_THOUGHT", "the reply has reasoning and no answer"),
+    ],
+)
+def test_a_thought_alone_is_a_whole_reply_without_an_answer(
+    finish: str, reason: str, says: str
+) -> None:
+    reply = reply_to(finish, content=None, reasoning_content="It may be.")
+    assert (reply.content, reply.thought, reply.finish_reason) == ("", "It may be.", finish)
+    assert reply.is_unfinished_thought
+    problem = reply_problem(reply)
+    assert problem is not None
+    assert problem.reason == reason
+    assert problem.detail.startswith(says)
+    assert problem.detail.endswith(": 'It may be.'")
+
+
+def test_a_thought_that_is_not_shown_is_told_by_its_tokens() -> None:
+    choice = {"message": {"content": ""}, "finish_reason": "length"}
+    usage = {"completion_tokens": 64, "completion_tokens_details": {"reasoning_tokens": 64}}
+    reply = parse_reply(llm.as_json({"choices": [choice], "usage": usage}).body)
+    problem = reply_problem(reply)
+    assert problem == (
+        "REPLY_TRUNCATED",
+        "the reply was cut off in its reasoning, before an answer",
+    )
+
+
+def test_thoughts_that_are_counted_in_the_total_only_are_completion_tokens() -> None:
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 2,
+        "total_tokens": 42,
+        "completion_tokens_details": {"reasoning_tokens": 30},
+    }
+    assert usage_of(usage) == (10, 0, 32)
+    assert usage_of(usage | {"total_tokens": 12}) == (10, 0, 2)
+
+
+@pytest.mark.parametrize("arguments", ['{"verdict": "supported"}', {"verdict": "supported"}])
+def test_the_arguments_of_a_tool_are_an_answer_where_one_is_read(arguments: object) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "j", "arguments": arguments}}
+    message = {"message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
+    body = llm.as_json({"choices": [message]}).body
+    assert parse_reply(body, constrained=True).content == '{"verdict": "supported"}'
+    with pytest.raises(CallFailedError):
+        parse_reply(body)
+
+
+def test_the_remedy_for_white_space_is_told() -> None:
+    problem = reply_problem(reply_to("length", content="{" + "\n \n" * 20))
+    assert problem is not None
+    assert "disable_any_whitespace" in problem.detail
+
+
+def test_a_thought_before_a_text_is_no_unfinished_one() -> None:
     assert not reply_to("stop", content="Yes.", reasoning="It may be.").is_unfinished_thought
     refused = reply_problem(reply_to("stop", content=None, refusal="No.", reasoning="Hm."))
     assert refused is not None

@@ -1,0 +1,79 @@
+"""What calls have shown of a judge: that it answers, and that it thinks before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .budget import ANSWERED, THINKS, VerdictStore
+from .chat import ChatReply, ChatRequest
+from .reply_problems import without_thought
+
+THOUGHT_TOKENS = 4096
+"""Room for a thought before an answer; the thoughts of open models mostly take 500 to 3,000."""
+
+
+class KnownJudge:
+    """What a process learns of a judge, and keeps for later ones.
+
+    Args:
+        url: Its address.
+        model: Its model.
+        store: Keeps what is learnt, if anything does.
+        max_tokens: The user's limit of completion tokens; 0 for none.
+        is_offline: Whether files of replies answer. The names of requests in them depend on the
+            limit, which then stays as it is.
+    """
+
+    def __init__(
+        self, url: str, model: str, store: VerdictStore | None, max_tokens: int, *, is_offline: bool
+    ) -> None:
+        self._judge = (url, model)
+        self._store = store
+        self._max_tokens = max_tokens
+        self._may_learn = not is_offline
+        self._thinks = False
+        self.answers_now = False
+        """Whether it has answered this process."""
+        self.answered_earlier = False
+        """Whether it has answered an earlier process, or this one and that is kept."""
+
+    @property
+    def was_ever_answered(self) -> bool:
+        """Whether the judge ever answered."""
+        return self.answers_now or self.answered_earlier
+
+    async def recall(self) -> None:
+        """Look up what an earlier process learnt."""
+        if self._store is not None and not self.was_ever_answered:
+            fact = self._store.fact_of
+            self.answered_earlier = await fact(*self._judge, ANSWERED) is not None
+            self._thinks = self._may_learn and await fact(*self._judge, THINKS) is not None
+
+    async def remember(self, reply: ChatReply) -> None:
+        """Learn from an answer, and keep it for later processes."""
+        facts: list[str] = []
+        if not self.answered_earlier and self._store is not None:
+            self.answered_earlier = True
+            facts.append(ANSWERED)
+        if self._may_learn and not self._thinks and without_thought(reply).has_thought:
+            self._thinks = True
+            facts.append(THINKS)
+        await self._keep(facts)
+
+    async def _keep(self, facts: Sequence[str]) -> None:
+        for fact in facts if self._store is not None else ():
+            assert self._store is not None, "there are facts to keep"
+            await self._store.keep_fact(*self._judge, fact, "yes")
+
+    def limited(self, request: ChatRequest) -> ChatRequest:
+        """Return a request with the limit of completion tokens that is sent.
+
+        The user's limit holds for answers that a program reads. Without one, a model that is known
+        to think gets room for its thought.
+        """
+        if not request.is_constrained or request.api != "chat":
+            return request
+        if self._max_tokens:
+            return replace(request, max_tokens=self._max_tokens)
+        return replace(request, max_tokens=request.max_tokens + THOUGHT_TOKENS * self._thinks)
