@@ -115,7 +115,7 @@ async def _tried(check: Callable[[], Awaitable[Check]], name: str, hint: str = "
 
 async def _listed(client: ChatClient, server: ChatServer) -> Check:
     check = await _listed_there(client.settings.model, server)
-    where = f"{server.endpoint.url}: " if len(client.servers) > 1 else ""
+    where = f"{server.endpoint.place}: " if len(client.servers) > 1 else ""
     return replace(check, detail=f"{where}{check.detail}")
 
 

@@ -431,6 +431,7 @@ class LlmJudge:
                 answers=(missing,) * len(question.claims),
                 fallback_history=tuple(history),
                 usage=Usage(),
+                payer=question.payer,
             )
 
     def _judged(self, draft: Draft) -> JudgedItem:

@@ -184,7 +184,7 @@ class ChatServer:
         self.endpoint = endpoint
         self.sender = offline or _sender_of(endpoint, max_concurrency)
         self.limiter = AdaptiveLimiter(
-            max_concurrency, clock, name=f"judge at {endpoint.url}", longest_wait=longest_wait
+            max_concurrency, clock, name=f"judge at {endpoint.place}", longest_wait=longest_wait
         )
         self.circuits = Circuits(circuit_threshold, circuit_seconds, clock)
 

@@ -180,7 +180,7 @@ class ChatClient:
         )
         self._replied_model = ""
         self._patience = Patience(
-            judge=f"{settings.model} at {', '.join(e.url for e in settings.endpoints)}",
+            judge=f"{settings.model} at {', '.join(e.place for e in settings.endpoints)}",
             role=settings.role,
             policy=settings.retry,
             outages=self._outages,
@@ -329,8 +329,8 @@ class ChatClient:
         # A wrong key is the user's mistake, which a fallback must not hide.
         if call.has_fallback and failure.kind is not FailureKind.AUTH:
             return failure
-        where, model = call.server.endpoint.url, self.settings.model
-        return unusable(failure, role=self.settings.role, url=where, model=model)
+        where, model = call.server.endpoint.place, self.settings.model
+        return unusable(failure, role=self.settings.role, place=where, model=model)
 
     async def _once(self, call: Call, turn: Turn) -> Answer:
         call.server = next_server(s for s in call.servers if s not in call.failed_at)

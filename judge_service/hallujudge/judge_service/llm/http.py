@@ -81,6 +81,11 @@ class Endpoint:
             raise InvalidInputError("the judge's key has a line break in it; give one line")
 
     @property
+    def place(self) -> str:
+        """Where it is, for messages."""
+        return "a private Unix socket" if self.socket else self.url
+
+    @property
     def host(self) -> str:
         """The server's name or IP address."""
         return urlsplit(self.url).hostname or ""
@@ -220,7 +225,8 @@ class HttpEndpoint:
                 FailureKind.CONNECTION, "the connection broke within the reply"
             ) from err
         except aiohttp.ClientConnectorError as err:
-            raise no_connection(err, f"{err.host}:{err.port}") from err
+            at = self.endpoint.place if self.endpoint.socket else f"{err.host}:{err.port}"
+            raise no_connection(err, at) from err
         except (aiohttp.ClientError, OSError) as err:
             raise no_connection(err) from err
 

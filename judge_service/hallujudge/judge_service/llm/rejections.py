@@ -50,20 +50,20 @@ class Rejections:
         self._rejected.pop(current_caller().id, None)
 
 
-def unusable(failure: CallFailedError, *, role: str, url: str, model: str) -> InvalidInputError:
+def unusable(failure: CallFailedError, *, role: str, place: str, model: str) -> InvalidInputError:
     """Return the error of a judge that cannot be used as it is configured.
 
     Args:
         failure: What its server said.
         role: What messages call it.
-        url: Its address.
+        place: Where it is.
         model: Its model.
     """
     return InvalidInputError(
-        f"the {role} at {url} cannot be used: {failure.detail}; "
+        f"the {role} at {place} cannot be used: {failure.detail}; "
         f"{_advice(failure.kind, role, model)}",
         reason=failure.kind.value,
-        metadata={"url": url, "model": model},
+        metadata={"url": place, "model": model},
     )
 
 

@@ -71,6 +71,7 @@ class VerdictCache:
         self._pending: dict[str, Row] = {}
         self._pending_facts: dict[tuple[str, str, str], str] = {}
         self._writer: asyncio.Task[None] | None = None
+        self._is_closed = False
         # Used in the thread only.
         self._file: CacheFile | None = None
         self._was_open = False
@@ -180,7 +181,8 @@ class VerdictCache:
         def end() -> None:
             self._retry_at[_WRITE] = float("-inf")
             with suppress(InvalidInputError):
-                self._with_file(_WRITE, lambda _file: None, None)
+                # Calls that were cancelled end their claims later, when the file is closed.
+                self._with_file(_WRITE, lambda file: file.release_all(self._owner), None)
             if self._pending:
                 _LOG.warning(
                     "verdict cache %s: %d records were not written", self.path, len(self._pending)
@@ -190,11 +192,14 @@ class VerdictCache:
 
         if self._writer is not None:
             self._writer.cancel()
+        self._is_closed = True
         await asyncio.get_running_loop().run_in_executor(self._thread, end)
         self._thread.shutdown(wait=False)
 
     async def _run(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
         """Do work in the cache's thread; a caller that is cancelled does not call it off."""
+        if self._is_closed:
+            return otherwise
         done = await shielded(self._thread.submit(self._with_file, kind, work, otherwise))
         if self._unkept and kind == _WRITE:
             call_gate().cannot_keep(self._unkept)

@@ -220,6 +220,8 @@ class JudgeShare:
     """Calls that were answered, each in one item only."""
     prompt_tokens: int = 0
     """Tokens sent."""
+    cached_tokens: int = 0
+    """Those of them that the server had from an earlier prompt, if it reports them."""
     completion_tokens: int = 0
     """Tokens received."""
     cost: float | None = None
@@ -264,6 +266,7 @@ class JudgingCounts:
                 decided=part["answered"],
                 calls=part["calls"],
                 prompt_tokens=part["prompt_tokens"],
+                cached_tokens=part["cached_tokens"],
                 completion_tokens=part["completion_tokens"],
                 reused=part["reused"],
             )
@@ -333,6 +336,7 @@ class JudgingCounts:
                 declined=dict(sorted(self._declined[judge].items())),
                 calls=sums["calls"],
                 prompt_tokens=sums["prompt_tokens"],
+                cached_tokens=sums["cached_tokens"],
                 completion_tokens=sums["completion_tokens"],
                 cost=sums["cost"] / _NANO if sums["priced"] else None,
                 reused=sums["reused"],

@@ -349,6 +349,7 @@ class JudgeShare(google.protobuf.message.Message):
     COMPLETION_TOKENS_FIELD_NUMBER: builtins.int
     COST_FIELD_NUMBER: builtins.int
     REUSED_FIELD_NUMBER: builtins.int
+    CACHED_TOKENS_FIELD_NUMBER: builtins.int
     CHOICE_SHARE_FIELD_NUMBER: builtins.int
     judge: builtins.str
     """Name of the judge."""
@@ -364,6 +365,8 @@ class JudgeShare(google.protobuf.message.Message):
     """Their price. Absent without prices."""
     reused: builtins.int
     """Replies that items shared with the one that paid, or found in the cache."""
+    cached_tokens: builtins.int
+    """Those of the tokens sent that the server had from an earlier prompt."""
     @property
     def declined(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
         """Reason -> claims on which it gave no verdict that counts."""
@@ -383,10 +386,11 @@ class JudgeShare(google.protobuf.message.Message):
         completion_tokens: builtins.int = ...,
         cost: builtins.float | None = ...,
         reused: builtins.int = ...,
+        cached_tokens: builtins.int = ...,
         choice_share: Global___ChoiceShare | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_cost", b"_cost", "choice_share", b"choice_share", "cost", b"cost"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "calls", b"calls", "choice_share", b"choice_share", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "prompt_tokens", b"prompt_tokens", "reused", b"reused"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_cost", b"_cost", "cached_tokens", b"cached_tokens", "calls", b"calls", "choice_share", b"choice_share", "completion_tokens", b"completion_tokens", "cost", b"cost", "decided", b"decided", "declined", b"declined", "judge", b"judge", "prompt_tokens", b"prompt_tokens", "reused", b"reused"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_cost", b"_cost"]) -> typing.Literal["cost"] | None: ...
 
 Global___JudgeShare: typing_extensions.TypeAlias = JudgeShare

@@ -166,8 +166,10 @@ def judging_sentences(shares: Sequence[JudgeShare]) -> Iterator[str]:
     """
     claims = counted(max((share.asked for share in shares), default=0), "verdict")
     for share in shares:
-        tokens = {"prompt": share.prompt_tokens, "completion": share.completion_tokens}
-        took = [f"{count:,} {kind} tokens" for kind, count in tokens.items() if count]
+        kept = f", {share.cached_tokens:,} of them cached" if share.cached_tokens else ""
+        took = [f"{share.prompt_tokens:,} prompt tokens{kept}"] if share.prompt_tokens else []
+        if share.completion_tokens:
+            took.append(f"{share.completion_tokens:,} completion tokens")
         took += [] if share.cost is None else [f"cost {share.cost:.4f}"]
         more = f" ({', '.join(took)})" if took else ""
         parts = [f"{_replies(share.calls)}{more}"] if share.calls else []

@@ -323,7 +323,7 @@ def _bound(values: Mapping[str, Any], field: str) -> Bound:
 
 
 def _share(values: Mapping[str, Any]) -> JudgeShare:
-    counts = ("decided", "calls", "prompt_tokens", "completion_tokens", "reused")
+    counts = ("decided", "calls", "prompt_tokens", "cached_tokens", "completion_tokens", "reused")
     return JudgeShare(
         judge=_text(values, "judge"),
         declined=_counts(values, "declined", "judging"),

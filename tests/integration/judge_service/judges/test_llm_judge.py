@@ -220,6 +220,16 @@ async def test_everything_that_a_verdict_depends_on_is_in_the_key(
     assert server.chats > before
 
 
+async def test_refused_calls_are_no_replies_that_were_used_again() -> None:
+    async with llm.ScriptedLlm(llm.to_prompts(llm.error(400, "no"))) as server:
+        judge = judge_of(server)
+        paying = replace(item(*CLAIMS[:2], CLAIMS[0]), payer="1")
+        (judged,) = await judge.judge([paying])
+        await judge.close()
+    (asked,) = judged.judging()
+    assert (asked["calls"], asked["reused"]) == (0, 0)
+
+
 async def test_a_server_version_is_learnt_and_remembered_while_the_server_is_away(
     tmp_path: Path,
 ) -> None:

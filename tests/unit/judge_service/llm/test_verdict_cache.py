@@ -54,6 +54,24 @@ async def test_what_is_put_is_got_by_others_too(tmp_path: Path) -> None:
         assert await two.count() == 1
 
 
+async def test_a_claim_that_ends_after_the_close_leaves_nothing_behind(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Calls that a failed run cancels end their claims while its cache is closed."""
+    cache = VerdictCache(tmp_path / "c")
+    assert await cache.claim(KEY) is None
+    await asyncio.gather(cache.close(), cache.release(KEY))
+    await cache.release(KEY)
+    assert [path.name for path in tmp_path.iterdir()] == ["c"]
+    async with opened(tmp_path / "c", sleep=_never) as other:
+        assert await other.claim(KEY) is None
+    assert warnings(caplog) == []
+
+
+async def _never(_seconds: float) -> None:
+    raise AssertionError("another process is waited for")
+
+
 def test_a_file_that_many_make_at_once(tmp_path: Path) -> None:
     for number in range(10):
         gate = Barrier(8)
