@@ -15,6 +15,7 @@ from ..llm.chat import ChatReply, ChatRequest, Stated
 from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError
+from ..llm.reply_problems import without_thought
 from ..llm.vllm import logits_problem
 from . import JudgeRequestItem
 from .choice_shares import share_of
@@ -23,6 +24,9 @@ from .questions import WORDINGS
 from .router import Router
 
 _REPEATS = 3
+_NO_THOUGHT = (
+    "turn thinking off there (vLLM: --default-chat-template-kwargs '{\"enable_thinking\": false}')"
+)
 _MANY = (5, 20)
 _CHECKED_ITEM = JudgeRequestItem(
     id="doctor",
@@ -77,6 +81,7 @@ async def check_endpoint(judge: LlmJudge) -> list[Check]:
         hint = "set llm_constraint to none if the server supports no constraint"
         checks.append(await _tried(lambda: _constraint(client), "structured output", hint))
         checks.append(await _tried(lambda: _logprobs(judge, first), "log-probabilities"))
+    checks += _thoughts(replies)
     checks.append(_repeats(replies))
     return checks
 
@@ -199,6 +204,27 @@ async def _logprobs(judge: LlmJudge, reply: ChatReply) -> Check:
     if share < LEAST_SHARE:
         found += ": the judge would rather write other words, which its margins do not show"
     return Check(name=name, ok=share >= LEAST_SHARE, detail=found)
+
+
+def _thoughts(replies: Sequence[ChatReply]) -> list[Check]:
+    """Say what a model that thinks needs; nothing for another one."""
+    thinking = [reply for reply in map(without_thought, replies) if reply.has_thought]
+    if not thinking:
+        return []
+    first = thinking[0]
+    tokens = max(reply.completion_tokens for reply in thinking)
+    if not first.is_unfinished_thought:
+        limit = "llm_max_tokens limits both, and choices are not enforced in a thought"
+        detail = f"before the answer, {tokens} completion tokens together; {limit}"
+        return [Check(name="reasoning", ok=None, detail=detail)]
+    if first.is_cut_off:
+        detail = f"cut off after {tokens} completion tokens: raise llm_max_tokens, or {_NO_THOUGHT}"
+    else:
+        detail = (
+            "the whole reply, without an answer: start the server without its reasoning parser "
+            f"(vLLM: --reasoning-parser), or {_NO_THOUGHT}"
+        )
+    return [Check(name="reasoning", ok=False, detail=detail)]
 
 
 def _probabilities(answers: Sequence[Stated]) -> Check:

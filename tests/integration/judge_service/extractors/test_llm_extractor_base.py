@@ -90,6 +90,10 @@ def test_anything_else_is_not_an_answer_and_is_reported(content: str, reason: st
     ("reply", "says"),
     [
         (llm.completion("{}", finish="length"), "REPLY_TRUNCATED"),
+        (llm.completion("{" + "\n \n" * 20, finish="length"), "disable_any_whitespace"),
+        (llm.completion(None, reasoning="Hm.", finish="length"), "REPLY_TRUNCATED"),
+        (llm.completion(None, reasoning="Hm."), "REPLY_ONLY_THOUGHT"),
+        (llm.completion("<think>Hm.", finish="stop"), "REPLY_ONLY_THOUGHT"),
         (llm.completion(None, refusal="no"), "JUDGE_REFUSED"),
         (llm.error(500), "JUDGE_SERVER_ERROR"),
         (llm.error(401, "bad key"), "set the right key"),
