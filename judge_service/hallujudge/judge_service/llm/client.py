@@ -305,12 +305,14 @@ class ChatClient:
             return failure
         if (earlier := self._rejections.mine()) is not None:
             return earlier
-        if failure.kind is not FailureKind.REFUSED_REQUEST and not failure.may_be_the_key:
+        # Where a fallback can answer, a prompt is refused and not a key.
+        refused_key = failure.may_be_the_key and not call.has_fallback
+        if failure.kind is not FailureKind.REFUSED_REQUEST and not refused_key:
             return None
         other = await self._probes[call.server].failure(call.request)
         if other is None or not is_same(failure, other):
             return None
-        return failure.as_rejected_key() if failure.may_be_the_key else failure
+        return failure.as_rejected_key() if refused_key else failure
 
     async def _ask_about(self, call: Call, failure: CallFailedError) -> None:
         """Ask the server another question where a call fails while no other call is answered."""

@@ -47,8 +47,10 @@ class KnownJudge:
         """Look up what an earlier process learnt."""
         if self._store is not None and not self.was_ever_answered:
             fact = self._store.fact_of
+            thinks = self._may_learn and await fact(*self._judge, THINKS) is not None
+            # At once, because other calls look nothing up from here on.
             self.answered_earlier = await fact(*self._judge, ANSWERED) is not None
-            self._thinks = self._may_learn and await fact(*self._judge, THINKS) is not None
+            self._thinks = self._thinks or thinks
 
     async def remember(self, reply: ChatReply) -> None:
         """Learn from an answer, and keep it for later processes."""

@@ -69,7 +69,7 @@ def azure(status: int, code: str, message: str, **headers: str) -> llm.Reply:
     ],
 )
 async def test_azures_errors(reply: llm.Reply, kind: FailureKind) -> None:
-    async with llm.ScriptedLlm(llm.always(reply)) as server:
+    async with llm.ScriptedLlm(llm.to_prompts(reply)) as server:
         failure = await failure_of(client_of(server, sender="azure", retry=ONCE))
     assert failure.kind is kind
 
