@@ -25,7 +25,7 @@ from .router import Router
 
 _REPEATS = 3
 _NO_THOUGHT = (
-    "turn thinking off there (vLLM: --default-chat-template-kwargs '{\"enable_thinking\": false}')"
+    'turn thinking off there (vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
 )
 _MANY = (5, 20)
 _CHECKED_ITEM = JudgeRequestItem(
@@ -222,7 +222,7 @@ def _thoughts(replies: Sequence[ChatReply]) -> list[Check]:
     else:
         detail = (
             "the whole reply, without an answer: start the server without its reasoning parser "
-            f"(vLLM: --reasoning-parser), or {_NO_THOUGHT}"
+            f"(vLLM: reasoning-parser), or {_NO_THOUGHT}"
         )
     return [Check(name="reasoning", ok=False, detail=detail)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -118,6 +119,24 @@ class Call:
 
     def __post_init__(self) -> None:
         self.server = self.servers[0]
+
+
+@dataclass(slots=True)
+class CallStatistics:
+    """What a client did so far, failed calls included."""
+
+    calls: int = 0
+    """Calls sent."""
+    answered: int = 0
+    """Calls answered."""
+    retries: int = 0
+    """Calls that repeated an earlier one."""
+    reused: int = 0
+    """How often the verdict cache had a reply, so that no call was made."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Failed calls by kind."""
+    usage: Usage = field(default_factory=Usage)
+    """What all answers took."""
 
 
 class Patience:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from typing import TypeAlias
 from ..errors import HallujudgeError
 from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
 from .budget import Budget, CallBudget, Reservation, Usage, VerdictStore
-from .call_policy import Call, Outage, Patience, RetryPolicy, Tools
+from .call_policy import Call, CallStatistics, Outage, Patience, RetryPolicy, Tools
 from .chat import (
     ApiName,
     ChatReply,
@@ -91,24 +90,6 @@ class ChatSettings:
     def all_concurrency(self) -> int:
         """Calls at the same time at most, for all servers."""
         return self.max_concurrency * len(self.endpoints)
-
-
-@dataclass(slots=True)
-class CallStatistics:
-    """What a client did so far, failed calls included."""
-
-    calls: int = 0
-    """Calls sent."""
-    answered: int = 0
-    """Calls answered."""
-    retries: int = 0
-    """Calls that repeated an earlier one."""
-    reused: int = 0
-    """How often the verdict cache had a reply, so that no call was made."""
-    failures: Counter[str] = field(default_factory=Counter)
-    """Failed calls by kind."""
-    usage: Usage = field(default_factory=Usage)
-    """What all answers took."""
 
 
 @dataclass(frozen=True, slots=True)

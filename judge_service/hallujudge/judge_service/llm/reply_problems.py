@@ -62,7 +62,7 @@ def _cut_off(content: str) -> str:
     if len(content) < _FEW_CHARS or 2 * written > len(content):
         return told
     return (
-        f"{told}, which is mostly white space; start vLLM with --structured-outputs-config "
+        f"{told}, which is mostly white space; give vLLM structured-outputs-config "
         "'{\"disable_any_whitespace\": true}'"
     )
 
