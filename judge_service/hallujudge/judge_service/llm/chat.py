@@ -421,8 +421,6 @@ def _count_of(value: object) -> int:
     return int(value) if 0 <= value <= _MAX_TOKENS else 0
 
 
-
-
 def most_prompt_tokens(request: ChatRequest) -> int:
     """Return how many tokens a prompt has at most.
 

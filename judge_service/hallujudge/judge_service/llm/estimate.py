@@ -113,9 +113,7 @@ class _Sums:
     tokens: int = 0
     completion: int = 0
 
-    async def add(
-        self, call: PlannedCall, counter: TokenCounter, most_completion: int
-    ) -> None:
+    async def add(self, call: PlannedCall, counter: TokenCounter, most_completion: int) -> None:
         if call.cached:
             self.cached += 1
         elif call.key in self.seen:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .report import JudgeShare
 
 LEAST_SHARE = 0.5
 """The choice share below which a judge would write something else more often than a choice."""
@@ -23,13 +19,17 @@ class ChoiceShare:
     """Claims for which it was measured."""
 
 
-def choice_share_notes(shares: Iterable[JudgeShare]) -> tuple[str, ...]:
-    """Return a warning for each judge that would rather write something else than a choice."""
+def choice_share_notes(shares: Iterable[tuple[str, ChoiceShare | None]]) -> tuple[str, ...]:
+    """Return a warning for each judge that would rather write something else than a choice.
+
+    Args:
+        shares: Judges with their shares; None where it was not measured.
+    """
     return tuple(
-        f"If nothing kept {share.judge} from other words, it would write one of the choices with a "
+        f"If nothing kept {judge} from other words, it would write one of the choices with a "
         f"probability of {known.mean:.3g} only (choice_share, {known.n:,} claims). Its margins and "
         "probabilities are among the choices and do not show this; check its verdicts by labels, "
         "or choose another judge."
-        for share in shares
-        if (known := share.choice_share) is not None and known.mean < LEAST_SHARE
+        for judge, known in shares
+        if known is not None and known.mean < LEAST_SHARE
     )

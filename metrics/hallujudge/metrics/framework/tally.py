@@ -276,7 +276,7 @@ class Tally:
                 *self._traits.notes(totals, coverage.items),
                 *metric.notes_on(totals),
                 *self._repeat_notes(totals, coverage),
-                *choice_share_notes(counted.judging),
+                *choice_share_notes((each.judge, each.choice_share) for each in counted.judging),
                 *cascade_notes(counted.judging),
                 *self._judging.panel_notes(),
                 *small_sample_notes(counted.overall.clusters_by_score(), counted.sizes),

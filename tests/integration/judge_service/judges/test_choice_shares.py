@@ -88,7 +88,7 @@ async def test_the_mean_is_reported_and_a_low_one_warned_of() -> None:
     one, other = again.shares()
     assert one.to_json()["choice_share"] == {"mean": 0.2, "n": 3}
     assert "choice_share" not in other.to_json()
-    (note,) = choice_share_notes(again.shares())
+    (note,) = choice_share_notes((each.judge, each.choice_share) for each in again.shares())
     assert "If nothing kept llm from other words" in note
     assert "a probability of 0.2 only (choice_share, 3 claims)" in note
 
