@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict
 
 from ..llm.budget import Usage
-from . import Declined, JudgeRequestItem
+from . import Declined, JudgedItem, JudgeRequestItem, Recalled
 from .choice_shares import MeasuredShare, ShareRule
 from .questions import Question
 from .replies import ReadAnswer, ReadReply
+
+VerdictOf: TypeAlias = Callable[[ClaimParts, ReadAnswer], ClaimVerdict]
+"""Returns the verdict on a claim for an answer."""
 
 
 @dataclass(slots=True)
@@ -64,6 +70,35 @@ class Draft:
         """Return the answer on a claim, or why it does not count."""
         rule = self.item.measuring
         return self.answers[at] if rule is None else rule.settled(self.answers[at], self._share(at))
+
+    def judged(self, judge: str, verdict_of: VerdictOf) -> JudgedItem:
+        """Return the verdicts on all claims, each of which has an answer.
+
+        Args:
+            judge: The judge's name.
+            verdict_of: Returns the judge's verdict for an answer.
+        """
+        verdicts = [
+            verdict_of(claim, self.settled(index)) for index, claim in enumerate(self.item.claims)
+        ]
+        return JudgedItem.by(judge, verdicts, Usage.total(self.usages), self.shares())
+
+    def recalled(self, verdict_of: VerdictOf) -> Recalled:
+        """Return the verdicts on the claims that have an answer.
+
+        Args:
+            verdict_of: Returns the judge's verdict for an answer.
+        """
+        claims = self.item.claims
+        return Recalled(
+            verdicts=tuple(
+                verdict_of(claim, self.settled(index)) if index in self.answers else None
+                for index, claim in enumerate(claims)
+            ),
+            fallback_history=tuple(self.fallback_history.get(i, ()) for i in range(len(claims))),
+            usage=Usage.total(self.usages),
+            shares=self.shares(),
+        )
 
     def shares(self) -> tuple[float, ...]:
         """Return how likely the choices are, for the claims for which that is known."""

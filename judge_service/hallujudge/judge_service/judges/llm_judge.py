@@ -164,7 +164,7 @@ class LlmJudge:
             lambda job: self._answer(*job, has_fallback=has_fallback),
             min(self.client.settings.all_concurrency, claims),
         )
-        return [self._judged(draft) for draft in drafts]
+        return [draft.judged(self.name, self.verdict_of) for draft in drafts]
 
     async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
         """Return what is known from earlier calls; only the server's version is asked for."""
@@ -185,7 +185,7 @@ class LlmJudge:
             draft.add(key, question, replace(reply, answers=answers))
             for each, share in zip(alone, filter(None, shares), strict=True):
                 draft.measure(self.key_of(each), each, share)
-        return [self._recalled(draft) for draft in drafts]
+        return [draft.recalled(self.verdict_of) for draft in drafts]
 
     async def choose(
         self,
@@ -433,27 +433,6 @@ class LlmJudge:
                 usage=Usage(),
                 payer=question.payer,
             )
-
-    def _judged(self, draft: Draft) -> JudgedItem:
-        verdicts = [
-            self.verdict_of(claim, draft.settled(index))
-            for index, claim in enumerate(draft.item.claims)
-        ]
-        return JudgedItem.by(self.name, verdicts, Usage.total(draft.usages), draft.shares())
-
-    def _recalled(self, draft: Draft) -> Recalled:
-        count = range(len(draft.item.claims))
-        return Recalled(
-            verdicts=tuple(
-                self.verdict_of(draft.item.claims[i], draft.settled(i))
-                if i in draft.answers
-                else None
-                for i in count
-            ),
-            fallback_history=tuple(draft.fallback_history.get(i, ()) for i in count),
-            usage=Usage.total(draft.usages),
-            shares=draft.shares(),
-        )
 
 
 async def estimate_judge(

@@ -110,12 +110,6 @@ class Call:
     """What its server had done when it was first limited."""
     limits: int = 0
     """How often it was limited after that."""
-    usage: Usage | None = None
-    """What its replies took that were cut off, and are asked for again."""
-
-    def all_usage(self, last: Usage) -> Usage:
-        """Return what all its replies took, the last one included."""
-        return last if self.usage is None else self.usage + last
 
     def __post_init__(self) -> None:
         self.server = self.servers[0]

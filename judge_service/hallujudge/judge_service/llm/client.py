@@ -208,18 +208,6 @@ class ChatClient:
         finally:
             outage.call_ends()
 
-    def _gets_room(self, call: Call, answer: Answer) -> bool:
-        """Whether a call is made again, with room for the thought in which its answer was cut off.
-
-        Only the first replies are, whose limit was set before it was known that the model thinks.
-        """
-        longer = self.limited(call.asked)
-        if longer.max_tokens <= call.request.max_tokens or not is_cut_thought(answer.reply):
-            return False
-        call.request, call.exchange = longer, self.exchanges.of(longer)
-        call.usage = call.all_usage(answer.usage)
-        return True
-
     def limited(self, request: ChatRequest) -> ChatRequest:
         """Return a request with the limit of completion tokens that is sent."""
         return self._known.limited(request)
@@ -323,10 +311,24 @@ class ChatClient:
                 await self._probes[call.server].settled()
             with turn:
                 answer = await self._guarded(call, started)
+                if is_cut_thought(answer.reply):
+                    answer = await self._with_room(call, answer, started)
                 await self._known.remember(answer.reply)
-                if self._gets_room(call, answer):
-                    answer = await self._guarded(call, started)
-                return replace(answer, usage=call.all_usage(answer.usage))
+                return answer
+
+    async def _with_room(self, call: Call, cut: Answer, started: float) -> Answer:
+        """Return the answer to a call that was sent before it was known that the model thinks."""
+        found = cut
+
+        async def ask(request: ChatRequest) -> ChatReply:
+            nonlocal found
+            call.request, call.exchange = request, self.exchanges.of(request)
+            answer = await self._guarded(call, started)
+            found = replace(answer, usage=cut.usage + answer.usage)
+            return answer.reply
+
+        await self._known.ask_with_room(call.asked, call.request.max_tokens, ask)
+        return found
 
     async def _guarded(self, call: Call, started: float) -> Answer:
         """One call past the rejection, the circuit and the budget, reporting back to each."""

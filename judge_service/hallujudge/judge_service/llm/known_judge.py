@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from .budget import ANSWERED, THINKS, VerdictStore
 from .chat import ChatReply, ChatRequest
-from .reply_problems import without_thought
+from .failures import CallFailedError, FailureKind
+from .reply_problems import is_cut_thought, without_thought
 
 THOUGHT_TOKENS = 4096
 """Room for a thought before an answer; the thoughts of open models mostly take 500 to 3,000."""
+# What a server says to a limit of completion tokens that it does not have.
+_OVER_THE_LIMIT = (FailureKind.TOO_LONG, FailureKind.REFUSED_REQUEST)
 
 
 class KnownJudge:
@@ -32,7 +36,11 @@ class KnownJudge:
         self._store = store
         self._max_tokens = max_tokens
         self._may_learn = not is_offline
+        # Whether it gave an answer after a thought.
         self._thinks = False
+        # Held while it is found out whether the room for a thought is enough, or can't be had.
+        self._trying = asyncio.Lock()
+        self._room_is_short = False
         self.answers_now = False
         """Whether it has answered this process."""
         self.answered_earlier = False
@@ -58,7 +66,8 @@ class KnownJudge:
         if not self.answered_earlier and self._store is not None:
             self.answered_earlier = True
             facts.append(ANSWERED)
-        if self._may_learn and not self._thinks and without_thought(reply).has_thought:
+        has_thought = without_thought(reply).has_thought and not is_cut_thought(reply)
+        if self._may_learn and not self._thinks and has_thought:
             self._thinks = True
             facts.append(THINKS)
         await self._keep(facts)
@@ -74,8 +83,53 @@ class KnownJudge:
         The user's limit holds for answers that a program reads. Without one, a model that is known
         to think gets room for its thought.
         """
+        return self._limited(request, has_room=self._thinks)
+
+    async def ask_with_room(
+        self,
+        request: ChatRequest,
+        limit: int,
+        ask: Callable[[ChatRequest], Awaitable[ChatReply]],
+    ) -> None:
+        """Ask again for a reply that was cut off in its thought, if room for a thought helps.
+
+        The first such reply shows whether it does; the others wait for that. The user's limit, and
+        one that already had the room, are not raised.
+
+        Args:
+            request: What was asked.
+            limit: The limit of completion tokens that was sent.
+            ask: Sends a request with another limit.
+
+        Raises:
+            CallFailedError: The call failed.
+        """
+        async with self._trying:
+            may_help = self._may_learn and not self._room_is_short
+            longer = self._limited(request, has_room=self._thinks or may_help)
+            if longer.max_tokens <= limit:
+                return
+            if not self._thinks:
+                await self._try(longer, ask)
+                return
+        await ask(longer)
+
+    async def _try(
+        self, longer: ChatRequest, ask: Callable[[ChatRequest], Awaitable[ChatReply]]
+    ) -> None:
+        try:
+            reply = await ask(longer)
+        except CallFailedError as failure:
+            if failure.kind not in _OVER_THE_LIMIT:
+                raise
+            self._room_is_short = True
+            return
+        self._room_is_short = is_cut_thought(reply)
+        await self.remember(reply)
+
+    def _limited(self, request: ChatRequest, *, has_room: bool) -> ChatRequest:
         if not request.is_constrained or request.api != "chat":
             return request
         if self._max_tokens:
             return replace(request, max_tokens=self._max_tokens)
-        return replace(request, max_tokens=request.max_tokens + THOUGHT_TOKENS * self._thinks)
+        return replace(request, max_tokens=request.max_tokens + THOUGHT_TOKENS * has_room)

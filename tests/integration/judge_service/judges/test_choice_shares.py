@@ -81,7 +81,7 @@ def keyed_or(other: llm.Step) -> llm.Step:
 async def test_the_mean_is_reported_and_a_low_one_warned_of() -> None:
     counts = JudgingCounts()
     part = {"judge": "llm", "answered": 2, "declined": {}, "calls": 2, "prompt_tokens": 1}
-    part |= {"completion_tokens": 1, "reused": 0, "cost": None}
+    part |= {"cached_tokens": 0, "completion_tokens": 1, "reused": 0, "cost": None}
     counts.add([part | {"choice_shares": [0.1, 0.3]}, part | {"judge": "fallback"}])
     again = JudgingCounts.of(counts.to_json())
     again.add([part | {"choice_shares": [0.2]}])

@@ -54,6 +54,30 @@ async def test_a_judge_that_thinks_gets_room_for_it_and_later_runs_know(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("with_room", "reason", "again"),
+    [
+        (llm.completion("supported", reasoning="Let me see."), "", len(CLAIMS)),
+        (llm.completion(None, reasoning="Hm, hm.", finish="length"), "REPLY_TRUNCATED", 1),
+        (llm.TOO_LONG_AT_LLAMA, "REPLY_TRUNCATED", 1),
+    ],
+)
+async def test_cut_off_thoughts_are_asked_for_again_only_if_room_was_enough_for_one(
+    with_room: llm.Reply, reason: str, again: int
+) -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        if body["max_tokens"] >= _ROOM:
+            return with_room
+        return llm.completion(None, reasoning="Hm.", finish="length")
+
+    async with llm.ScriptedLlm(step) as server:
+        judge = judge_of(server)
+        (judged,) = await judge.judge([item()])
+        await judge.close()
+    assert {claim.reason for claim in judged.verdicts} == {reason}
+    assert sum(body["max_tokens"] >= _ROOM for body in server.requests) == again
+
+
+@pytest.mark.parametrize(
     ("step", "reason"),
     [
         (llm.saying(None, reasoning="Hm.", finish="length"), "REPLY_TRUNCATED"),
