@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from hallujudge.judge_service.llm.vllm import AUTO_LENGTH, engine_arguments
+from hallujudge.judge_service.llm.vllm_arguments import AUTO_LENGTH, engine_arguments
 from hallujudge.judge_service.llm.vllm_sizing import PROFILES, Profile, host_memory, model_shape
 
 DEPLOY = Path(__file__).resolve().parent.parent / "deploy"

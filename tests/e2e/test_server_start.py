@@ -166,6 +166,26 @@ def test_serve_starts_vllm_and_stops_it(tmp_path: Path, number: int) -> None:
     assert not Path(called[called.index("--uds") + 1]).parent.exists()
 
 
+@pytest.mark.parametrize(
+    ("environment", "code", "said"),
+    [
+        ({"STAND_IN_ERROR": "501"}, 2, "HTTP 501: no such thing"),
+        ({"STAND_IN_ERROR": "400"}, 2, "HTTP 400: no such thing"),
+        ({"HALLUJUDGE_VLLM_ARGUMENTS": f"--api-key {SECRET}"}, 2, "--api-key"),
+        ({"HALLUJUDGE_VLLM_ARGUMENTS": "--served-model-name a"}, 0, ""),
+    ],
+)
+def test_serve_does_not_begin_with_a_vllm_that_answers_no_call(
+    tmp_path: Path, environment: dict[str, str], code: int, said: str
+) -> None:
+    more = {"PATH": stand_in(tmp_path), "HALLUJUDGE_DATA_FOLDER": str(tmp_path / "data")}
+    run = start(HALLUJUDGE_VLLM="some/model", **more, **environment)
+    assert (run.returncode, "serves at" in run.stdout) == (code, not code), run.stderr
+    assert said in run.stderr
+    assert SECRET not in run.stderr
+    assert "Traceback" not in run.stderr
+
+
 def test_serve_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as caught:
         ServerProcess("--vllm", "m", "--data-folder", str(tmp_path), PATH=str(tmp_path))

@@ -477,7 +477,8 @@ def main(arguments: Sequence[str]) -> int:
 
     The environment decides how it behaves: STAND_IN_FAIL (exit at once so many times, counted in
     the file STAND_IN_COUNT), STAND_IN_READY (seconds until healthy), STAND_IN_CHILD (start a child
-    that ignores SIGTERM and write its id there), STAND_IN_STUBBORN (ignore SIGTERM).
+    that ignores SIGTERM and write its id there), STAND_IN_STUBBORN (ignore SIGTERM), STAND_IN_PATHS
+    (write the paths of all requests there), STAND_IN_ERROR (answer calls with that status).
     """
     environ = os.environ
     if arguments[0] == "bench":
@@ -508,9 +509,15 @@ def main(arguments: Sequence[str]) -> int:
     port, socket = int(given.get("--port", 0)), given.get("--uds", "")
 
     async def serve() -> None:
-        ready = float(environ.get("STAND_IN_READY", "0"))
-        async with ScriptedLlm(ready_after=ready, model=arguments[1], port=port, socket=socket):
-            await asyncio.Event().wait()
+        ready, status = float(environ.get("STAND_IN_READY", "0")), environ.get("STAND_IN_ERROR")
+        step = always(error(int(status), "no such thing")) if status else by_scene_graph
+        model = arguments[1]
+        at = ScriptedLlm(step, ready_after=ready, model=model, port=port, socket=socket)
+        async with at as server:
+            while True:
+                await asyncio.sleep(0.02)
+                if file := environ.get("STAND_IN_PATHS"):
+                    Path(file).write_text("\n".join(server.paths))
 
     asyncio.run(serve())
     return 0

@@ -23,6 +23,7 @@ from ..llm.client import ChatClient, ChatSettings
 from ..llm.http import Endpoint, SenderName
 from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
+from ..llm.vllm_arguments import AddedArguments
 from ..matchers import MatcherSettings
 from ..matchers.matcher_models import MatcherModels
 from ..settings.connection import Secret, hosted_by, masked
@@ -342,7 +343,8 @@ class JudgeFactory:
 
     def _llm(self) -> LlmJudge:
         settings = self.settings
-        model = settings.llm_model or settings.vllm
+        model = settings.llm_model or AddedArguments.of(settings.vllm_arguments).served_name
+        model = model or settings.vllm
         if not (settings.llm_url or self._llm_endpoint or self._offline()) or not model:
             raise InvalidInputError(
                 "no llm judge is configured: llm_url is set without a model; set llm_model"
@@ -360,7 +362,7 @@ class JudgeFactory:
             InvalidInputError: An address is not a web address, or is given twice.
         """
         if self._llm_endpoint is not None:
-            return [self._llm_endpoint]
+            return [replace(self._llm_endpoint, timeout_seconds=self.settings.llm_timeout_seconds)]
         urls = _names(self.settings.llm_url) or (NOWHERE,)
         if len({url.rstrip("/") for url in urls}) < len(urls):
             raise InvalidInputError(

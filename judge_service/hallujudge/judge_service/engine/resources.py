@@ -27,6 +27,7 @@ from ..threads import LONG_CHARS
 from .spec import GraphSource, InlineGraph, ShippedGraph
 
 if TYPE_CHECKING:
+    from ..settings.server_settings import ServerSettings
     from .judge_factory import JudgeFactory
 
 
@@ -140,6 +141,16 @@ class Offers(Struct, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ("cpu",)
     """Devices of matchers."""
 
+    @classmethod
+    def of(cls, settings: ServerSettings) -> Offers:
+        """Return what the settings of a server offer."""
+        return cls(
+            models=_names(settings.offered_models),
+            vectors=_names(settings.offered_vectors),
+            pipelines=_names(settings.offered_pipelines),
+            devices=_names(settings.offered_devices),
+        )
+
     def check(self, option: str, value: str, offered: tuple[str, ...]) -> None:
         """Refuse what is not offered. A name that is not given is the server's default.
 
@@ -213,3 +224,7 @@ def _no_models() -> JudgeFactory:
     from .judge_factory import JudgeFactory
 
     return JudgeFactory()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from hallujudge.metrics.framework.choice_share import LEAST_SHARE
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
-from ..errors import HallujudgeError
+from ..errors import HallujudgeError, UnavailableError
 from ..llm.chat import ChatReply, ChatRequest, Stated
 from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
-from ..llm.failures import CallFailedError
+from ..llm.failures import CallFailedError, FailureKind
 from ..llm.reply_problems import without_thought
 from ..llm.vllm import logits_problem
 from . import JudgeRequestItem
@@ -28,6 +28,10 @@ _NO_THOUGHT = (
     'turn thinking off there (vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
 )
 _MANY = (5, 20)
+# Why a call has no reply at all, whose text might be read.
+_NO_REPLY = frozenset(
+    kind.value for kind in FailureKind if kind.is_of_one_call or kind is FailureKind.REFUSED_REQUEST
+)
 _CHECKED_ITEM = JudgeRequestItem(
     id="doctor",
     # An unconstrained model is likely to reply with more than one word to this claim.
@@ -84,6 +88,25 @@ async def check_endpoint(judge: LlmJudge) -> list[Check]:
     checks += _thoughts(replies)
     checks.append(_repeats(replies))
     return checks
+
+
+async def check_answer(judge: LlmJudge) -> str:
+    """Ask a judge once, past the verdict cache; return why its reply has no verdict, else empty.
+
+    Args:
+        judge: The judge as it would be used.
+
+    Raises:
+        InvalidInputError: The model does not exist, or the server refuses the judge's parameters.
+        UnavailableError: The call is not answered.
+    """
+    verdict = await _first_verdict(judge)
+    if verdict.reason in _NO_REPLY:
+        raise UnavailableError(
+            f"{judge.client.settings.model} does not answer: {verdict.detail}",
+            reason="JUDGE_UNREACHABLE",
+        )
+    return f"{verdict.reason}: {verdict.detail}" if verdict.reason else ""
 
 
 async def check_small(judge: Router) -> Check:
@@ -144,14 +167,18 @@ async def _listed_there(model: str, server: ChatServer) -> Check:
 
 async def _verdict(judge: LlmJudge) -> Check:
     """Check that a reply, constrained as in a run, is parsed as a verdict."""
-    # Without the cache, so that the server is called.
-    plain = LlmJudge(judge.name, judge.client, server=judge.identity.server or "unknown")
-    verdict = (await plain.judge([_CHECKED_ITEM]))[0].verdicts[0]
+    verdict = await _first_verdict(judge)
     if verdict.verdict is Verdict.UNSCORED:
         return Check(name="verdict", ok=False, detail=f"{verdict.reason}: {verdict.detail}")
     return Check(
         name="verdict", ok=True, detail=f"{verdict.verdict.value}, margin {verdict.margin}"
     )
+
+
+async def _first_verdict(judge: LlmJudge) -> ClaimVerdict:
+    # Without the cache, so that the server is called.
+    plain = LlmJudge(judge.name, judge.client, server=judge.identity.server or "unknown")
+    return (await plain.judge([_CHECKED_ITEM]))[0].verdicts[0]
 
 
 async def _constraint(client: ChatClient) -> Check:

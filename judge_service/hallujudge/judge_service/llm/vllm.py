@@ -12,21 +12,18 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import InvalidInputError, MissingExtraError, UnavailableError
 from ..settings.connection import Secret, masked
 from ..settings.judge_settings import JudgeSettings
-from ..stopping import begun
+from ..stopping import begun, cancel_all
 from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
+from .vllm_arguments import AUTO_LENGTH, AddedArguments, engine_arguments
 
 _LOG_TAIL_BYTES = 2_000
-
-
-_COMPACT_JSON = '{"backend":"guidance","disable_any_whitespace":true}'
-"""The engine for structured output that enforces every rule of our schemas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +49,8 @@ class VllmSettings:
     """How vLLM quantises weights while it loads them, such as ``fp8``; empty to leave them."""
     executable: tuple[str, ...] = ("vllm",)
     """The program, with what comes before ``serve``."""
-    extra_arguments: tuple[str, ...] = ()
-    """More arguments, put last."""
+    added: AddedArguments = field(default_factory=AddedArguments)
+    """A user's arguments."""
     startup_seconds: float = 1800.0
     """Time to load the model; a 70B model from a cold disk takes many minutes."""
     restarts: int = 5
@@ -65,7 +62,11 @@ class VllmSettings:
     stop_seconds: float = 20.0
     """Time to stop before it is killed."""
     poll_seconds: float = 0.5
-    """Time between two looks at its health."""
+    """Time between two looks at its health while it starts."""
+    probe_seconds: float = 5.0
+    """Time between two looks at its health while it serves, and for the answer to one."""
+    failed_probes: int = 6
+    """Looks in a row without an answer after which it is taken to hang, and started again."""
 
     def arguments(self, port: int, socket: str = "") -> tuple[str, ...]:
         """Return the command line; the key is passed in the environment, not here.
@@ -83,41 +84,10 @@ class VllmSettings:
                 tensor_parallel_size=str(self.tensor_parallel_size),
                 max_model_len=str(self.max_model_len or AUTO_LENGTH),
                 quantization=self.quantization,
+                structured_outputs=self.added.structured_outputs,
             ),
-            *self.extra_arguments,
+            *self.added.others,
         )
-
-
-AUTO_LENGTH = "auto"
-"""The value of ``--max-model-len`` for the model's own limit, or what fits into memory."""
-
-
-def engine_arguments(
-    *, tensor_parallel_size: str, max_model_len: str, quantization: str
-) -> tuple[str, ...]:
-    """Return the arguments of ``vllm serve`` that decide how a judge is served.
-
-    ``serve --vllm``, Compose and Kubernetes all use them. Prefix caching is switched on by name,
-    so that claims of an image share their prompt's beginning; the next option has the server say
-    how much was shared. ``--generation-config vllm`` keeps the model folder's own sampling defaults
-    out: everything is sent with each request. JSON has no white space in it: a model that pads it
-    would be cut off in the middle, and tokens cost time. ``--logprobs-mode`` asks for
-    log-probabilities and not logits; they are those after a constraint's mask (0.32.0 and 0.33.0).
-
-    Args:
-        tensor_parallel_size: GPUs that a layer is spread over, or the variable that names them.
-        max_model_len: Longest prompt with its answer, or its variable.
-        quantization: How weights are quantised while they are loaded; vLLM reads "" as not at all.
-    """
-    return (
-        *("--tensor-parallel-size", tensor_parallel_size),
-        *("--max-model-len", max_model_len),
-        *("--quantization", quantization),
-        *("--enable-prefix-caching", "--enable-prompt-tokens-details"),
-        *("--generation-config", "vllm"),
-        *("--logprobs-mode", "raw_logprobs"),
-        *("--structured-outputs-config", _COMPACT_JSON),
-    )
 
 
 class VllmServer:
@@ -271,22 +241,20 @@ class VllmServer:
         return f"was not healthy after {self.settings.startup_seconds:.0f} s"
 
     async def _watch(self) -> None:
-        """Restarts it whenever it ends, until it ends too often."""
+        """Restarts it whenever it ends or hangs, until it does so too often."""
         wait, healthy_since, restarts = self.settings.backoff_seconds, time.monotonic(), 0
         while not self._stopping:
-            assert self._process is not None
-            await self._process.wait()
+            how = await self._until_it_fails()
             # A server that ran for long is not caught in a loop of restarts: count from zero.
             if time.monotonic() - healthy_since > self.settings.stable_seconds:
                 wait, restarts = self.settings.backoff_seconds, 0
             restarts += 1
             await self._end_group()
             if restarts > self.settings.restarts:
-                self._progress(f"vllm ended {restarts} times and is given up; see {self.log_path}")
+                told = f"vllm {how}, and is given up after {self.settings.restarts} restarts"
+                self._progress(f"{told}; see {self.log_path}")
                 return
-            self._progress(
-                f"vllm ended with status {self._status()}; starting it again in {wait:.0f} s"
-            )
+            self._progress(f"vllm {how}; starting it again in {wait:.0f} s")
             await asyncio.sleep(wait)
             wait = min(60.0, wait * 2)
             # The same port again, because clients use it.
@@ -295,6 +263,25 @@ class VllmServer:
             if problem := await self._until_healthy():
                 self._progress(f"vllm {problem}")
                 await self._end_group()
+
+    async def _until_it_fails(self) -> str:
+        """Waits until it ends, or does not answer for long; returns which of them, in words."""
+        assert self._process is not None
+        ended, failed = begun(self._process.wait()), 0
+        http = HttpEndpoint(self._health_endpoint(self.settings.probe_seconds), 1)
+        try:
+            while failed < self.settings.failed_probes:
+                await asyncio.wait({ended}, timeout=self.settings.probe_seconds)
+                if ended.done():
+                    return f"ended with status {self._status()}"
+                failed = 0 if await _healthy(http) else failed + 1
+        finally:
+            await cancel_all(ended)
+            await http.close()
+        # One that is stopped or blocked does not end by a request to.
+        if self._group is not None:
+            _signal_group(self._group, signal.SIGKILL)
+        return f"did not answer {failed} looks at its health in a row"
 
     async def _end_group(self) -> None:
         """Ends the process and its group: vLLM's engine and workers are processes of their own."""
@@ -313,9 +300,9 @@ class VllmServer:
             _signal_group(group, signal.SIGKILL)
         await process.wait()
 
-    def _health_endpoint(self) -> Endpoint:
+    def _health_endpoint(self, seconds: float = 5.0) -> Endpoint:
         # Without the key: another program may listen at the port.
-        return replace(self.endpoint, key=Secret(""), timeout_seconds=5.0, connect_seconds=2.0)
+        return replace(self.endpoint, key=Secret(""), timeout_seconds=seconds, connect_seconds=2.0)
 
     def _status(self) -> int | None:
         return self._process.returncode if self._process is not None else None
@@ -400,7 +387,7 @@ def _vllm_settings(settings: JudgeSettings, data_folder: Path) -> VllmSettings:
         quantization=settings.vllm_quantization,
         socket=bool(settings.vllm_socket),
         executable=tuple(shlex.split(settings.vllm_command)) or ("vllm",),
-        extra_arguments=tuple(shlex.split(settings.vllm_arguments)),
+        added=AddedArguments.of(settings.vllm_arguments),
     )
 
 

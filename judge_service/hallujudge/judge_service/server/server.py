@@ -194,7 +194,7 @@ async def start(
             other machines, or can't use a file of keys or certificates.
     """
     authenticator, credentials = new_authenticator(settings), server_credentials(settings)
-    engine = engine or Engine(Resources(offers=_offers(settings), memory=_memory(settings)))
+    engine = engine or Engine(Resources(offers=Offers.of(settings), memory=_memory(settings)))
     observation = observe(settings, engine, workers, jobs)
     services = Services(
         settings=settings,
@@ -391,7 +391,7 @@ async def _judges(resolved: ResolvedSettings, shutdown: Shutdown) -> AsyncIterat
     stopping = shutdown.stopping
     # Callers must not cause downloads: every offered model is fetched before the first call.
     settings = replace(with_verdict_cache(resolved), matcher_download=0)
-    offers = _offers(resolved.server)
+    offers = Offers.of(resolved.server)
     if resolved.judges.matcher_download:
         await asyncio.to_thread(_fetch, offers, settings)
     ledger, memory = await asyncio.to_thread(_ledger, resolved), _memory(resolved.server)
@@ -411,6 +411,8 @@ async def _judges(resolved: ResolvedSettings, shutdown: Shutdown) -> AsyncIterat
         resources = Resources(make, offers=offers, memory=memory)
         try:
             resources.judges.check()
+            if endpoint is not None:
+                await _first(_ask_once(resources.judges), stopping)
             yield resources
         finally:
             await resources.close()
@@ -425,21 +427,8 @@ async def _judges(resolved: ResolvedSettings, shutdown: Shutdown) -> AsyncIterat
             await asyncio.to_thread(ledger.close)
 
 
-def _offers(settings: ServerSettings) -> Offers:
-    return Offers(
-        models=_names(settings.offered_models),
-        vectors=_names(settings.offered_vectors),
-        pipelines=_names(settings.offered_pipelines),
-        devices=_names(settings.offered_devices),
-    )
-
-
 def _memory(settings: ServerSettings) -> MemoryBudget:
     return MemoryBudget(settings.max_memory_bytes)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _fetch(offers: Offers, settings: JudgeSettings) -> None:
@@ -486,6 +475,14 @@ async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> 
     if task.done():
         await task
     await cancel_all(task)
+
+
+async def _ask_once(judges: JudgeFactory) -> None:
+    """Ask the judge that this process started, before it is said to serve."""
+    from ..judges.judge_checks import check_answer
+
+    if trouble := await check_answer(judges.llm()):
+        _LOG.warning("vllm: its first reply has no verdict: %s", trouble)
 
 
 def _new_vllm(settings: JudgeSettings) -> VllmServer:

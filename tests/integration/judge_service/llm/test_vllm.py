@@ -24,6 +24,7 @@ from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.vllm import VllmServer, VllmSettings, vllm_server
+from hallujudge.judge_service.llm.vllm_arguments import AddedArguments
 from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings
 from hallujudge.metrics.framework.claims import Triplet
 
@@ -81,7 +82,7 @@ async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> No
         {"STAND_IN_READY": "0.4"},
         tensor_parallel_size=2,
         max_model_len=4096,
-        extra_arguments=("--dtype", "float32"),
+        added=AddedArguments(others=("--dtype", "float32")),
     ) as run:
         process = run.server.pid
         assert process is not None
@@ -112,12 +113,14 @@ async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
         vllm_arguments="--dtype 'a b'",
         vllm_quantization="fp8",
         vllm_batch_invariant=1,
+        llm_timeout_seconds=7,
     )
     told: list[str] = []
     environ = dict(os.environ)
     server = vllm_server(settings, environ=environ, data_folder=tmp_path, progress=told.append)
     await server.start()
     factory = JudgeFactory(settings, JudgeKeys(), server.endpoint)
+    assert factory.llm().client.settings.endpoint.timeout_seconds == 7
     await factory.prepare()
     (judged,) = await factory.judge("llm").judge([ITEM])
     assert judged.verdicts[0].verdict.value == "supported"
@@ -181,6 +184,28 @@ async def test_one_that_dies_while_it_serves_comes_back_at_the_same_address(
         await judge.close()
         assert judged.verdicts[0].verdict.value == "supported"
     assert any("ended with status -9" in line for line in run.told)
+
+
+async def test_one_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None:
+    environ = {"STAND_IN_CHILD": str(tmp_path / "child")}
+    async with Supervised(tmp_path, environ, probe_seconds=0.2, failed_probes=2) as run:
+        first = run.server.pid
+        assert first is not None
+        child = int((tmp_path / "child").read_text())
+        os.killpg(first, signal.SIGSTOP)
+        await until(lambda: sum("healthy" in line for line in run.told) == 2)
+        assert run.server.pid != first
+        await until(lambda: not lives(first) and not lives(child))
+    (line,) = [line for line in run.told if "did not answer 2 looks at its health" in line]
+    assert "starting it again" in line
+
+
+async def test_one_that_answers_its_probes_is_left_alone(tmp_path: Path) -> None:
+    paths = tmp_path / "paths"
+    environ = {"STAND_IN_PATHS": str(paths)}
+    async with Supervised(tmp_path, environ, probe_seconds=1, failed_probes=2) as run:
+        await until(lambda: paths.exists() and paths.read_text().count("/health") > 3)
+        assert run.server.starts == 1
 
 
 async def test_stopping_ends_what_it_started_and_nothing_else(tmp_path: Path) -> None:
