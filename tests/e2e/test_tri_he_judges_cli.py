@@ -215,7 +215,7 @@ def test_an_estimate_says_what_it_knows_of_the_cost(
 
 
 def test_the_end_of_a_run_says_why_claims_have_no_verdict(tmp_path: Path) -> None:
-    with scripted(llm.always(llm.error(400, "no such parameter: seed"))) as server:
+    with scripted(llm.to_prompts(llm.error(400, "no such parameter: seed"))) as server:
         run = score(tmp_path, ANSWERS, *flags(server))
     assert run.returncode == 3
     lines = [line for line in run.stderr.splitlines() if "without a verdict" in line]
@@ -229,6 +229,15 @@ def test_the_end_of_a_run_says_why_claims_have_no_verdict(tmp_path: Path) -> Non
     )
     (first, *_) = read_rows(tmp_path / "out" / "items.jsonl")
     assert "HTTP 400: no such parameter: seed" in first["detail"]
+
+
+def test_a_judge_that_refuses_every_request_ends_the_run(tmp_path: Path) -> None:
+    with scripted(llm.always(llm.error(400, "no such parameter: seed"))) as server:
+        run = score(tmp_path, ANSWERS, *flags(server))
+    assert run.returncode == 2
+    assert "cannot be used: HTTP 400: no such parameter: seed" in run.stderr
+    assert "llm_omit" in run.stderr
+    assert not (tmp_path / "out" / "report.json").exists()
 
 
 @pytest.mark.parametrize(
