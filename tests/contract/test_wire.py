@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import grpc
 import pytest
 from hypothesis import given
@@ -240,6 +242,40 @@ def test_a_call_that_a_stopping_server_cancels_says_so() -> None:
     )
     assert error.reason == "CALL_CANCELLED"
     assert "'lab:50051' ended the call without an answer" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "reason", "said"),
+    [
+        # Recorded from nginx 1.22.1 through grpcio 1.78.
+        (
+            "UNKNOWN",
+            "Received http2 header with status: 413",
+            "MESSAGE_TOO_LARGE",
+            "client_max_body_size",
+        ),
+        ("UNAVAILABLE", "Received http2 header with status: 502", "SERVER_UNREACHABLE", "502"),
+        ("UNAVAILABLE", "Received http2 header with status: 504", "SERVER_UNREACHABLE", "504"),
+        ("UNKNOWN", "Received http2 header with status: 408", "SERVER_UNREACHABLE", "408"),
+        ("UNIMPLEMENTED", "Received http2 header with status: 404", "UNSUPPORTED", "grpc_pass"),
+        ("UNKNOWN", "Received http2 header with status: 301", "INTERNAL", "grpc_pass"),
+        (
+            "INTERNAL",
+            "Stream removed (RST_STREAM (Received RST_STREAM with error code 2))",
+            "INTERNAL",
+            "client_max_body_size",
+        ),
+    ],
+)
+def test_what_proxies_answer_is_said_to_be_theirs(
+    code: str, details: str, reason: str, said: str
+) -> None:
+    nothing = grpc.aio.Metadata()
+    sent = grpc.aio.AioRpcError(grpc.StatusCode[code], nothing, nothing, details, None)
+    error = error_from_rpc(sent, target="lab:50051")
+    assert error.reason == reason
+    assert {"proxy", said, "'lab:50051'"} <= set(re.findall(r"'lab:50051'|[\w]+", str(error)))
+    assert "hallujudge serve" not in str(error)
 
 
 @pytest.mark.parametrize("reason", REASONS)

@@ -24,12 +24,12 @@ from hallujudge.sdk import AsyncClient
 
 # Options of other programs.
 FOREIGN = {
-    "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock", "--cov",
-    "--dbname", "--detach", "--examples", "--format", "--generation-config", "--help",
-    "--log_samples", "--load-format", "--logprobs-mode", "--make-rshared", "--max-num-seqs",
-    "--minutes", "--no-deps", "--previous", "--profile", "--rounds", "--runner", "--skips",
-    "--smoke", "--strict", "--structured-outputs-config", "--target", "--threads", "--tokenizer",
-    "--uds",
+    "--api-key", "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock",
+    "--cov", "--dbname", "--detach", "--examples", "--format", "--generation-config", "--headless",
+    "--help", "--load-format", "--log_samples", "--logprobs-mode", "--make-rshared",
+    "--max-logprobs", "--max-num-seqs", "--minutes", "--no-deps", "--previous", "--profile",
+    "--rounds", "--runner", "--served-model-name", "--skips", "--smoke", "--strict",
+    "--structured-outputs-config", "--target", "--threads", "--tokenizer", "--uds",
 }  # fmt: skip
 
 # A benchmark that a page declares has the options of others of closed questions.

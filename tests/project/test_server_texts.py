@@ -12,6 +12,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 # Programs that these modules start or describe, each with options of its own.
 STARTED = {
     "judge_service/hallujudge/judge_service/llm/vllm.py",
+    "judge_service/hallujudge/judge_service/llm/vllm_arguments.py",
     "judge_service/hallujudge/judge_service/llm/vllm_sizing.py",
     "judge_service/hallujudge/judge_service/__main__.py",
     "judge_service/hallujudge/judge_service/installation.py",

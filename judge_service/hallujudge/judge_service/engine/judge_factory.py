@@ -26,7 +26,7 @@ from ..llm.verdict_cache import VerdictCache
 from ..llm.vllm_arguments import AddedArguments
 from ..matchers import MatcherSettings
 from ..matchers.matcher_models import MatcherModels
-from ..settings.connection import Secret, hosted_by, masked
+from ..settings.connection import Secret, environment_proxy, hosted_by, listed, masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
     ALL_SMALL_JUDGES,
@@ -363,7 +363,7 @@ class JudgeFactory:
         """
         if self._llm_endpoint is not None:
             return [replace(self._llm_endpoint, timeout_seconds=self.settings.llm_timeout_seconds)]
-        urls = _names(self.settings.llm_url) or (NOWHERE,)
+        urls = listed(self.settings.llm_url) or (NOWHERE,)
         if len({url.rstrip("/") for url in urls}) < len(urls):
             raise InvalidInputError(
                 f"llm_url names a server twice: {masked(self.settings.llm_url)}; name each once"
@@ -384,7 +384,9 @@ class JudgeFactory:
             deployment=settings.azure_deployment,
             api_version=settings.azure_api_version,
             entra=sender == "azure" and bool(settings.azure_entra),
-            proxy=settings.fallback_proxy if name == "fallback" else "",
+            # OpenAI's package reads the environment itself.
+            proxy=getattr(settings, f"{name}_proxy")
+            or (environment_proxy(url) if sender == "http" else ""),
             timeout_seconds=settings.llm_timeout_seconds,
         )
 
@@ -412,11 +414,11 @@ class JudgeFactory:
             endpoint=endpoint,
             replicas=tuple(replicas),
             model=model,
-            reply_models=_names(own("reply_models")),
+            reply_models=listed(own("reply_models")),
             dialect=dialect_of(f"{name}_dialect", own("dialect"), endpoint.url),
             api=own("api"),
             constraint=own("constraint"),
-            sampling=Sampling(seed=self.settings.llm_seed, omit=_names(own("omit"))),
+            sampling=Sampling(seed=self.settings.llm_seed, omit=listed(own("omit"))),
             retry=retry_policy(self.settings),
             max_tokens=own("max_tokens"),
             max_concurrency=own("max_concurrency"),
@@ -493,7 +495,3 @@ def prices_of(settings: JudgeSettings, judge: str) -> Prices | None:
     if prompt < 0:
         return None
     return Prices(prompt=prompt, completion=completion, cached=cached if cached >= 0 else None)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())

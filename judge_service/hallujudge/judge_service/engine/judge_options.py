@@ -18,7 +18,7 @@ from ..llm.client import ChatSettings
 from ..llm.http import Endpoint
 from ..matchers import MatcherSettings
 from ..matchers.small_judge_presets import SMALL_JUDGES, SmallPreset
-from ..settings.connection import Secret, hosted_by
+from ..settings.connection import Secret, environment_proxy, hosted_by, listed
 from ..settings.judge_settings import JudgeSettings
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def judges_of(settings: JudgeSettings, name: str) -> list[str]:
         )
     if name != "router":
         return [name]
-    order = [part.strip() for part in settings.judge_order.split(",") if part.strip()]
+    order = listed(settings.judge_order)
     known = (*LOCAL_JUDGES, *SERVED_JUDGES, "llm", "fallback")
     if unknown := [part for part in order if part not in known]:
         raise InvalidInputError(
@@ -332,7 +332,10 @@ def served_chat(
         )
     return ChatSettings(
         endpoint=Endpoint(
-            url=settings.small_url or NOWHERE, key=key, timeout_seconds=settings.llm_timeout_seconds
+            url=settings.small_url or NOWHERE,
+            key=key,
+            proxy=settings.llm_proxy or environment_proxy(settings.small_url),
+            timeout_seconds=settings.llm_timeout_seconds,
         ),
         model=read_small_models(settings.small_models).get(preset.name, preset.model),
         reply_models=("*",),

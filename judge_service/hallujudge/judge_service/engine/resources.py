@@ -23,6 +23,7 @@ from hallujudge.synonym_graphs import (
 
 from ..access.memory import MemoryBudget
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
+from ..settings.connection import listed
 from ..threads import LONG_CHARS
 from .spec import GraphSource, InlineGraph, ShippedGraph
 
@@ -145,10 +146,10 @@ class Offers(Struct, frozen=True, kw_only=True):
     def of(cls, settings: ServerSettings) -> Offers:
         """Return what the settings of a server offer."""
         return cls(
-            models=_names(settings.offered_models),
-            vectors=_names(settings.offered_vectors),
-            pipelines=_names(settings.offered_pipelines),
-            devices=_names(settings.offered_devices),
+            models=listed(settings.offered_models),
+            vectors=listed(settings.offered_vectors),
+            pipelines=listed(settings.offered_pipelines),
+            devices=listed(settings.offered_devices),
         )
 
     def check(self, option: str, value: str, offered: tuple[str, ...]) -> None:
@@ -224,7 +225,3 @@ def _no_models() -> JudgeFactory:
     from .judge_factory import JudgeFactory
 
     return JudgeFactory()
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

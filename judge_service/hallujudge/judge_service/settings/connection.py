@@ -69,6 +69,37 @@ def web_address(text: str) -> SplitResult | None:
     return parts if parts.scheme in ("http", "https") and has_host else None
 
 
+def listed(text: str) -> tuple[str, ...]:
+    """Return the parts of a setting that have commas between them."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def environment_proxy(url: str, environ: Mapping[str, str] | None = None) -> str:
+    """Return the proxy that the environment names for an address; empty for none.
+
+    ``HTTPS_PROXY`` and ``HTTP_PROXY`` name it by the address's scheme, and ``NO_PROXY`` excepts
+    hosts, each in lower case first. This machine's own addresses are never behind a proxy.
+
+    Args:
+        url: The address.
+        environ: The environment; by default that of this process.
+    """
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # untyped
+
+    parts = web_address(url)
+    environ = os.environ if environ is None else environ
+    given = [
+        environ.get(name, environ.get(name.upper(), ""))
+        for name in (f"{parts.scheme if parts else ''}_proxy", "no_proxy")
+    ]
+    proxy, direct = given
+    if parts is None or not proxy or is_here(parts.netloc.rpartition("@")[2]):
+        return ""
+    if proxy_bypass_environment(parts.netloc.rpartition("@")[2], {"no": direct}):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
 def hosted_by(url: str) -> Literal["openai", "azure", ""]:
     """Return whose service an address belongs to; empty for any other server."""
     parts = web_address(url)

@@ -52,6 +52,9 @@ class JudgeSettings:
     """Calls to each of the judge's servers at the same time at most."""
     llm_timeout_seconds: float = setting(120.0, "time for one call", low=0.1, high=86_400)
     """Time for one call."""
+    llm_proxy: str = setting("", "proxy on the way to the judge; empty: the environment's")
+    """Proxy for calls to the judge and to a small judge's server, such as ``http://proxy:3128``;
+    empty: that of ``HTTPS_PROXY`` or ``HTTP_PROXY``, except for hosts in ``NO_PROXY``."""
     llm_attempts: int = setting(5, "calls for one answer, with retries", low=1, high=100)
     """Calls for one answer at most, the first included."""
     llm_reply_models: str = setting("", "names that replies of the judge may carry; *: any")
@@ -134,8 +137,8 @@ class JudgeSettings:
     """Parameters that are left out because the fallback's server refuses them."""
     fallback_tokenizer: str = setting("", "the same of the fallback")
     """The ``tokenizer.json`` of the fallback's model; without it, estimates are marked as rough."""
-    fallback_proxy: str = setting("", "proxy on the way to the fallback")
-    """Proxy for calls to the fallback, such as ``http://proxy:3128``; empty for none."""
+    fallback_proxy: str = setting("", "the same of the fallback")
+    """The same for calls to the fallback."""
     azure_deployment: str = setting("", "deployment at Azure; empty: called like the model")
     """The deployment of a model at Azure; empty if it is called like the model."""
     azure_api_version: str = setting("", "version of Azure's API", variable="OPENAI_API_VERSION")

@@ -6,22 +6,31 @@ Only the modules of this package read the environment.
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct, structs
 
 from ..errors import InvalidInputError, fault_of
-from .connection import is_host, masked_repr, shown
+from .connection import Connection, is_host, masked_repr, shown
 from .judge_settings import CHOICES as JUDGE_CHOICES
 from .judge_settings import JudgeKeys, JudgeSettings, load_judge_keys
 from .judge_settings import setting as _setting
 
+_LOG = logging.getLogger(__name__)
 ENV_PREFIX = "HALLUJUDGE_"
+# What Kubernetes tells pods of services whose names begin like ours, and what the suite reads.
+_OTHERS = re.compile(
+    r"\w+_(SERVICE_(HOST|PORT)(_\w+)?|PORT(_\d+_\w+)?)|HALLUJUDGE_(GOLDEN|EXAMPLES|FAULT|FUZZ)\w*"
+)
 # Keeps a mistaken path, such as a data file, from being read into memory.
 _MAX_FILE_BYTES = 1 << 20
 
@@ -230,6 +239,7 @@ def load_settings(
         InvalidInputError: A value is invalid, a name is unknown, or the file cannot be read.
     """
     environ = os.environ if environ is None else environ
+    _warn_of_unknown(tuple(sorted(_unknown_names(environ))))
     file = file or environ.get(f"{ENV_PREFIX}CONFIG") or None
     layers = {
         "argument": {k: v for k, v in (arguments or {}).items() if v is not None},
@@ -249,6 +259,33 @@ def load_settings(
             *_key_sources(keys),
         ),
     )
+
+
+def _unknown_names(environ: Mapping[str, str]) -> set[str]:
+    """Return the variables with our prefix that nothing reads, such as mistyped settings."""
+    known = {"CONFIG", *(entry.name.upper() for entry in fields(Connection))}
+    known |= {entry.name.upper() for table in _TABLES.values() for entry in fields(table)}
+    for key in ("API_KEY", *(f"{entry.name.upper()}_API_KEY" for entry in fields(JudgeKeys))):
+        known |= {key, f"{key}_FILE"}
+    ours = {name for name in environ if name.startswith(ENV_PREFIX)}
+    return {name for name in ours if not _OTHERS.fullmatch(name)} - {
+        f"{ENV_PREFIX}{name}" for name in known
+    }
+
+
+@cache
+def _warn_of_unknown(names: Sequence[str]) -> None:
+    """Name variables that have no meaning, once in a process."""
+    for name in names:
+        known = [entry.name.upper() for table in _TABLES.values() for entry in fields(table)]
+        similar = get_close_matches(name.removeprefix(ENV_PREFIX), known, 1)
+        meant = f"did you mean {ENV_PREFIX}{similar[0]}? " if similar else ""
+        _LOG.warning(
+            "the environment variable %s is not a setting and is ignored; %s'hallujudge config "
+            "show' lists all settings",
+            name,
+            meant,
+        )
 
 
 def _key_sources(keys: JudgeKeys) -> tuple[Setting, ...]:

@@ -49,6 +49,16 @@ _IPV6 = re.compile(r"ipv6:%5B[0-9A-Za-z:.%]{2,64}?%5D")
 # grpc.aio says this, with INTERNAL, of a call that begins while its connection breaks.
 _BROKEN = "Internal error from Core"
 
+# gRPC's core says these of answers that are not gRPC, such as a proxy's.
+_HTTP_STATUS = re.compile(r"Received http2 header with status: (\d{3})")
+_RESET = "Stream removed (RST_STREAM"
+_UNREACHED = {
+    408: "waited too long for the call",
+    502: "reaches no server",
+    503: "has no server to send the call to",
+    504: "waited too long for the server",
+}
+
 _BY_CODE: dict[grpc.StatusCode, type[HallujudgeError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidInputError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
@@ -163,6 +173,8 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
     code = error.code() if has_status else grpc.StatusCode.UNKNOWN
     text = (error.details() if has_status else "") or ""
     details = _IPV6.sub(lambda found: unquote(found[0]), text)
+    if (of_proxy := _of_a_proxy(code, details, target)) is not None:
+        return of_proxy
     kind = _BY_CODE.get(code, InternalError)
     if kind is UnavailableError or details == _BROKEN:
         return UnavailableError(
@@ -190,6 +202,43 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
             reason="MESSAGE_TOO_LARGE",
         )
     return kind(f"{target}: {code.name}: {details}", metadata={"target": target})
+
+
+def _of_a_proxy(code: grpc.StatusCode, details: str, target: str) -> HallujudgeError | None:
+    """Return the error of a proxy, or of another web server, that answers for ours; else None.
+
+    The words are those of gRPC's core for answers that are not gRPC. nginx resets a stream that
+    gets larger than its limit, and one that it waits for too long.
+    """
+    metadata = {"target": target}
+    if code is grpc.StatusCode.INTERNAL and details.startswith(_RESET):
+        return InternalError(
+            f"a proxy on the way to {target!r} seems to have ended the call ({details}), as it "
+            "does at a limit of size or time; raise its limits, such as client_max_body_size and "
+            "client_body_timeout of nginx",
+            metadata=metadata,
+        )
+    if (found := _HTTP_STATUS.search(details)) is None:
+        return None
+    status = int(found[1])
+    if status == 413:
+        return InvalidInputError(
+            f"a proxy on the way to {target!r} does not take a call of this size (HTTP 413); raise "
+            "its limit, such as client_max_body_size of nginx",
+            reason="MESSAGE_TOO_LARGE",
+            metadata=metadata,
+        )
+    if status in _UNREACHED:
+        return UnavailableError(
+            f"a proxy at {target!r} answers, but {_UNREACHED[status]} (HTTP {status}); start the "
+            "Hallujudge server, or correct where the proxy sends its calls",
+            metadata=metadata,
+        )
+    return _BY_CODE.get(code, InternalError)(
+        f"what answers at {target!r} is a proxy or web server that passes on no gRPC (HTTP "
+        f"{status}); check the address, and that it passes gRPC on (grpc_pass of nginx)",
+        metadata=metadata,
+    )
 
 
 def _why(details: str) -> str:

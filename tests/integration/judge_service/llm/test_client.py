@@ -16,6 +16,7 @@ from support.chat_clients import REQUEST, World, client_of, failure_of
 from support.messages import expected_message
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat import Sampling
@@ -23,6 +24,7 @@ from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint, SenderName
 from hallujudge.judge_service.settings.connection import read_secret
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 
 
 @pytest.fixture(params=["http", "openai", "azure"])
@@ -436,3 +438,23 @@ async def test_a_proxy_is_asked_for_the_address() -> None:
         assert (await client.ask(REQUEST)).reply.content == "ok"
         await client.close()
     assert server.paths == ["http://judge.invalid/v1/chat/completions"]
+
+
+@pytest.mark.parametrize("given", [True, False])
+async def test_the_judges_proxy_is_that_of_its_setting_or_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, given: bool
+) -> None:
+    async with llm.ScriptedLlm(llm.saying("ok")) as server:
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1" if given else server.root)
+        settings = JudgeSettings(
+            llm_url="http://judge.invalid/v1",
+            llm_model="m",
+            llm_proxy=server.root if given else "",
+            small_url="http://small.invalid/v1",
+        )
+        factory = JudgeFactory(settings)
+        for judge in (factory.llm(), factory.served("bespoke-minicheck")):
+            assert (await judge.client.ask(REQUEST)).reply.content == "ok"
+        await factory.close()
+    at = [f"http://{name}.invalid/v1/chat/completions" for name in ("judge", "small")]
+    assert server.paths == at

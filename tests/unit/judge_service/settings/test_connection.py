@@ -9,6 +9,7 @@ from hallujudge.judge_service.llm.client import ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.settings.connection import (
     Secret,
+    environment_proxy,
     is_host,
     is_own_host,
     masked,
@@ -164,3 +165,26 @@ def test_a_secret_is_never_shown() -> None:
     assert not Secret("")
     with pytest.raises(TypeError, match="pickled"):
         __import__("pickle").dumps(endpoint.key)
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "proxy"),
+    [
+        ("https://judge.example/v1", {"HTTPS_PROXY": "http://p:3128"}, "http://p:3128"),
+        ("https://judge.example/v1", {"https_proxy": "p:3128"}, "http://p:3128"),
+        ("https://judge.example/v1", {"https_proxy": "", "HTTPS_PROXY": "http://p"}, ""),
+        ("http://judge.example/v1", {"HTTPS_PROXY": "http://p:3128"}, ""),
+        ("http://judge.example/v1", {"HTTP_PROXY": "http://p:3128"}, "http://p:3128"),
+        ("http://judge.example/v1", {"HTTP_PROXY": "http://p", "NO_PROXY": ".example"}, ""),
+        ("http://judge.example/v1", {"HTTP_PROXY": "http://p", "no_proxy": "x, judge.example"}, ""),
+        ("http://judge.example:80/v1", {"HTTP_PROXY": "http://p", "NO_PROXY": "*"}, ""),
+        ("http://judge.example/v1", {"HTTP_PROXY": "http://p", "NO_PROXY": "example2"}, "http://p"),
+        ("http://127.0.0.1:8000/v1", {"HTTP_PROXY": "http://p"}, ""),
+        ("http://[::1]:8000/v1", {"HTTP_PROXY": "http://p"}, ""),
+        ("http://localhost:8000/v1", {"HTTP_PROXY": "http://p"}, ""),
+        ("", {"HTTP_PROXY": "http://p", "_proxy": "http://p"}, ""),
+        ("https://judge.example/v1", {}, ""),
+    ],
+)
+def test_the_environments_proxy(url: str, environ: dict[str, str], proxy: str) -> None:
+    assert environment_proxy(url, environ) == proxy

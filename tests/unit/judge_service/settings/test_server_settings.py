@@ -68,7 +68,7 @@ def test_bad_files(tmp_path: Path, text: str, said: str) -> None:
 
 def test_no_address_shows_its_password(tmp_path: Path) -> None:
     urls = ["llm_url", "small_url", "fallback_url", "fallback_proxy", "trace_endpoint"]
-    urls.append("jobs_database")
+    urls += ["llm_proxy", "jobs_database"]
     environ = {f"HALLUJUDGE_{name.upper()}": f"http://ana:secret@{name}:1" for name in urls}
     resolved = load_settings(environ=environ)
     assert resolved.judges.fallback_proxy == "http://ana:secret@fallback_proxy:1"
@@ -113,3 +113,22 @@ def test_settings_written_as_toml_are_read_back(tmp_path: Path) -> None:
     file.write_text(text, encoding="utf-8")
     again = load_settings(file=str(file), environ={})
     assert (again.server, again.judges) == (resolved.server, resolved.judges)
+
+
+def test_variables_that_nothing_reads_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    environ = {
+        "HALLUJUDGE_LLM_PROXXY": "http://ana:secret@proxy",
+        "HALLUJUDGE_NOT_KNOWN": "1",
+        "HALLUJUDGE_LLM_API_KEY": "k",
+        "HALLUJUDGE_API_KEY_FILE": "k",
+        "HALLUJUDGE_TLS_CA": "ca",
+        "HALLUJUDGE_MAX_CALLS": "7",
+        "HALLUJUDGE_SERVER_PORT_50051_TCP": "tcp://10.0.0.1:50051",
+    }
+    for _ in range(2):
+        load_settings(environ=environ)
+    one, other = caplog.messages
+    assert one.startswith("the environment variable HALLUJUDGE_LLM_PROXXY is not a setting")
+    assert "did you mean HALLUJUDGE_LLM_PROXY?" in one
+    assert "did you mean" not in other
+    assert "secret" not in caplog.text
