@@ -53,8 +53,8 @@ _OBJECT_WORDS = 2
 _LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 _CLAIM_KEYS = ("object1", "relation", "object2")
 # Words without quotation marks and backslashes: some servers put a pattern's text into the answer
-# as it is, without escapes.
-_WORD_PATTERN = r'[^\s"\\]+'
+# as it is, without escapes. White space is spelt out: a llama.cpp of 2026 has no class for it.
+_WORD_PATTERN = r'[^ \t\r\n"\\]+'
 _WORDS = {"type": "string", "pattern": f"^{_WORD_PATTERN}( {_WORD_PATTERN})*$"}
 _SHORT = {"type": "string", "pattern": f"^{_WORD_PATTERN}( {_WORD_PATTERN})?$"}
 # Verbs that mark a tense before the verb that names the action: "was riding", "has been seen".
