@@ -235,7 +235,7 @@ def test_the_generator_stays_older_than_the_oldest_runtime() -> None:
     assert all("Protobuf Python Version: 5.27.2" in header for header in headers)
 
 
-@pytest.mark.parametrize("name", ["ci", "mutants", "release"])
+@pytest.mark.parametrize("name", ["ci", "mpnet", "mutants", "release"])
 def test_workflows_name_actions_by_commit(name: str) -> None:
     text = (ROOT / f".github/workflows/{name}.yml").read_text(encoding="utf-8")
     used = re.findall(r"\buses: (.+)", text)
@@ -248,6 +248,7 @@ def test_workflows_name_actions_by_commit(name: str) -> None:
     "name",
     [
         ".github/workflows/ci.yml",
+        ".github/workflows/mpnet.yml",
         ".github/workflows/mutants.yml",
         ".github/workflows/release.yml",
         ".github/dependabot.yml",

@@ -91,7 +91,7 @@ _HHEM = (
 _PRESETS = (
     SmallPreset(
         name="nli",
-        title="any NLI cross-encoder",
+        title='any NLI cross-encoder (Tri-HE\'s "NLI judge" is `matcher`)',
         model="",
         head="entailment",
         reads="retained",

@@ -463,13 +463,15 @@ class PublishedRow:
     """Paper, table and setting."""
     scores: Mapping[str, float]
     """The scores that the table has, as fractions of 1."""
+    judge: str = ""
+    """Who judged: parts of the judge's name, with slashes between; empty if no judge is named."""
 
 
 def published_rows(metric: type[Metric]) -> tuple[PublishedRow, ...]:
     """Return the rows that papers print of a metric, to compare a run with; none without a table.
 
     A family's rows are in ``metrics/published/FAMILY.csv``: a name, the model, the paper and table,
-    and a column for each score, empty where the table has none.
+    the judge if there is one, and a column for each score, empty where the table has none.
 
     Args:
         metric: The metric.
@@ -496,5 +498,6 @@ def _row(line: Mapping[str, str], names: set[str]) -> PublishedRow:
         name=line["name"],
         model=line["model"],
         source=line["source"],
+        judge=line.get("judge", ""),
         scores={key: float(value) for key, value in line.items() if key in names and value},
     )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import structs
-
-from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics.framework.metric import published_rows
 
 from ..errors import InvalidInputError
 from ..runs import read_run
@@ -101,7 +99,7 @@ def report(
         if name == "html":
             pictures = _images(images, page.parent, embed=embed_images)
             if len(stored) == 1:
-                write_file(page, page_of_run(stored[0], title, baseline, pictures))
+                write_file(page, page_of_run(stored[0], title, baseline, pictures, allow or ()))
             else:
                 write_file(page, page_of_two(*runs, images=pictures, allow=tuple(allow or ())))
             typer.echo(f"written to {page}", err=True)
@@ -168,10 +166,15 @@ def _images(given: str, folder: Path, *, embed: bool) -> Images:
 
 
 def page_of_run(
-    run: StoredRun, title: str = "", baseline: str | None = None, images: Images | None = None
+    run: StoredRun,
+    title: str = "",
+    baseline: str | None = None,
+    images: Images | None = None,
+    allow: Sequence[str] = (),
 ) -> str:
     """Return the page of a run, with the analyses that are in its folder."""
     from ..analysis import stored_analysis
+    from ..comparison.baselines import baseline_of
     from ..report.table_pages import grid_sections
 
     analysis = stored_analysis(run.folder)
@@ -180,7 +183,7 @@ def page_of_run(
     if title:
         about = structs.replace(about, title=title)
     if baseline is not None:
-        about = structs.replace(about, baseline=baseline_of(baseline, run.report.metric))
+        about = replace(about, baseline=baseline_of(baseline, run.report, allow))
     return run.page(about, images)
 
 
@@ -240,44 +243,6 @@ def rescore(
     before = report_time(out)
     made = rescore_run(run, out, variant=variant, html=html, overwrite=overwrite)
     return show_new_run(made, out, before)
-
-
-PUBLISHED = "published:"
-"""Beginning of a baseline that names a row of a paper's table."""
-
-
-def baseline_of(given: str, metric: str) -> tuple[str, dict[str, float]]:
-    """Return a baseline's name, with its paper and table, and its scores.
-
-    Args:
-        given: The folder of a run, or ``published:`` and the name of a row.
-        metric: The metric of the run that is compared.
-
-    Raises:
-        ArchiveError: The folder does not hold a run.
-        InvalidInputError: The run is of another metric, or the metric has no such row.
-    """
-    if given.startswith(PUBLISHED):
-        return _published_baseline(given.removeprefix(PUBLISHED), metric)
-    held = read_run(Path(given)).report
-    if held.metric != metric:
-        raise InvalidInputError(
-            f"{given}: a run of {held.metric}, not of {metric}; give a run of {metric} to compare "
-            "with"
-        )
-    values = {name: score.value for name, score in held.scores.items() if score.value is not None}
-    return Path(given).name, values
-
-
-def _published_baseline(name: str, metric: str) -> tuple[str, dict[str, float]]:
-    rows = published_rows(metric_entry(metric).metric)
-    row = next((row for row in rows if row.name == name), None)
-    if row is None:
-        known = ", ".join(row.name for row in rows) or "none"
-        raise InvalidInputError(
-            f"no published row of {metric} has the name {name!r:.80}; the rows are: {known}"
-        )
-    return f"{row.model} ({row.source})", dict(row.scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,8 +77,10 @@ def test_other_metrics_have_no_rows() -> None:
     [
         ("chair", "llava-short", {"chair_i": 0.105, "chair_s": 0.327}),
         ("pope", "instructblip-adversarial", {"f1": 0.7845, "yes_ratio": 0.6897}),
-        ("tri-he", "minigpt-4", {"hallu_i": 0.536, "relation_hallu_q": 0.2498}),
-        ("tri-he", "llava-nli", {"hallu_i": 0.5449, "hallu_q": 0.5151}),
+        ("tri-he", "minigpt-4-by-gpt-4", {"hallu_i": 0.536, "relation_hallu_q": 0.2498}),
+        ("tri-he", "llava-by-matcher", {"hallu_i": 0.5449, "hallu_q": 0.5151}),
+        ("tri-he", "llama-3.2-by-llama-3.3", {"hallu_i": 0.3898, "hallu_q": 0.3737}),
+        ("tri-he", "llava-1.5-vcd-by-llama-3.3", {"hallu_i": 0.2889, "hallu_q": 0.3064}),
         ("mementos", "instructblip-combined-daily-life", {"object_precision": 0.4114}),
         ("vidhal-mcqa", "gpt-4o", {"accuracy": 0.772}),
         ("vidhal-ordering", "gpt-4o-relative", {"ndcg": 0.826}),

@@ -427,8 +427,8 @@ ENTRY = MetricEntry(
             default=JUDGE_NAMES[0],
             choices=JUDGE_NAMES,
             meaning="Judge of the claims.",
-            details="matcher: embeddings; llm: a language model; router: all of judge_order; "
-            "the others: small judges.",
+            details="matcher: embeddings, the paper's NLI judge; llm: a language model; router: "
+            "all of judge_order; the others, nli too: small judges.",
             purpose="judge",
         ),
         OptionDefinition(
