@@ -57,6 +57,8 @@ def test_people_and_pairs(tmp_path: Path) -> None:
     assert [row["answers"] for row in analyses["krippendorff_alpha"]["rows"]] == [2] * 4
     errors = analyses["prediction_errors"]["rows"][0]
     assert (errors["claims"], errors["not_supported"], errors["prediction_errors"]) == (6, 4, 1)
+    # (0.5 + 0 + 1 + 1) / 4, and with one of the last answer's two claims: (0.5 + 0 + 1 + 0.5) / 4.
+    assert (errors["hallu_q"], errors["definition_hallu_q"]) == (0.625, 0.5)
     assert len(analyses["frequent_pairs"]["rows"]) == 2
     assert {tuple(row) for row in analyses["pairs"]["rows"]} == {("subject", "object")}
     assert "trend" not in analyses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from support.messages import expected_message
@@ -259,3 +260,19 @@ def test_soft_claims_count_by_their_probability(variant: str, claims: int) -> No
     assert hard.score_answer(verdicts).scores["hallu_q"] == pytest.approx(3 / claims)
     assert hard.notes_on(row) == metric.notes_on(dict.fromkeys(row, 0.0)) == ()
     assert "soft" not in str(hard.signature)
+
+
+def test_the_definition_leaves_prediction_errors_out_of_the_rates() -> None:
+    # Section 3.1 separates prediction errors from hallucinations; the judges of section 3.3 don't.
+    said = (*claims("y1r"), replace(claims("r")[0], prediction_error=True))
+    of = {
+        name: TriHeMetric(variant=name, judge="test").score_answer(said).scores
+        for name in TriHeMetric.variant_names()
+    }
+    assert of["published"] == of["corrected"]
+    assert of["published"]["hallu_q"] == pytest.approx(3 / 4)
+    assert of["definition"]["hallu_q"] == pytest.approx(2 / 4)
+    assert of["definition"]["object_hallu_q"] == pytest.approx(1 / 4)
+    assert of["definition"]["relation_hallu_q"] == pytest.approx(1 / 4)
+    soft = TriHeMetric(variant="definition", judge="test", soft="yes")
+    assert soft.score_answer(said).scores["hallu_q"] == pytest.approx(2 / 4)

@@ -464,7 +464,7 @@ class PublishedRow:
     scores: Mapping[str, float]
     """The scores that the table has, as fractions of 1."""
     judge: str = ""
-    """Who judged: parts of the judge's name, with slashes between; empty if no judge is named."""
+    """Who judged, as parts of the judge's name with slashes between; empty if it is not named."""
 
 
 def published_rows(metric: type[Metric]) -> tuple[PublishedRow, ...]:
@@ -472,9 +472,6 @@ def published_rows(metric: type[Metric]) -> tuple[PublishedRow, ...]:
 
     A family's rows are in ``metrics/published/FAMILY.csv``: a name, the model, the paper and table,
     the judge if there is one, and a column for each score, empty where the table has none.
-
-    Args:
-        metric: The metric.
     """
     # Imported here because most commands, which start without them, show no such rows.
     import csv

@@ -165,6 +165,11 @@ class TriHeMetric(SoftMetric):
     ``corrected`` leaves claims without a verdict out of the denominator. Claims without a named
     part count in ``hallu_q`` and ``hallu_i`` only.
 
+    ``definition`` is ``corrected`` without prediction errors: claims whose parts are all in the
+    scene graph, "yet pairs in a wrong way". Section 3.1 separates them from hallucinations, "to
+    obtain unbiased hallucination evaluation results"; the judges of section 3.3, and so the printed
+    rates, do not. They stay in the denominator, as claims of the answer.
+
     With ``soft``, a claim adds 1 - P(supported) to the hallucinated claims instead of 0 or 1, where
     P(supported) is the probability that its judge states. A claim without one adds 0 or 1 by its
     verdict. The scores of objects and relations count verdicts, as probabilities of wrong parts are
@@ -173,7 +178,7 @@ class TriHeMetric(SoftMetric):
     Bounds assume that each unscored answer has an image of its own.
 
     Attributes:
-        variant: ``published`` or ``corrected``.
+        variant: ``published``, ``corrected`` or ``definition``.
         judge: Name of the judge, for the signature.
         extractor: Name of the extractor, for the signature; ``given`` if claims were given.
         tentative: ``keep`` or ``omit`` hedged and conditional claims, for the signature.
@@ -198,6 +203,10 @@ class TriHeMetric(SoftMetric):
         VariantDefinition(
             name="corrected",
             meaning="Leaves claims without a verdict, and without a named part, out of the rates.",
+        ),
+        VariantDefinition(
+            name="definition",
+            meaning="As corrected; prediction errors (section 3.1) are not hallucinations.",
         ),
     )
     options: ClassVar[tuple[OptionDefinition, ...]] = (
@@ -313,7 +322,7 @@ class TriHeMetric(SoftMetric):
         )
 
     def _counts(self, verdicts: Sequence[ClaimVerdict]) -> _Counts:
-        wrong = [claim for claim in verdicts if claim.verdict is Verdict.NOT_SUPPORTED]
+        wrong = [claim for claim in verdicts if self.is_hallucinated(claim)]
         unscored = sum(claim.verdict is Verdict.UNSCORED for claim in verdicts)
         objects = sum(claim.part is not None and claim.part.is_object for claim in wrong)
         nameless = sum(claim.part is None for claim in wrong)
@@ -329,15 +338,24 @@ class TriHeMetric(SoftMetric):
             without_probability=without,
         )
 
+    def is_hallucinated(self, claim: ClaimVerdict) -> bool:
+        """Return whether a claim counts as hallucinated."""
+        if claim.prediction_error and self.variant == "definition":
+            return False
+        return claim.verdict is Verdict.NOT_SUPPORTED
+
+    def soft_weight(self, claim: ClaimVerdict) -> float:
+        """Return what a claim with a verdict adds: 1 - P(supported), or 0 or 1 by its verdict."""
+        if claim.prediction_error and self.variant == "definition":
+            return 0.0
+        share = support_probability(claim)
+        return float(self.is_hallucinated(claim)) if share is None else 1.0 - share
+
     def _soft_weights(self, verdicts: Sequence[ClaimVerdict]) -> tuple[list[float], int]:
         """Return what each claim with a verdict adds, and how many add 0 or 1 by it."""
         known = [claim for claim in verdicts if claim.verdict is not Verdict.UNSCORED]
-        stated = [support_probability(claim) for claim in known]
-        weights = [
-            float(claim.verdict is Verdict.NOT_SUPPORTED) if share is None else 1.0 - share
-            for claim, share in zip(known, stated, strict=True)
-        ]
-        return weights, stated.count(None)
+        without = sum(support_probability(claim) is None for claim in known)
+        return list(map(self.soft_weight, known)), without
 
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return each image's own mean rates, and a column of ones that counts images."""

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..framework.claims import ClaimVerdict, Part, Triplet, Verdict, support_probability
+from ..framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from ..framework.columns_and_scores import mean_of_known
 from ..framework.results import UnscoredReason
 from . import TriHeMetric
@@ -96,19 +96,16 @@ class ClaimTable:
         codes = np.array([_code(claim) for claim in self.claims], dtype=np.int8)
         self._missing = codes <= _ARCHIVED
         self._archived = codes == _ARCHIVED
-        self._wrong = codes >= _NAMELESS
-        self._nameless = codes == _NAMELESS
+        counted = np.array([metric.is_hallucinated(claim) for claim in self.claims], dtype=bool)
+        self._wrong = (codes >= _NAMELESS) & counted
+        self._nameless = (codes == _NAMELESS) & counted
         self._objects = codes == _OBJECT
         self._weights = np.array(self._soft_weights()) if metric.is_soft else self._wrong
 
     def _soft_weights(self) -> list[float]:
         """Return what each claim adds: its probability of being wrong, or 0 or 1 by its verdict."""
-        weights = []
-        for claim in self.claims:
-            share = support_probability(claim) if claim.verdict is not Verdict.UNSCORED else 1.0
-            by_verdict = float(claim.verdict is Verdict.NOT_SUPPORTED)
-            weights.append(by_verdict if share is None else 1.0 - share)
-        return weights
+        weight, unscored = self._metric.soft_weight, Verdict.UNSCORED
+        return [0.0 if claim.verdict is unscored else weight(claim) for claim in self.claims]
 
     def rates(self, chosen: BoolArray | None = None) -> dict[str, Rates]:
         """Return formulas 1 and 2 of the paper, without intervals.
@@ -329,7 +326,8 @@ def is_prediction_error(claim: ClaimVerdict, scene: Scene) -> bool:
 
     The paper distinguishes prediction errors from hallucinations: subject, object and relation are
     in the scene graph, but the triplet is not. Its judges do not distinguish them, so its
-    rates include them; so do these. A claim with a wrong object is not a prediction error.
+    rates include them; only those of the variant ``definition`` do not. A claim with a wrong object
+    is not a prediction error.
 
     Args:
         claim: The claim and its verdict.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -108,7 +108,7 @@ def _tables(
     judged = ClaimTable([answer.judged for answer in answers], metric)
     tables, notes = _trend_over_placed(judged, cut_offs("words", options["words"]))
     names = _synset_names(options["wordnet"])
-    tables += [*_frequent(judged, options["share"], names), _errors(judged.claims)]
+    tables += [*_frequent(judged, options["share"], names), _errors(judged, answers, metric)]
     more_tables, more_notes = _people(every, answers, judged, options["human_scale"])
     return tables + more_tables, notes + more_notes
 
@@ -247,18 +247,29 @@ def _synset_names(wordnet: str) -> Callable[[str], str] | None:
     return name
 
 
-def _errors(claims: Sequence[ClaimVerdict]) -> AnalysisTable:
+def _errors(judged: ClaimTable, answers: Sequence[_Answer], metric: TriHeMetric) -> AnalysisTable:
+    """Return how many claims are prediction errors, and the rates with and without them."""
+    claims = judged.claims
+    defined = ClaimTable(
+        [answer.judged for answer in answers], replace(metric, variant="definition")
+    )
+    by_judge, by_definition = judged.rates()[""], defined.rates()[""]
     wrong = sum(claim.verdict is Verdict.NOT_SUPPORTED for claim in claims)
     errors = sum(claim.prediction_error for claim in claims)
     return AnalysisTable(
         name="prediction_errors",
-        source="Wu et al., section 3.1: all parts are in the image, but not so paired",
+        source="Wu et al., section 3.1: all parts are in the image, but not so paired. The paper "
+        "separates them from hallucinations; definition_ leaves them out of the rates",
         rows=(
             {
                 "claims": len(claims),
                 "not_supported": wrong,
                 "prediction_errors": errors,
                 "share_of_not_supported": errors / wrong if wrong else None,
+                "hallu_q": by_judge.hallu_q,
+                "definition_hallu_q": by_definition.hallu_q,
+                "hallu_i": by_judge.hallu_i,
+                "definition_hallu_i": by_definition.hallu_i,
             },
         ),
     )
