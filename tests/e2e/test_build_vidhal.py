@@ -101,6 +101,30 @@ def test_captions_and_votes_are_made_scored_and_ranked(
     assert first["total"] == pytest.approx(2 + 2 / 3)
 
 
+def test_the_best_videos_by_all_votes_are_kept(tmp_path: Path) -> None:
+    # Totals 3, 0 (an unread reply counts 0) and 1.5; the fourth has no vote on its order.
+    said = {"v1": ("yes", "yes"), "v2": ("no", None), "v3": ("yes", "no"), "v4": ("yes", "yes")}
+    for judge in (0, 1):
+        rows = [
+            {"video": video, "judge": str(judge), "criterion": kind, "answer": answers[judge]}
+            for video, answers in said.items()
+            for kind in ("realism", "ordering", "relevance")
+            if (video, kind) != ("v4", "ordering")
+        ]
+        write_lines(tmp_path / f"{judge}.jsonl", rows)
+    captions = {"1": "A.", "2": "B.", "3": "C."}
+    videos = [{"video": video, "aspect": "order", "captions": captions} for video in said]
+    (tmp_path / "all.json").write_text(json.dumps(videos))
+    out = tmp_path / "best.json"
+    votes = ("--votes", tmp_path / "0.jsonl", "--votes", tmp_path / "1.jsonl")
+    common = ("build", "vidhal-best", "-R", tmp_path / "all.json", *votes, "-o", out)
+    ran = here(*common, "--count", "2")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(out.read_text()) == [videos[0], videos[2]]
+    assert here(*common).returncode == 0
+    assert json.loads(out.read_text()) == videos[:3]
+
+
 @pytest.mark.parametrize(
     ("said", "reason"),
     [

@@ -264,7 +264,8 @@ def test_answers_about_pairs(tmp_path: Path) -> None:
     assert "--pairs" not in notes
     (row,) = found["transitive_inconsistency"]
     # Both orders are B, A, C; the fourth is invalid.
-    assert (row["p_ti"], row["inconsistent"], row["videos"]) == (0.5, 1, 2)
+    assert (row["p_ti"], row["inconsistent"], row["videos"]) == (0.25, 1, 4)
+    assert (row["p_ti_of_asked"], row["asked"]) == (0.5, 2)
     (row,) = found["pair_orders"]
     # The answers say B, A, C and C, B, A; those about the third video leave two orders open.
     assert (row["orders"], row["videos"], row["same_as_run"]) == (2, 3, 1)
@@ -314,7 +315,9 @@ def test_people_and_judges_of_captions(tmp_path: Path) -> None:
     assert shares == pytest.approx({"action": 7 / 12, "order": 1, "all": (2 / 3 + 0.5 + 1) / 3})
     assert found["misaligned_videos"] == [{"video": "action_1", "agreement": 0.5, "people": 2}]
     (row,) = found["caption_quality"]
-    assert (row["realism"], row["total"], row["unread"]) == (0.5, 1.5, 3)
+    # One yes, one no and one reply that was not read, which counts as no yes.
+    assert (row["realism"], row["total"]) == (pytest.approx(1 / 3), pytest.approx(1))
+    assert row["unread"] == 3
     assert "--group-by subaspect" in notes
 
 

@@ -367,18 +367,19 @@ class RelativeOrdering:
         order = [self._letters[0]]
         for neighbour, letter in zip(self._letters, self._letters[1:], strict=False):
             place = order.index(neighbour)
-            before = (yield self._pair(neighbour, letter)) == letter
+            before = (yield self.pair_of(neighbour, letter)) == letter
             if before:
-                while place > 0 and (yield self._pair(order[place - 1], letter)) == letter:
+                while place > 0 and (yield self.pair_of(order[place - 1], letter)) == letter:
                     place -= 1
             else:
                 place += 1
-                while place < len(order) and (yield self._pair(order[place], letter)) != letter:
+                while place < len(order) and (yield self.pair_of(order[place], letter)) != letter:
                     place += 1
             order.insert(place, letter)
         return order
 
-    def _pair(self, one: str, other: str) -> PairQuestion:
+    def pair_of(self, one: str, other: str) -> PairQuestion:
+        """Return the question about two letters, in display order."""
         first, second = sorted((one, other), key=self._letters.index)
         return PairQuestion(first, second)
 

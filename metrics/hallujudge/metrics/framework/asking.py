@@ -42,6 +42,9 @@ class AskingProtocol(Struct, frozen=True, kw_only=True):
     pairs: bool = False
     """Whether the order of options is found by questions about two of them at a time. The
     slot ``options`` then has the two."""
+    ends: bool = False
+    """Whether the first and the last option of that order are asked about too, if they were not:
+    the answer may contradict the order, which stays."""
 
     @property
     def prompt_hashes(self) -> str:

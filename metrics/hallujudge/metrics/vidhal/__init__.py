@@ -324,6 +324,13 @@ ORDERING = _declared(
             steps=(AskingStep(prompt=_BEST),),
             pairs=True,
         ),
+        AskingProtocol(
+            name="relative-ends",
+            meaning="As relative, and the first with the last caption of each order (formula 7).",
+            steps=(AskingStep(prompt=_BEST),),
+            pairs=True,
+            ends=True,
+        ),
     ),
     trial=_trial("B, A, C"),
     complete=_labelled(", ".join),

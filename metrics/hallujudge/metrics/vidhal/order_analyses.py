@@ -107,11 +107,18 @@ class TransitiveInconsistency(NamedTuple):
     """Share of videos whose final order contradicts the answers about pairs."""
 
     rate: float | None
-    """Contradicting videos / videos with enough answers; None without such videos."""
+    """Contradicting videos / all videos (N of formula 7); None if none has enough answers."""
     videos: tuple[str, ...]
     """Videos with a contradiction."""
     n: int
     """Videos with enough answers."""
+    videos_of_run: int
+    """All videos, those with an invalid order included."""
+
+    @property
+    def rate_of_asked(self) -> float | None:
+        """Contradicting videos / videos with enough answers."""
+        return len(self.videos) / self.n if self.n else None
 
 
 def transitive_inconsistency(
@@ -123,7 +130,7 @@ def transitive_inconsistency(
     """Return P_TI (formula 7): videos where the last caption was chosen over the first one.
 
     Args:
-        orders: Video -> final order of letters.
+        orders: Video -> final order of letters; empty for an invalid one.
         answers: Video -> answers about pairs, including the pair of first and last caption.
         ends_only: Count only the pair of first and last caption, as formula 7 does for three
             captions. Otherwise every contradicted pair counts.
@@ -134,13 +141,15 @@ def transitive_inconsistency(
         judged = [
             answer
             for answer in answers.get(video, ())
-            if all(letter in place for letter in answer.question)
+            if order
+            and all(letter in place for letter in answer.question)
             and (not ends_only or set(answer.question) == {order[0], order[-1]})
         ]
         decided += bool(judged)
         if any(place[a.chosen] > min(place[letter] for letter in a.question) for a in judged):
             wrong.append(video)
-    return TransitiveInconsistency(len(wrong) / decided if decided else None, tuple(wrong), decided)
+    rate = len(wrong) / len(orders) if decided else None
+    return TransitiveInconsistency(rate, tuple(wrong), decided, len(orders))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +303,8 @@ def caption_quality(votes: Iterable[QualityVote]) -> dict[str, dict[str, float |
 
     A criterion's score is the share of yes over all judges and prompts. ``total`` is the sum over
     the three criteria, from 0 to 3; a video without answers about one of them has no total.
-    Unparsed replies are left out, and counted as ``unread``.
+    An unparsed reply is not a yes and counts 0, as in the paper: "1 for positive responses, and 0
+    otherwise". ``unread`` says how many there are.
 
     Returns:
         Video -> criterion (and ``total``, ``unread``) -> score; the best video first, then by name.
@@ -320,10 +330,7 @@ def caption_quality(votes: Iterable[QualityVote]) -> dict[str, dict[str, float |
 
 
 def _quality(rows: Mapping[str, Sequence[str | None]]) -> dict[str, float | None]:
-    scores = {
-        name: _share(answer == "yes" for answer in answers if answer is not None)
-        for name, answers in rows.items()
-    }
+    scores = {name: _share(answer == "yes" for answer in answers) for name, answers in rows.items()}
     known = [value for value in scores.values() if value is not None]
     unread = sum(answer is None for answers in rows.values() for answer in answers)
     total = math.fsum(known) if len(known) == len(_CRITERIA) else None

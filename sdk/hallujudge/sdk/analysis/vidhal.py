@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from hallujudge.metrics.answers.answer_scores import ReadAnswer
 from hallujudge.metrics.answers.orders import (
-    PairAnswer,
-    PairQuestion,
-    ndcg_of,
-    order_of_pairs,
     ranks_in,
 )
 from hallujudge.metrics.framework.columns_and_scores import mean_of_known
 from hallujudge.metrics.vidhal.order_analyses import (
-    QualityVote,
-    caption_quality,
     frame_reliance,
-    human_agreement,
     input_order_sensitivity,
     model_consensus,
-    transitive_inconsistency,
 )
 
-from ..archives.records import Record, id_under, optional_text, read_records
 from ..errors import ArchiveError, InvalidInputError
 from ..report.charts import Chart
 from ..report.table_pages import Cell
@@ -41,28 +31,11 @@ from .analyzed_run import (
     runs_of,
 )
 from .given_judgements import evidence_of
+from .vidhal_files import Video, Videos, grouped, pairs_tables, people_tables, votes_table
 
 _METRICS = {"vidhal-mcqa": "accuracy", "vidhal-ordering": "ndcg"}
 _MISALIGNED = ("hm_2_1", "hm_3_1", "hm_3_2")
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Video:
-    aspect: str
-    sub_aspect: str
-    score: float
-    letters: tuple[str, ...]
-    """The letters of the label: the right one, or all in the right order."""
-    chosen: tuple[str, ...]
-    """The parsed letters."""
-    ranks: tuple[int, ...] | None
-    """Ranks of the parsed order; of a choice, 1 for the right one; None if unknown."""
-    shown: str
-    """Equal for equal questions with equal display orders."""
-
-
-_Videos = Mapping[str, _Video]
 
 
 def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
@@ -81,17 +54,17 @@ def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
         tables += found[0]
         notes += found[1]
     if options["pairs"] is not None:
-        tables += _pairs(own, read, options["pairs"])
+        tables += pairs_tables(own, read, options["pairs"])
     elif runs_of(own, "vidhal-ordering"):
         notes.append("no transitive inconsistency: give the answers about pairs with --pairs FILE")
     if options["people"] is not None:
-        tables += _people(read[own[0].label], options["people"])
+        tables += people_tables(read[own[0].label], options["people"])
     if options["votes"] is not None:
-        tables.append(_quality(options["votes"]))
+        tables.append(votes_table(options["votes"]))
     return tables, notes
 
 
-def _videos(run: AnalyzedRun) -> Iterator[tuple[str, _Video]]:
+def _videos(run: AnalyzedRun) -> Iterator[tuple[str, Video]]:
     for record in run.scored():
         answers: Any = evidence_of(record, "answers").get("answers")
         with ArchiveError.of_content(
@@ -101,7 +74,7 @@ def _videos(run: AnalyzedRun) -> Iterator[tuple[str, _Video]]:
             scores: Any = record.values["scores"]
             yield (
                 str(record.values["id"]),
-                _Video(
+                Video(
                     aspect=str(fields.get("aspect", "")),
                     sub_aspect=str(fields.get("subaspect", "")),
                     score=float(scores[_METRICS[run.metric]]),
@@ -120,7 +93,7 @@ def _ranks(entry: Mapping[str, Any]) -> tuple[int, ...] | None:
     return ranks_in(ReadAnswer("", value and str(value), label, right, str(entry["how"])))
 
 
-def _of_run(run: AnalyzedRun, videos: _Videos) -> Tables:
+def _of_run(run: AnalyzedRun, videos: Videos) -> Tables:
     tables = [_by_display(run.metric, videos)]
     notes = []
     if any(video.sub_aspect for video in videos.values()):
@@ -128,12 +101,12 @@ def _of_run(run: AnalyzedRun, videos: _Videos) -> Tables:
     else:
         notes.append("no sub-aspects: score the run with --group-by subaspect")
     if run.metric == "vidhal-ordering":
-        tables.append(_misalignment(run))
+        tables += [_misalignment(run), _regurgitation(run, videos)]
     return tables, notes
 
 
-def _by_display(metric: str, videos: _Videos) -> AnalysisTable:
-    groups = _grouped(videos.values(), lambda video: ", ".join(video.letters))
+def _by_display(metric: str, videos: Videos) -> AnalysisTable:
+    groups = grouped(videos.values(), lambda video: ", ".join(video.letters))
     return AnalysisTable(
         name="display_order",
         source="ours, after Choong et al., section 10.1: score by the letters of the label",
@@ -144,9 +117,9 @@ def _by_display(metric: str, videos: _Videos) -> AnalysisTable:
     )
 
 
-def _sub_aspects(metric: str, videos: _Videos) -> AnalysisTable:
-    every = _grouped(videos.values(), lambda video: (video.aspect, ""))
-    own = _grouped(
+def _sub_aspects(metric: str, videos: Videos) -> AnalysisTable:
+    every = grouped(videos.values(), lambda video: (video.aspect, ""))
+    own = grouped(
         (video for video in videos.values() if video.sub_aspect),
         lambda video: (video.aspect, video.sub_aspect),
     )
@@ -165,14 +138,7 @@ def _sub_aspects(metric: str, videos: _Videos) -> AnalysisTable:
     )
 
 
-def _grouped(videos: Iterable[_Video], key: Callable[[_Video], _T]) -> dict[_T, list[_Video]]:
-    groups: dict[_T, list[_Video]] = {}
-    for video in videos:
-        groups.setdefault(key(video), []).append(video)
-    return groups
-
-
-def _scored(videos: Sequence[_Video]) -> dict[str, Cell]:
+def _scored(videos: Sequence[Video]) -> dict[str, Cell]:
     return {"score": mean_of_known([video.score for video in videos]), "videos": len(videos)}
 
 
@@ -193,6 +159,19 @@ def _misalignment(run: AnalyzedRun) -> AnalysisTable:
     )
 
 
+def _regurgitation(run: AnalyzedRun, videos: Videos) -> AnalysisTable:
+    """Return the rate of the most frequent order, and that of the right orders themselves."""
+    right = Counter(video.letters for video in videos.values()).most_common(1)
+    rows = [{"line": run.label[-1], "rate": run.report.scores["regurgitation_rate"].value}]
+    rows += [{"line": "Dataset Statistic", "rate": count / len(videos)} for _, count in right]
+    return AnalysisTable(
+        name="regurgitation",
+        source="Choong et al., section 5.4 and Figure 8 (bottom): share of the most frequent order",
+        rows=tuple(rows),
+        chart=Chart(kind="bars", x="line", y=("rate",)),
+    )
+
+
 def _crossed(
     runs: Iterable[AnalyzedRun], key: str
 ) -> dict[tuple[str, str], dict[str, AnalyzedRun]]:
@@ -206,8 +185,8 @@ def _crossed(
 
 
 def _shared(
-    runs: Mapping[str, AnalyzedRun], read: Mapping[tuple[str, str], _Videos], where: str
-) -> tuple[dict[str, _Videos], list[str]]:
+    runs: Mapping[str, AnalyzedRun], read: Mapping[tuple[str, str], Videos], where: str
+) -> tuple[dict[str, Videos], list[str]]:
     """Return the videos that all runs have scored, and a note on the others."""
     tables = {name: read[run.label] for name, run in runs.items()}
     every = dict.fromkeys(video for table in tables.values() for video in table)
@@ -222,7 +201,7 @@ def _shared(
     return {name: {video: table[video] for video in kept} for name, table in tables.items()}, notes
 
 
-def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos]) -> Tables:
+def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Videos]) -> Tables:
     rows: list[Mapping[str, Cell]] = []
     summary: list[Mapping[str, Cell]] = []
     notes: list[str] = []
@@ -257,7 +236,7 @@ def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Vi
     ], notes
 
 
-def _frames(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos]) -> Tables:
+def _frames(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Videos]) -> Tables:
     rows: list[Mapping[str, Cell]] = []
     notes: list[str] = []
     for (metric, others), by_input in _crossed(runs, "input").items():
@@ -282,7 +261,7 @@ def _frames(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos]
 
 
 def _check_display(
-    metric: str, videos: Mapping[str, _Videos], runs: Mapping[str, AnalyzedRun]
+    metric: str, videos: Mapping[str, Videos], runs: Mapping[str, AnalyzedRun]
 ) -> None:
     """Check that letters mean the same captions in both runs of choices.
 
@@ -298,7 +277,7 @@ def _check_display(
         )
 
 
-def _answers(metric: str, videos: _Videos) -> dict[str, tuple[int, ...]]:
+def _answers(metric: str, videos: Videos) -> dict[str, tuple[int, ...]]:
     """Return ranks; of a wrong choice a number for its letter, of an invalid order none."""
     if metric == "vidhal-ordering":
         return {name: video.ranks or () for name, video in videos.items()}
@@ -308,7 +287,7 @@ def _answers(metric: str, videos: _Videos) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos]) -> Tables:
+def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Videos]) -> Tables:
     scores: list[Mapping[str, Cell]] = []
     pairs: list[Mapping[str, Cell]] = []
     notes: list[str] = []
@@ -345,138 +324,6 @@ def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Vide
             rows=tuple(pairs),
         ),
     ], notes
-
-
-def _pairs(
-    runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], _Videos], path: Path
-) -> Iterator[AnalysisTable]:
-    own = runs_of(runs, "vidhal-ordering")
-    if len(own) != 1:
-        raise InvalidInputError(
-            f"the option pairs is {str(path)!r:.80} for {len(own)} runs of vidhal-ordering; give "
-            "the run that the answers about pairs belong to, alone"
-        )
-    videos = read[own[0].label]
-    answers: dict[str, list[PairAnswer]] = {}
-    for record in read_records(path):
-        video = _known(record, videos)
-        answers.setdefault(video, []).append(_pair(record, videos[video].letters))
-    orders = {name: video.chosen for name, video in videos.items() if video.ranks}
-    for ends in (True, False):
-        found = transitive_inconsistency(orders, answers, ends_only=ends)
-        kind = "first with last caption" if ends else "every pair"
-        yield AnalysisTable(
-            name="transitive_inconsistency" if ends else "pair_inconsistency",
-            source=f"Choong et al., formula 7 and Table 3: orders against answers, {kind}",
-            rows=({"p_ti": found.rate, "inconsistent": len(found.videos), "videos": found.n},),
-        )
-    yield _pair_orders(videos, answers)
-
-
-def _pair_orders(videos: _Videos, answers: Mapping[str, Sequence[PairAnswer]]) -> AnalysisTable:
-    scores, same = [], 0
-    for name, given in answers.items():
-        order = order_of_pairs(sorted(videos[name].letters), given)
-        if order is not None:
-            scores.append(ndcg_of(tuple(videos[name].letters.index(x) + 1 for x in order)))
-            same += order == videos[name].chosen
-    found: dict[str, Cell] = {"ndcg": mean_of_known(scores), "orders": len(scores)}
-    return AnalysisTable(
-        name="pair_orders",
-        source="Choong et al., section 9.2 and Figure 34: orders from the answers about pairs",
-        rows=({**found, "videos": len(answers), "same_as_run": same},),
-    )
-
-
-def _known(record: Record, videos: _Videos) -> str:
-    video = id_under(record, "video")
-    if video in videos:
-        return video
-    raise ArchiveError(
-        f"{record.place}: the run has no scored video {video!r:.60}; give the run of these videos"
-    )
-
-
-def _pair(record: Record, letters: Sequence[str]) -> PairAnswer:
-    pair, chosen = record.values.get("pair"), record.values.get("chosen")
-    named = set(map(str, pair)) if isinstance(pair, list) and len(pair) == 2 else set()
-    if not (isinstance(pair, list) and len(named) == 2 and named <= set(letters)):
-        raise ArchiveError(
-            f"{record.place}: pair is {pair!r:.60}; give two of the letters {', '.join(letters)}"
-        )
-    if chosen not in pair:
-        raise ArchiveError(f"{record.place}: chosen is {chosen!r:.60}; give a letter of the pair")
-    return PairAnswer(question=PairQuestion(*map(str, pair)), chosen=str(chosen))
-
-
-def _people(videos: _Videos, path: Path) -> Iterator[AnalysisTable]:
-    choices: dict[str, list[bool]] = {}
-    for record in read_records(path):
-        video, given = _known(record, videos), record.values.get("choices")
-        if not isinstance(given, list) or not given or {type(each) for each in given} != {bool}:
-            raise ArchiveError(
-                f"{record.place}: choices is {given!r:.60}; give true or false for each person: "
-                "whether the annotated order was chosen"
-            )
-        choices.setdefault(video, []).extend(given)
-    found = human_agreement(choices, {video: videos[video].aspect for video in choices})
-    sizes = _grouped((videos[video] for video in choices), lambda video: video.aspect)
-    rows: list[Mapping[str, Cell]] = [
-        {"aspect": aspect, "agreement": value, "videos": len(sizes[aspect])}
-        for aspect, value in found.groups.items()
-    ]
-    rows.append({"aspect": "all", "agreement": found.mean, "videos": len(choices)})
-    yield AnalysisTable(
-        name="order_agreement",
-        source="Choong et al., Figure 3: people who choose the annotated order, mean over videos",
-        rows=tuple(rows),
-        chart=Chart(kind="bars", x="aspect", y=("agreement",)),
-    )
-    # Rounded first: as floating point numbers, some tenths are below themselves.
-    tenths = Counter(min(int(round(value * 10, 6)), 9) for value in found.videos.values())
-    yield AnalysisTable(
-        name="agreement_distribution",
-        source="Choong et al., Figure 3: videos by the share of people who choose the annotated "
-        "order",
-        rows=tuple(
-            {"agreement": f"{tenth / 10:.1f} to {(tenth + 1) / 10:.1f}", "videos": tenths[tenth]}
-            for tenth in range(10)
-        ),
-        chart=Chart(kind="bars", x="agreement", y=("videos",)),
-    )
-    yield AnalysisTable(
-        name="misaligned_videos",
-        source="Choong et al., Table 4: videos without a majority for the annotated order",
-        rows=tuple(
-            {"video": video, "agreement": found.videos[video], "people": len(choices[video])}
-            for video in found.misaligned
-        ),
-    )
-
-
-def _quality(path: Path) -> AnalysisTable:
-    try:
-        found = caption_quality(map(_vote, read_records(path)))
-    except ValueError as err:
-        raise InvalidInputError(f"{path}: {err}") from err
-    return AnalysisTable(
-        name="caption_quality",
-        source="Choong et al., section 7.2: share of yes by criterion; total from 0 to 3",
-        rows=tuple({"video": video, **scores} for video, scores in found.items()),
-    )
-
-
-def _vote(record: Record) -> QualityVote:
-    answer = record.values.get("answer")
-    if answer not in ("yes", "no", None):
-        raise ArchiveError(f"{record.place}: the answer is {answer!r:.60}; give yes, no or null")
-    return QualityVote(
-        video=id_under(record, "video"),
-        judge=optional_text(record, ("judge",)),
-        criterion=optional_text(record, ("criterion",)),
-        prompt=optional_text(record, ("prompt",)),
-        answer=None if answer is None else str(answer),
-    )
 
 
 ANALYSES = (

@@ -126,11 +126,13 @@ class StepReply(NamedTuple):
     """The reply, or the words of a refusal."""
     thought: str = ""
     """The thought before it."""
+    chosen: str | None = None
+    """The letter that a reply about a pair chooses; None for one that chooses neither."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as the archive holds it."""
-        thought: dict[str, JsonValue] = {"thought": self.thought} if self.thought else {}
-        return {"step": self.name, "reply": self.text, **thought}
+        more = {"thought": self.thought, "chosen": self.chosen}
+        return {"step": self.name, "reply": self.text, **{n: t for n, t in more.items() if t}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +239,9 @@ class Asker:
             media = await self.shown.find(inquiry)
             if self._benchmark.protocol.pairs and not inquiry.is_whole:
                 response = await self._ordered(inquiry, media, replies)
+                # The order is no reply of its own, so that all replies are steps.
+                steps = _steps_of(replies, inquiry.options)
+                return Answered(response=response, thought=replies[-1][1].thought, steps=steps)
             else:
                 for step in self._steps(inquiry):
                     earlier = {name: answer_of(reply.content) for name, reply in replies}
@@ -279,7 +284,10 @@ class Asker:
         if not self._benchmark.protocol.pairs or inquiry.is_whole:
             return [inquiry.slots["options"]]
         letters = list(inquiry.options)
-        return [_of_pair(inquiry, pair) for pair in pairwise(letters)]
+        pairs = [*pairwise(letters)]
+        # Of three options, the pair that is left over.
+        pairs += [(letters[0], letters[-1])] if self._benchmark.protocol.ends else []
+        return [_of_pair(inquiry, pair) for pair in pairs]
 
     def _steps(self, inquiry: Inquiry) -> Sequence[AskingStep]:
         if inquiry.is_whole:
@@ -320,6 +328,10 @@ class Asker:
                 raise _UnansweredError("ANSWER_UNPARSED", detail)
             plan.answer(chosen)
         assert plan.order is not None, "no question is open"
+        ends = plan.pair_of(plan.order[0], plan.order[-1])
+        if self._benchmark.protocol.ends and ends not in [each.question for each in plan.answers]:
+            reply = await self._reply(step, inquiry, media, {}, _of_pair(inquiry, ends))
+            replies.append((f"{ends.first} or {ends.second}", reply))
         return ", ".join(plan.order)
 
     async def _reply(
@@ -403,8 +415,21 @@ def _of_pair(inquiry: Inquiry, pair: Sequence[str]) -> str:
     return shown_options({letter: inquiry.options[letter] for letter in pair})
 
 
-def _steps_of(replies: Sequence[tuple[str, Reply]]) -> tuple[StepReply, ...]:
-    return tuple(StepReply(name, reply.content, reply.thought) for name, reply in replies)
+def _steps_of(
+    replies: Sequence[tuple[str, Reply]], options: Mapping[str, str] | None = None
+) -> tuple[StepReply, ...]:
+    """Return replies as steps; with options, those about pairs have the chosen letter."""
+    return tuple(
+        StepReply(
+            name, reply.content, reply.thought, _choice(name, reply, options) if options else None
+        )
+        for name, reply in replies
+    )
+
+
+def _choice(name: str, reply: Reply, options: Mapping[str, str]) -> str | None:
+    pair = name.split(" or ")
+    return read_choice(answer_of(reply.content), {each: options[each] for each in pair}).choice
 
 
 def _unanswered(

@@ -371,8 +371,9 @@ def test_pairs_are_asked_until_the_order_is_known(tmp_path: Path, asked: Asked) 
     [row] = read_rows(tmp_path / "answers.jsonl")
     assert row["response"] == "B, A, C"
     assert row["steps"] == [
-        {"step": "A or B", "reply": "B"},
-        {"step": "B or C", "reply": "B"},
+        {"step": "A or B", "reply": "B", "chosen": "B"},
+        {"step": "B or C", "reply": "B", "chosen": "B"},
+        {"step": "A or C", "reply": "A", "chosen": "A"},
     ]
 
 

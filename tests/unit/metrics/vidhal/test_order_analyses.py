@@ -26,9 +26,13 @@ def test_transitive_inconsistency() -> None:
     }
     orders = dict.fromkeys(answers, ("A", "B", "C"))
     found = transitive_inconsistency(orders, answers)
-    assert (found.rate, found.videos, found.n) == (0.5, ("v1",), 2)
+    # 1 of 4 videos, and 1 of the 2 whose end pair was asked.
+    assert (found.rate, found.videos, found.n) == (0.25, ("v1",), 2)
+    assert (found.rate_of_asked, found.videos_of_run) == (0.5, 4)
     found = transitive_inconsistency(orders, answers, ends_only=False)
-    assert found.rate == pytest.approx(2 / 3)
+    assert (found.rate, found.rate_of_asked) == (0.5, pytest.approx(2 / 3))
+    invalid = transitive_inconsistency({**orders, "v5": ()}, answers)
+    assert (invalid.rate, invalid.rate_of_asked) == (0.2, 0.5)
     assert (found.videos, found.n) == (("v1", "v3"), 3)
     assert transitive_inconsistency({}, {}).rate is None
 
@@ -80,8 +84,8 @@ def test_caption_quality() -> None:
     assert table["v1"] == {
         "realism": 0.5,
         "ordering": 1,
-        "relevance": 1,
-        "total": 2.5,
+        "relevance": 0.5,
+        "total": 2,
         "unread": 1,
     }
     assert table["v3"]["total"] is None
