@@ -25,12 +25,17 @@ QUESTIONS: Sequence[Question] = [
 ]
 
 
-def scored(folder: Path, *more: str, questions: Sequence[Question] = QUESTIONS) -> Path:
+def scored(
+    folder: Path,
+    *more: str,
+    questions: Sequence[Question] = QUESTIONS,
+    template: str = "Is there a {}?",
+) -> Path:
     folder.mkdir()
     path = folder / "answers.jsonl"
     keys = ("image", "object", "category", "label", "response")
     rows = [
-        {"question_id": n, "text": f"Is there a {row[1]}?", **dict(zip(keys, row, strict=True))}
+        {"question_id": n, "text": template.format(row[1]), **dict(zip(keys, row, strict=True))}
         for n, row in enumerate(questions)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -146,6 +151,17 @@ def test_consistency_with_captions(tmp_path: Path) -> None:
         here("analyze", answers, captions, other, *names),
         expected_message("sdk.comparison.compared_runs:two-runs-have-the-name", "b"),
     )
+
+
+@pytest.mark.parametrize(
+    "template", ["Is there a {} in the image?", "Can you see an {} in the image?"]
+)
+def test_the_object_of_the_papers_questions_needs_no_key(tmp_path: Path, template: str) -> None:
+    answers = scored(tmp_path / "pope", template=template)
+    captions = captioned(tmp_path / "chair", {"1": "A dog and a car.", "2": "A dog."})
+    (row,) = tables_of(answers, captions)[0]["consistency"]
+    assert (row["denied"], row["denied_but_mentioned"]) == (2, 1)
+    assert (row["mentioned"], row["mentioned_and_affirmed"]) == (3, 2)
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,16 @@ def _checked_half(sampling: str, questions_per_image: int, template: str) -> int
     return questions_per_image // 2
 
 
+def questions_about(name: str) -> tuple[str, ...]:
+    """Return the paper's questions about an object, with either article.
+
+    The authors' files have "a" before every object, or the right article.
+    """
+    return tuple(
+        template.format(a=article, object=name) for template in TEMPLATES for article in ("a", "an")
+    )
+
+
 def _asked(template: str, name: str) -> str:
     article = article_of(name)
     return template.format(a=article, A=article.title(), object=name)

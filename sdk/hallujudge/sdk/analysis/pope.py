@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from typing import Any, TypeAlias
 
+from hallujudge.judge_service.engine.pipelines import record_hash
 from hallujudge.metrics.pope.answer_analyses import (
     caption_consistency,
     template_stability,
 )
+from hallujudge.metrics.pope.question_builder import questions_about
+from hallujudge.synonym_graphs import load_graph
 
 from ..archives.chair_references import coco_number
 from ..archives.label_sets import DROPPED
@@ -162,7 +166,10 @@ def _consistency(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Ta
         own = list(range(len(captions))) if len(captions) == 1 else own
         polled = list(_polled(run))
         if not polled:
-            notes.append(f"no consistency of {run.name}: score with --group-by object")
+            notes.append(
+                f"no consistency of {run.name}: its questions are not the paper's about COCO's "
+                "objects; score with --group-by object"
+            )
         for place in own if polled else ():
             pair = {"answers": run.name, "captions": captions[place].name}
             rows.append(_consistent(pair, polled, mentioned[place]))
@@ -293,12 +300,27 @@ def _mentioned(run: AnalyzedRun) -> dict[str, frozenset[str]]:
 
 
 def _polled(run: AnalyzedRun) -> Iterator[tuple[str, str, str | None]]:
-    """Yield image, object and parsed answer of each question whose object is known."""
+    """Yield image, object and parsed answer of each question whose object is known.
+
+    It is under the key ``object``, or stands in the question.
+    """
+    asked = _asked_objects()
     for record in run.items():
         fields = record.values.get("fields")
         name = fields.get(_OBJECT) if isinstance(fields, Mapping) else None
+        name = name or asked.get(str(record.values.get("question_hash")))
         if name and (answer := _answer(record)):
             yield coco_number(str(record.values.get("group_id"))), str(name), answer["answer"]
+
+
+@cache
+def _asked_objects() -> Mapping[str, str]:
+    """Return hash of a question -> its object: a run keeps the hashes of its questions."""
+    return {
+        record_hash(question): root
+        for form, (root, *_) in load_graph("coco").edges
+        for question in questions_about(form)
+    }
 
 
 def _answer(record: Record) -> Mapping[str, Any] | None:
