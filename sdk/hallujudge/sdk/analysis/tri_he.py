@@ -233,7 +233,10 @@ def _synset_names(wordnet: str) -> Callable[[str], str] | None:
     except GraphError as err:
         raise InvalidInputError(f"the option wordnet is {wordnet!r:.80}: {err}") from err
     if found is None:
-        raise NotFoundError("WordNet is not on this machine; install it, or give its folder")
+        raise NotFoundError(
+            "WordNet is not on this machine; install it (apt-get install wordnet-base, brew "
+            "install wordnet, or python -m nltk.downloader wordnet), or give its folder"
+        )
 
     @cache
     def name(text: str) -> str:

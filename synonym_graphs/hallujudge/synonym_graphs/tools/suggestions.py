@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..errors import GraphFormatError
 from ..graph import SynonymGraph
@@ -256,7 +257,16 @@ def _by_choice(
 
 
 _POS: Final = {"objects": "noun", "behaviors": "verb"}
-_PLACES: Final = ("/usr/share/wordnet", "/usr/local/share/wordnet", "/opt/local/share/WordNet-3.0")
+# Debian and Arch, Fedora, MacPorts, Homebrew, and the authors' own archive.
+_PLACES: Final = (
+    *("/usr/share/wordnet", "/usr/local/share/wordnet", "/usr/share/wordnet/dict"),
+    *("/usr/share/wordnet-3.0/dict", "/opt/local/share/WordNet-3.0"),
+    *("/opt/homebrew/opt/wordnet/dict", "/usr/local/opt/wordnet/dict"),
+    *("/usr/local/WordNet-3.0/dict", "/usr/local/WordNet-3.1/dict"),
+)
+# nltk's downloader leaves the database in its zip file.
+_OF_NLTK: Final = ("wordnet", "wordnet.zip", "wordnet31", "wordnet31.zip")
+_Folder: TypeAlias = "Path | zipfile.Path"
 _MAX_BYTES: Final = 64 << 20
 _MAX_SENSES: Final = 64
 _HYPERNYM: Final = ("@", "@i")
@@ -284,7 +294,7 @@ class Synset:
 class _Part:
     """The files of one part of speech."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: _Folder, name: str) -> None:
         self._folder, self._name = folder, name
 
     def offsets(self, lemma: str) -> tuple[int, ...]:
@@ -337,21 +347,21 @@ class _Part:
     def _broken(self, file: str, place: str) -> GraphFormatError:
         return GraphFormatError(
             "is not a WordNet database file, or is damaged; give the folder of an intact database",
-            source=str(self._folder / f"{file}.{self._name}"),
+            source=str(self._folder.joinpath(f"{file}.{self._name}")),
             place=place,
         )
 
     @cached_property
     def _index(self) -> bytes:
-        return b"\n" + _bytes_of(self._folder / f"index.{self._name}")
+        return b"\n" + _bytes_of(self._folder.joinpath(f"index.{self._name}"))
 
     @cached_property
     def _data(self) -> bytes:
-        return _bytes_of(self._folder / f"data.{self._name}")
+        return _bytes_of(self._folder.joinpath(f"data.{self._name}"))
 
     @cached_property
     def _irregular(self) -> dict[str, tuple[str, ...]]:
-        path = self._folder / f"{self._name}.exc"
+        path = self._folder.joinpath(f"{self._name}.exc")
         text = _bytes_of(path).decode("latin-1") if path.is_file() else ""
         lines = (line.replace("_", " ").split() for line in text.splitlines())
         return {line[0]: tuple(line[1:]) for line in lines if line}
@@ -368,7 +378,7 @@ class WordNet:
         folder: The folder with ``index.noun``, ``data.noun`` and the files for verbs.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: _Folder) -> None:
         self.folder = folder
         self._parts = {kind: _Part(folder, name) for kind, name in _POS.items()}
 
@@ -401,38 +411,47 @@ class WordNet:
 
 
 def open_wordnet(folder: Path) -> WordNet:
-    """Return the database in a folder.
+    """Return the database in a folder, or in nltk's zip file of one.
 
     Raises:
         GraphFormatError: The folder has no WordNet database.
     """
-    if not _is_database(folder):
+    if (found := _database(folder)) is None:
         raise GraphFormatError(
             "has no WordNet database; give a folder with index.noun and data.noun",
             source=str(folder),
         )
-    return WordNet(folder)
+    return WordNet(found)
 
 
-def find_wordnet() -> WordNet | None:
+def find_wordnet(places: Iterable[str | Path] = _PLACES) -> WordNet | None:
     """Return the WordNet database of this machine, or None.
 
-    It looks in the usual system folders and then in nltk's.
+    Args:
+        places: Folders to look in, before those of nltk.
     """
-    found = next((path for path in map(Path, _PLACES) if _is_database(path)), None)
+    found = next((base for base in map(_database, map(Path, places)) if base is not None), None)
     if found is None:
         from nltk import data
 
-        places = (Path(path) / "corpora" / "wordnet" for path in data.path)
-        found = next((path for path in places if _is_database(path)), None)
+        of_nltk = (Path(path, "corpora", name) for path in data.path for name in _OF_NLTK)
+        found = next((base for base in map(_database, of_nltk) if base is not None), None)
     return None if found is None else WordNet(found)
 
 
-def _is_database(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in ("index.noun", "data.noun"))
+def _database(place: Path) -> _Folder | None:
+    """Return the folder of a database, or that in a zip file; None if there is none."""
+    folder: _Folder = place
+    if place.suffix == ".zip" and place.is_file():
+        try:
+            folder = zipfile.Path(place, f"{place.stem}/")
+        except zipfile.BadZipFile:
+            return None
+    needed = ("index.noun", "data.noun")
+    return folder if all(folder.joinpath(name).is_file() for name in needed) else None
 
 
-def _bytes_of(path: Path) -> bytes:
+def _bytes_of(path: _Folder) -> bytes:
     try:
         with path.open("rb") as stream:
             data = stream.read(_MAX_BYTES + 1)

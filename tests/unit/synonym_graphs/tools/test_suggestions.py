@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -111,6 +112,25 @@ def test_a_damaged_database_is_named(tmp_path: Path, cut: int) -> None:
         wordnet_candidates(OBJECTS, ["zibble"], open_wordnet(folder), kind="objects")
     with pytest.raises(GraphFormatError, match="no WordNet"):
         open_wordnet(tmp_path / "nowhere")
+
+
+def test_nltks_zip_file_is_a_database_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_wordnet(tmp_path / "plain" / "wordnet")
+    corpora = tmp_path / "nltk_data" / "corpora"
+    corpora.mkdir(parents=True)
+    (corpora / "wordnet").mkdir()
+    shutil.make_archive(str(corpora / "wordnet"), "zip", tmp_path / "plain", "wordnet")
+    monkeypatch.setattr("nltk.data.path", [str(tmp_path / "nltk_data")])
+    found = find_wordnet(places=[tmp_path / "nowhere"])
+    assert found is not None
+    assert [sense.words for sense in found.senses("fronk", "objects")] == [("couch", "fronk")]
+    assert found.senses("fronk", "objects") == open_wordnet(tmp_path / "plain" / "wordnet").senses(
+        "fronk", "objects"
+    )
+    (corpora / "wordnet.zip").write_bytes(b"PK no zip")
+    assert find_wordnet(places=[]) is None
+    write_wordnet(tmp_path / "own")
+    assert find_wordnet(places=[tmp_path / "nowhere", tmp_path / "own"]) is not None
 
 
 def test_the_wordnet_of_this_machine() -> None:
