@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .columns_and_scores import FloatArray
     from .results import Item
 
-_PACKAGE = "hallujudge.metrics"
 Purpose: TypeAlias = Literal["input", "metric", "judge"]
 """What an option sets; help pages group options by it."""
 
@@ -449,52 +448,3 @@ class SoftMetric(Metric):
             else f"all {known:,} {self.soft_noun} with a verdict have a probability"
         )
         return (f"Soft: {self.soft_scores}; {found}. The other scores count verdicts.",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRow:
-    """A row of a paper's table."""
-
-    name: str
-    """Name of the row, such as ``llava-random``; unique for a metric."""
-    model: str
-    """The model, as the paper writes it."""
-    source: str
-    """Paper, table and setting."""
-    scores: Mapping[str, float]
-    """The scores that the table has, as fractions of 1."""
-    judge: str = ""
-    """Who judged, as parts of the judge's name with slashes between; empty if it is not named."""
-
-
-def published_rows(metric: type[Metric]) -> tuple[PublishedRow, ...]:
-    """Return the rows that papers print of a metric, to compare a run with; none without a table.
-
-    A family's rows are in ``metrics/published/FAMILY.csv``: a name, the model, the paper and table,
-    the judge if there is one, and a column for each score, empty where the table has none.
-    """
-    # Imported here because most commands, which start without them, show no such rows.
-    import csv
-    from importlib import resources
-
-    # A metric of another package has no table here, whatever its module is called.
-    module = metric.__module__.removeprefix(f"{_PACKAGE}.")
-    if module == metric.__module__:
-        return ()
-    file = resources.files(_PACKAGE) / "published" / f"{module.partition('.')[0]}.csv"
-    if not file.is_file():
-        return ()
-    names = {score.name for score in metric.score_definitions}
-    lines = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
-    rows = (_row(line, names) for line in lines)
-    return tuple(row for row in rows if row.scores)
-
-
-def _row(line: Mapping[str, str], names: set[str]) -> PublishedRow:
-    return PublishedRow(
-        name=line["name"],
-        model=line["model"],
-        source=line["source"],
-        judge=line.get("judge", ""),
-        scores={key: float(value) for key, value in line.items() if key in names and value},
-    )

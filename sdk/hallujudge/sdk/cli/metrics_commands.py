@@ -13,7 +13,7 @@ import typer
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.answers.closed_questions import Bundling
 from hallujudge.metrics.families import benchmark_named
-from hallujudge.metrics.framework.metric import published_rows
+from hallujudge.metrics.framework.published import printed_names, published_rows
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from ..errors import InvalidInputError
@@ -81,6 +81,7 @@ def _check_listing_format(name: str) -> None:
 
 def _declared(entry: MetricEntry) -> dict[str, object]:
     metric = entry.metric
+    printed = printed_names(metric)
     return {
         "name": metric.name,
         "summary": metric.summary,
@@ -102,6 +103,7 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
                 "meaning": score.meaning,
                 "unit": score.unit,
                 "direction": score.direction,
+                "printed": printed.get(score.name, ""),
             }
             for score in metric.score_definitions
         ],
@@ -139,10 +141,12 @@ def _metric_page(entry: MetricEntry) -> Iterator[str]:
         )
         for option in entry.options
     )
+    printed = printed_names(metric)
     sections: dict[str, Iterable[tuple[str, str]]] = {
         "variants": ((variant.name, variant.meaning) for variant in metric.variants),
         "options": options,
         "scores": ((score.name, score.sentence) for score in metric.score_definitions),
+        **({"their names in the paper": printed.items()} if printed else {}),
         "models are ranked by": (
             (", else ".join(metric.ranked_by), metric.ranking_source or "No source is declared."),
         ),

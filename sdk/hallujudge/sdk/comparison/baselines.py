@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics.framework.metric import PublishedRow, published_rows
+from hallujudge.metrics.framework.published import PublishedRow, published_rows
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError

@@ -11,6 +11,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Bound, Metric, Report, Score, ScoreDefinition
 from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
 from hallujudge.metrics.calibration.judge_accuracy import Rate
+from hallujudge.metrics.framework.published import printed_names
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.thought_scores import definitions_with_thoughts
 
@@ -191,9 +192,15 @@ def interval_label(report: Report) -> str:
 
 
 def meaning_of(report: Report, score: str) -> str:
-    """Return what a score means and which end is better; empty if this release lacks the metric."""
+    """Return what a score means, which end is better, and its name in the paper.
+
+    It is empty if this release lacks the metric.
+    """
     definition = _definitions(report.metric).get(score)
-    return "" if definition is None else definition.sentence
+    if definition is None:
+        return ""
+    printed = _printed(report.metric).get(score)
+    return f"{definition.sentence} [{printed}]" if printed else definition.sentence
 
 
 def highest_of(report: Report, score: str) -> float:
@@ -234,6 +241,12 @@ def main_score_of(report: Report) -> str:
 def _definitions(metric: str) -> Mapping[str, ScoreDefinition]:
     known = _metric_named(metric)
     return {score.name: score for score in definitions_with_thoughts(known)} if known else {}
+
+
+@cache
+def _printed(metric: str) -> Mapping[str, str]:
+    known = _metric_named(metric)
+    return printed_names(known) if known else {}
 
 
 def _metric_named(name: str) -> type[Metric] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
-from hallujudge.metrics.framework.metric import OptionDefinition, published_rows
+from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.published import printed_names, published_rows
 
 
 def test_help_has_the_choices_or_as_many_as_fit_on_a_line() -> None:
@@ -92,3 +93,22 @@ def test_other_metrics_have_no_rows() -> None:
 def test_values_are_those_of_the_tables(metric: str, name: str, scores: dict[str, float]) -> None:
     (row,) = (row for row in published_rows(metric_entry(metric).metric) if row.name == name)
     assert {key: row.scores[key] for key in scores} == scores
+
+
+FIVE = ("chair", "pope", "tri-he", "mementos", "vidhal-mcqa", "vidhal-ordering", "infact")
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_scores_of_the_papers_have_the_names_that_are_printed(name: str) -> None:
+    metric = metric_entry(name).metric
+    printed = printed_names(metric)
+    assert printed
+    assert printed.keys() <= {score.name for score in metric.score_definitions}
+    assert set(metric.ranked_by) <= printed.keys()
+
+
+def test_a_reader_of_table_2_finds_its_names() -> None:
+    printed = printed_names(metric_entry("tri-he").metric)
+    assert printed["hallu_q"] == "Hallu_Q, Overall, Table 2"
+    assert printed["relation_hallu_i"] == "Hallu_I, Relation, Table 2"
+    assert printed_names(metric_entry("amber").metric) == {}
