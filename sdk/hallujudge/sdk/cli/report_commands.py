@@ -183,7 +183,7 @@ def page_of_run(
     if title:
         about = structs.replace(about, title=title)
     if baseline is not None:
-        about = replace(about, baseline=baseline_of(baseline, run.report, allow))
+        about = structs.replace(about, baseline=baseline_of(baseline, run.report, allow))
     return run.page(about, images)
 
 

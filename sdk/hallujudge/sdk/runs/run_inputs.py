@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
 from hallujudge.judge_service.installation import __version__
@@ -79,7 +81,7 @@ class PreparedRun:
             metric_groups=group_keys(run.metric, ()),
             check=checked or workers,
         )
-        spec = replace(spec, claims=_expected_claims(spec, items))
+        spec = structs.replace(spec, claims=_expected_claims(spec, items))
         return cls(run=run, spec=spec, items=items, workers=workers)
 
 
@@ -88,7 +90,7 @@ def _expected_claims(spec: ScoreSpec, items: ItemSource) -> int:
     entry = metric_entry(spec.metric)
     if not entry.asks_llm(spec):
         return 0
-    if not any(field.name == "claims" for field in fields(entry.item_type)):
+    if "claims" not in entry.item_type.__struct_fields__:
         return len(items)
     return sum(
         _USUAL_CLAIMS if (given := getattr(item, "claims", None)) is None else len(given)
