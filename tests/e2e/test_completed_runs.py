@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,14 @@ def test_a_judge_that_was_away_costs_its_own_batches(tmp_path: Path, judge: Judg
     assert judge.server.chats - asked == 129, "128 claims of one batch, and a shared one"
 
 
+def kept_replies(out: Path) -> int:
+    """Return how many replies a run has written down."""
+    there = f"file:{out / 'verdicts.sqlite'}?mode=ro"
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(there, uri=True)) as file:
+        return int(file.execute("SELECT count(*) FROM answers").fetchone()[0])
+    return 0
+
+
 def test_ctrl_c_says_which_replies_are_kept(tmp_path: Path, judge: Judge) -> None:
     judge.answers = 3
     process = subprocess.Popen(
@@ -112,7 +122,7 @@ def test_ctrl_c_says_which_replies_are_kept(tmp_path: Path, judge: Judge) -> Non
         text=True,
         env=unmeasured() | {"COLUMNS": "200"},
     )
-    assert eventually(lambda: judge.server.chats > 4)
+    assert eventually(lambda: judge.server.chats > 4 and kept_replies(tmp_path / "out") > 0)
     process.send_signal(signal.SIGINT)
     errors = " ".join(errors_of(process).split())
     assert process.returncode == 1, errors

@@ -93,8 +93,8 @@ def changed(old: str, new: str) -> str:
         (changed('response="Left."', 'response="Right."'), "accuracy of trial is 0.0, not 1.0"),
         (changed("    text = resp", "    1 / 0\n    text = resp"), "ZeroDivisionError"),
         (
-            changed("(BENCHMARK,)", "(BENCHMARK, replace(BENCHMARK, unit='x'))").replace(
-                '"""\n', '"""\nfrom dataclasses import replace\n', 1
+            changed("(BENCHMARK,)", "(BENCHMARK, structs.replace(BENCHMARK, unit='x'))").replace(
+                '"""\n', '"""\nfrom msgspec import structs\n', 1
             ),
             "my-sides twice",
         ),
