@@ -379,6 +379,22 @@ def test_the_model_takes_claims_from_answers(tmp_path: Path) -> None:
     assert report_of(tmp_path / "out")["coverage"]["unscored"] == 1
 
 
+def test_the_dialect_and_the_constraint_are_options(tmp_path: Path) -> None:
+    given = ("--dialect", "plain", "--constraint", "json_schema")
+    with scripted(llm.by_scene_graph) as server:
+        run = score(tmp_path, ANSWERS, *flags(server), *given)
+        assert "calls" in run.stderr
+        asked = list(server.requests)
+        found = here("doctor", "--llm-url", server.url, "--llm-model", "tiny", *given)
+        other = score(tmp_path, ANSWERS, *flags(server), "--dialect", "sglang")
+    assert all("response_format" in body and "top_k" not in body for body in asked)
+    line = "llm judge, settings: set llm_dialect=vllm llm_constraint=structured_outputs"
+    assert line in found.stdout, "the stand-in enforces vLLM's constraints only"
+    assert "ok  llm judge, extraction: " in found.stdout
+    assert other.returncode == 2
+    assert "give auto or vllm or openai or plain" in other.stderr
+
+
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HALLUJUDGE_LLM_API_KEY", KEY)
     monkeypatch.setenv("HALLUJUDGE_LLM_ATTEMPTS", "1")

@@ -178,6 +178,12 @@ REJECTED_KEY_AT_LITELLM = error(400, "No connected db.", "400", "no_db_connectio
 UNKNOWN_FIELDS_AT_TRANSFORMERS = as_json(
     {"detail": "Unexpected fields in the request: {'top_k', 'repetition_penalty', 'min_p'}"}, 422
 )
+UNKNOWN_ESCAPE_AT_LLAMA = error(
+    400,
+    "Failed to initialize samplers: failed to parse grammar",
+    400,
+    "invalid_request_error",
+)
 NO_DECISIONS_AT_VLLM = error(
     501, "The model does not support the Decisions API", 501, "NotImplementedError"
 )
@@ -242,7 +248,7 @@ def by_scene_graph(_number: int, body: Body) -> Reply:
     log-probabilities.
     """
     if "<<<CLAIM" not in prompt_of(body):
-        return completion(body["structured_outputs"]["choice"][0])
+        return completion(body.get("structured_outputs", {}).get("choice", ["{}"])[0])
     scene, said = scene_of(body), claims_of(body)
     objects = {part for fact in scene for part in (fact[0], fact[2])}
 

@@ -11,7 +11,7 @@ from hallujudge.metrics.framework.choice_share import LEAST_SHARE
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError, UnavailableError
-from ..llm.chat import ChatReply, ChatRequest, Stated
+from ..llm.chat import ChatReply, Stated
 from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError, FailureKind
@@ -22,6 +22,14 @@ from .choice_shares import share_of
 from .llm_judge import LlmJudge
 from .questions import WORDINGS
 from .router import Router
+from .tried_settings import (
+    CHECKED_ITEM,
+    Check,
+    constraint_check,
+    extraction_check,
+    first_verdict,
+    other_settings,
+)
 
 _REPEATS = 3
 _NO_THOUGHT = (
@@ -32,59 +40,41 @@ _MANY = (5, 20)
 _NO_REPLY = frozenset(
     kind.value for kind in FailureKind if kind.is_of_one_call or kind is FailureKind.REFUSED_REQUEST
 )
-_CHECKED_ITEM = JudgeRequestItem(
-    id="doctor",
-    # An unconstrained model is likely to reply with more than one word to this claim.
-    claims=(Triplet("lamp", "stands beside, in at least two sentences,", "open book"),),
-    reference_triplets=(
-        Triplet("lamp", "on", "desk"),
-        Triplet("book", "on", "desk"),
-        Triplet("book", "is", "open"),
-    ),
-    reference_objects=("lamp", "desk", "book", "chair"),
-)
 _FOREIGN = Triplet("horse", "jumping over", "fence")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """The result of one check."""
-
-    name: str
-    """What was checked."""
-    ok: bool | None
-    """Whether it passed; None if this cannot be decided, or is not required."""
-    detail: str
-    """What was found, and what to do if it did not pass."""
 
 
 async def check_endpoint(judge: LlmJudge) -> list[Check]:
     """Check the model, answers, structured output, log-probabilities and repeatability of a server.
 
-    Makes at most six calls and does not use the cache. The last one is for one token without a
-    constraint, which says how likely the judge would write one of the choices by itself.
+    Makes at most nine calls and does not use the cache, and some more where other settings are
+    tried because the choices are not enforced. One call is for one token without a constraint,
+    which says how likely the judge would write one of the choices by itself.
 
     Args:
         judge: The judge as it would be used.
     """
     client = judge.client
     checks = [await _listed(client, server) for server in client.servers]
-    question = judge.questions(_CHECKED_ITEM)[0]
+    question = judge.questions(CHECKED_ITEM)[0]
     replies: list[ChatReply] = []
     try:
         for _ in range(_REPEATS):
             replies.append((await client.ask(judge.request_of(question))).reply)
     except (CallFailedError, HallujudgeError) as err:
-        return [*checks, Check(name="answer", ok=False, detail=str(err))]
+        checks.append(Check(name="answer", ok=False, detail=str(err)))
+        return checks + await other_settings(judge, _reason_of(err))
     first = replies[0]
     checks.append(Check(name="answer", ok=True, detail=f"{first.model or client.settings.model}"))
     checks.append(await _verdict(judge))
     if first.stated is not None:
         checks.append(_probabilities(first.stated))
     else:
-        hint = "set llm_constraint to none if the server supports no constraint"
-        checks.append(await _tried(lambda: _constraint(client), "structured output", hint))
+        enforced = await _tried(lambda: constraint_check(client), "structured output")
+        checks.append(enforced)
+        if enforced.ok is False:
+            checks += await other_settings(judge)
         checks.append(await _tried(lambda: _logprobs(judge, first), "log-probabilities"))
+        checks.append(await _tried(lambda: extraction_check(client), "extraction"))
     checks += _thoughts(replies)
     checks.append(_repeats(replies))
     return checks
@@ -100,7 +90,7 @@ async def check_answer(judge: LlmJudge) -> str:
         InvalidInputError: The model does not exist, or the server refuses the judge's parameters.
         UnavailableError: The call is not answered.
     """
-    verdict = await _first_verdict(judge)
+    verdict = await first_verdict(judge)
     if verdict.reason in _NO_REPLY:
         raise UnavailableError(
             f"{judge.client.settings.model} does not answer: {verdict.detail}",
@@ -115,7 +105,7 @@ async def check_small(judge: Router) -> Check:
     Args:
         judge: The small judge as it would be used.
     """
-    item = replace(_CHECKED_ITEM, claims=(_CHECKED_ITEM.reference_triplets[0], _FOREIGN))
+    item = replace(CHECKED_ITEM, claims=(CHECKED_ITEM.reference_triplets[0], _FOREIGN))
     stated, foreign = (await judge.judge([item]))[0].verdicts
     for verdict in (stated, foreign):
         if verdict.verdict is Verdict.UNSCORED:
@@ -134,11 +124,15 @@ def _chance(verdict: ClaimVerdict) -> str:
     return verdict.verdict.value if verdict.score is None else f"probability {verdict.score:.3f}"
 
 
-async def _tried(check: Callable[[], Awaitable[Check]], name: str, hint: str = "") -> Check:
+async def _tried(check: Callable[[], Awaitable[Check]], name: str) -> Check:
     try:
         return await check()
     except (CallFailedError, HallujudgeError) as err:
-        return Check(name=name, ok=False, detail=f"{err}; {hint}" if hint else str(err))
+        return Check(name=name, ok=False, detail=str(err))
+
+
+def _reason_of(err: CallFailedError | HallujudgeError) -> str:
+    return err.kind.value if isinstance(err, CallFailedError) else err.reason
 
 
 async def _listed(client: ChatClient, server: ChatServer) -> Check:
@@ -167,7 +161,7 @@ async def _listed_there(model: str, server: ChatServer) -> Check:
 
 async def _verdict(judge: LlmJudge) -> Check:
     """Check that a reply, constrained as in a run, is parsed as a verdict."""
-    verdict = await _first_verdict(judge)
+    verdict = await first_verdict(judge)
     if verdict.verdict is Verdict.UNSCORED:
         return Check(name="verdict", ok=False, detail=f"{verdict.reason}: {verdict.detail}")
     return Check(
@@ -175,49 +169,9 @@ async def _verdict(judge: LlmJudge) -> Check:
     )
 
 
-async def _first_verdict(judge: LlmJudge) -> ClaimVerdict:
-    # Without the cache, so that the server is called.
-    plain = LlmJudge(judge.name, judge.client, server=judge.identity.server or "unknown")
-    return (await plain.judge([_CHECKED_ITEM]))[0].verdicts[0]
-
-
-async def _constraint(client: ChatClient) -> Check:
-    """Check that the server enforces a schema that no model would follow by itself."""
-    if client.settings.sent_constraint == "none":
-        return Check(
-            name="structured output", ok=None, detail="not requested, according to the settings"
-        )
-    word = "zyzzyva"
-    reply = await client.ask(
-        ChatRequest(
-            messages=[{"role": "user", "content": "Which city is the capital of France?"}],
-            max_tokens=32,
-            choices=(word,),
-            schema={
-                "type": "object",
-                "properties": {"verdict": {"type": "string", "enum": [word]}},
-                "required": ["verdict"],
-                "additionalProperties": False,
-            },
-        )
-    )
-    content = reply.reply.content
-    if (
-        word in content
-        and content.strip().strip('{}": ').removeprefix("verdict").strip('": ') == word
-    ):
-        return Check(name="structured output", ok=True, detail="enforced")
-    return Check(
-        name="structured output",
-        ok=False,
-        detail=f"accepted but ignored: {content[:80]!r}; verdicts are still read strictly, and "
-        "more of them will be unscored",
-    )
-
-
 async def _logprobs(judge: LlmJudge, reply: ChatReply) -> Check:
     """Check for margins, and how likely the judge would choose if nothing constrained it."""
-    name, question = "log-probabilities", judge.questions(_CHECKED_ITEM)[0]
+    name, question = "log-probabilities", judge.questions(CHECKED_ITEM)[0]
     if reply.logit:
         return Check(name=name, ok=False, detail=logits_problem(reply.logit))
     if not any(token.top for token in reply.tokens):

@@ -27,7 +27,7 @@ from .app import (
     server_option,
 )
 from .declared_options import grouped
-from .options import LlmModel, LlmUrl, ServerOptions, llm_options
+from .options import LlmConstraint, LlmDialect, LlmModel, LlmUrl, ServerOptions, llm_options
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 
 
 _Result = TypeVar("_Result")
+# A check says what is wrong after seconds; a run would wait for a judge that comes back.
+_SHORT_PATIENCE: Mapping[str, object] = {
+    "llm_attempts": 2,
+    "outage_seconds": 5.0,
+    "give_up_after": 20.0,
+}
 
 
 class ConfigFormat(enum.StrEnum):
@@ -82,6 +88,8 @@ def doctor(
     at: CheckedServer,
     llm_url: LlmUrl = None,
     llm_model: LlmModel = None,
+    llm_dialect: LlmDialect = None,
+    llm_constraint: LlmConstraint = None,
     vllm: Annotated[
         str | None,
         judge_option(metavar="MODEL", help="Print only which GPUs hold this model with vLLM."),
@@ -90,7 +98,8 @@ def doctor(
     """Check this installation, and a server if one is named."""
     if vllm is not None:
         return _size_vllm(vllm)
-    findings = list(_findings(at.server, llm_options(llm_url, llm_model), at.connection()))
+    judges = llm_options(llm_url, llm_model, llm_dialect=llm_dialect, llm_constraint=llm_constraint)
+    findings = list(_findings(at.server, {**judges, **_SHORT_PATIENCE}, at.connection()))
     return _show_findings(findings)
 
 

@@ -90,20 +90,35 @@ LlmUrl = Annotated[
 LlmModel = Annotated[
     str | None, judge_option("--llm-model", help="Name of the LLM judge's model at its server.")
 ]
+LlmDialect = Annotated[
+    str | None,
+    judge_option("--dialect", "--llm-dialect", help="Judge's server: vllm, openai or plain."),
+]
+LlmConstraint = Annotated[
+    str | None,
+    judge_option(
+        "--constraint",
+        "--llm-constraint",
+        help="Constraint: json_schema, structured_outputs or none.",
+    ),
+]
 MatcherDownload = Annotated[
     bool, judge_option("--matcher-download", help="Download missing models.")
 ]
 
 
-def llm_options(urls: Sequence[str] | None, model: str | None) -> dict[str, object]:
+def llm_options(
+    urls: Sequence[str] | None, model: str | None, **more: str | None
+) -> dict[str, object]:
     """Return the settings of the LLM judge that were given.
 
     Args:
         urls: Base addresses of its servers.
         model: Its model.
+        more: Further settings.
     """
-    url = {"llm_url": ",".join(urls)} if urls else {}
-    return {**url, **({"llm_model": model} if model is not None else {})}
+    given = {"llm_url": ",".join(urls) if urls else None, "llm_model": model, **more}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +129,10 @@ class JudgeOptions:
     """Base addresses of the judge's servers."""
     llm_model: LlmModel = None
     """The judge's model."""
+    llm_dialect: LlmDialect = None
+    """What its server knows."""
+    llm_constraint: LlmConstraint = None
+    """How its replies are constrained to the choices."""
     llm_api: Annotated[
         str | None, judge_option(help="Protocol of asking: chat, scoring or decisions.")
     ] = None

@@ -263,9 +263,10 @@ async def test_the_doctor_sees_what_a_server_can_do() -> None:
 
     expected = {
         good: {"model": True, "answer": True, "verdict": True, "structured output": True,
-               "log-probabilities": True, "repeatability": True},
+               "log-probabilities": True, "extraction": True, "repeatability": True},
         ignores: {"model": True, "answer": True, "verdict": True, "structured output": False,
-                  "log-probabilities": None, "repeatability": False},
+                  "settings": None, "log-probabilities": None, "extraction": True,
+                  "repeatability": False},
         scripted_llm.always(scripted_llm.error(401)): {"model": True, "answer": False},
     }  # fmt: skip
     for step, checks in expected.items():

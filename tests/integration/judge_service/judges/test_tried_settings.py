@@ -1,0 +1,88 @@
+"""The settings that ``doctor`` tries where a server does not enforce the choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import scripted_llm as llm
+from support.llm_judges import judge_of
+
+from hallujudge.judge_service.judges.judge_checks import check_endpoint
+from hallujudge.judge_service.llm.chat import Sampling
+
+
+def like_llama(number: int, body: llm.Body) -> llm.Reply:
+    """Enforce JSON schemas, and read nothing of vLLM's."""
+    return _by_schema(number, body) if "response_format" in body else llm.completion("Well, yes.")
+
+
+def like_transformers(_number: int, body: llm.Body) -> llm.Reply:
+    """Refuse vLLM's parameters, and ignore constraints."""
+    if "top_k" in body:
+        return llm.UNKNOWN_FIELDS_AT_TRANSFORMERS
+    return llm.completion("supported")
+
+
+def ignores(_number: int, _body: llm.Body) -> llm.Reply:
+    return llm.completion("supported")
+
+
+def _by_schema(_number: int, body: llm.Body) -> llm.Reply:
+    schema = body["response_format"]["json_schema"]["schema"]
+    if "verdict" not in schema["properties"]:
+        return llm.completion('{"triplets":[', finish="length")
+    word = schema["properties"]["verdict"]["enum"][0]
+    return llm.completion(f'{{"verdict":"{word}"}}')
+
+
+def old_llama(number: int, body: llm.Body) -> llm.Reply:
+    """The same, with a converter that does not take the schemas of extraction."""
+    if "triplets" in str(body.get("response_format")):
+        return llm.UNKNOWN_ESCAPE_AT_LLAMA
+    return like_llama(number, body)
+
+
+async def checks_of(step: llm.Step, **options: Any) -> dict[str, tuple[bool | None, str]]:
+    async with llm.ScriptedLlm(step) as server:
+        judge = judge_of(server, sampling=Sampling(top_logprobs=0), **options)
+        found = {check.name: (check.ok, check.detail) for check in await check_endpoint(judge)}
+        await judge.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("step", "ok", "said"),
+    [
+        (like_llama, False, "set llm_dialect=plain llm_constraint=json_schema; the server then en"),
+        (like_transformers, False, "set llm_dialect=plain llm_constraint=json_schema; the server"),
+        (ignores, None, "enforces the choices with no dialect and constraint"),
+        (llm.always(llm.error(500, "no")), False, "answers with no dialect and constraint"),
+    ],
+)
+async def test_the_settings_that_work_are_named(step: llm.Step, ok: bool | None, said: str) -> None:
+    found = await checks_of(step, dialect="vllm")
+    assert found["settings"][0] is ok
+    assert said in found["settings"][1]
+
+
+@pytest.mark.parametrize("status", [401, 404, 429])
+async def test_none_are_tried_where_no_dialect_helps(status: int) -> None:
+    found = await checks_of(llm.always(llm.error(status)), dialect="vllm")
+    assert "settings" not in found
+    assert found["answer"][0] is False
+
+
+async def test_settings_that_work_are_left() -> None:
+    found = await checks_of(like_llama, dialect="plain")
+    assert "settings" not in found
+    assert found["structured output"] == (True, "enforced")
+    assert found["extraction"][0] is True
+
+
+async def test_a_server_that_refuses_the_schemas_of_extraction() -> None:
+    found = await checks_of(old_llama, dialect="plain")
+    assert found["structured output"][0] is True
+    ok, detail = found["extraction"]
+    assert ok is False
+    assert "failed to parse grammar" in detail
