@@ -160,6 +160,7 @@ BENCHMARK = ClosedQuestions(
         prompts={"": "vqa"},
         slots={"question": "question", "accepted": _offer, "response": "response"},
         reference="accepted",
+        presets=("pope-appendix-e",),
         lacking="no answers of people for this question",
         rests_on=("Every score rests", "judgements"),
         counted="judged",

@@ -20,6 +20,7 @@ from ..extractors.llm_extractor_base import Extraction
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..threads import RULES_EFFORT, map_cpu
 from .judge_factory import JudgeFactory
+from .judge_prompts import PROMPT_PRESET
 from .registry import FoundClaim
 from .resources import Offers, Resources
 from .spec import ScoreSpec
@@ -262,13 +263,20 @@ class PairExtractor:
         resources: Provides the language model.
         synonyms: ``transfer`` has a language model write synonyms as one word.
         prompt: A user's own prompt of the language model.
+        preset: A prompt that the paper prints, instead.
 
     Raises:
-        InvalidInputError: Synonyms are transferred, but the extractor is not a language model.
+        InvalidInputError: Synonyms are transferred, or a prompt is given, but the extractor is not
+            a language model.
     """
 
     def __init__(
-        self, name: str, resources: Resources, synonyms: str = SYNONYMS[0], prompt: str = ""
+        self,
+        name: str,
+        resources: Resources,
+        synonyms: str = SYNONYMS[0],
+        prompt: str = "",
+        preset: str = "",
     ) -> None:
         from ..extractors.llm_extractors import LlmKeywordExtractor
         from ..extractors.rules.rule_extractors import RuleKeywordExtractor
@@ -279,10 +287,17 @@ class PairExtractor:
                 "of each description; use the extractor llm"
             )
         check_prompt(prompt, name)
+        if preset and (prompt or name != "llm"):
+            raise InvalidInputError(
+                f"the option {PROMPT_PRESET} is a prompt of the extractor llm; use the extractor "
+                "llm, without a prompt of your own"
+            )
         self.name = name
         self._rules = RuleKeywordExtractor()
         self._llm = (
-            resources.judges.extractor(LlmKeywordExtractor, synonyms=synonyms, prompt=prompt)
+            resources.judges.extractor(
+                LlmKeywordExtractor, synonyms=synonyms, prompt=prompt, preset=preset
+            )
             if name == "llm"
             else None
         )

@@ -30,6 +30,15 @@ from ..errors import InvalidInputError
 from ..threads import map_cpu
 from .answers_pipeline import ONE_EACH, AnswersPipeline
 from .judge_options import ESCALATION_OPTIONS, SHARE_OPTION, escalation_of, share_rule_of
+from .judge_prompts import (
+    NO_PRESET,
+    PROMPT_PRESET,
+    choice_question,
+    preset_in,
+    preset_option,
+    printed_question,
+    prompt_option,
+)
 from .judge_quality import (
     CARD_OPTION,
     asked_judge_note,
@@ -79,6 +88,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         self._how = _judged_in(declared)
         self._partial = declared.bundle.partial
         self._given = getattr(metric, self._how.option) == GIVEN
+        self._is_printed = judge is not None and judge.templates[0].name in self._how.presets
         # A judge sees more of an answer than parsers do.
         self._repeats = self._repeats and judge is None and self._how.verdict in declared.seen
 
@@ -131,13 +141,21 @@ class JudgedAnswersPipeline(AnswersPipeline):
         return self.responses.problem(answer.response) is None
 
     def _question(self, item: AnswersItem, answer: Answer) -> Question:
-        from ..judges import payer_of
-
         assert self.judge is not None, "only asked then"
         how = self._how
+        if self._is_printed:
+            people = how.reference, answer.fields.get(how.reference, "")
+            asked = printed_question(self.judge.templates[0], answer.response or "", *people)
+            return self._asked_of(item, asked)
         place = [*how.prompts].index(item.fields[how.prompt_by]) if how.prompt_by else 0
         values = {slot: how.text(slot, answer) for slot in how.slots}
-        asked = choice_question(self.judge.templates[place], values, tuple(how.choices))
+        return self._asked_of(
+            item, choice_question(self.judge.templates[place], values, tuple(how.choices))
+        )
+
+    def _asked_of(self, item: AnswersItem, asked: Question) -> Question:
+        from ..judges import payer_of
+
         payer = payer_of(item.id, asked.messages)
         return replace(asked, affinity=item.group_id or item.id, payer=payer)
 
@@ -212,6 +230,8 @@ class JudgedAnswersPipeline(AnswersPipeline):
         close = chosen is not None and chosen.reason == UnscoredReason.MARGIN_TOO_SMALL
         if self._judged_of(item).response is None or (close and not self._leaves_unparsed()):
             return None
+        if chosen is not None and self._is_printed:
+            return chosen.choice
         return self._how.choices.get(chosen.choice, "") if chosen is not None else ""
 
     def _leaves_unparsed(self) -> bool:
@@ -230,7 +250,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def _probability(self, item: AnswersItem, chosen: Chosen) -> float | None:
         """Return the probability that the judged answer counts as right, if the judge states it."""
-        if chosen.probabilities is None:
+        if chosen.probabilities is None or self._is_printed:
             return None
         answer, how = self._judged_of(item), self._how
         right: list[float] = []
@@ -406,21 +426,10 @@ def _prompts(how: JudgedAnswers) -> dict[str, tuple[str, ...]]:
 def _own(how: JudgedAnswers) -> Iterator[OptionDefinition]:
     """Yield the options of a user's own prompts."""
     yield prompt_option("prompt", tuple(how.slots), how.prompt_by and f" for all {how.prompt_by}s")
+    if how.presets:
+        yield preset_option(*how.presets)
     for value in how.prompts if how.prompt_by else ():
         yield prompt_option(f"prompt_{value}", tuple(how.slots), f" for {value}")
-
-
-def prompt_option(name: str, slots: Sequence[str], about: str = "") -> OptionDefinition:
-    """Return the option that holds a user's own prompt."""
-    marks = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
-    return OptionDefinition(
-        name=name,
-        default="",
-        meaning=f"Own prompt of the judge{about}.",
-        details=f"The text has the marks {marks}.",
-        purpose="judge",
-        file=True,
-    )
 
 
 def choice_judge(
@@ -459,8 +468,8 @@ def choice_judge(
             f"the option {given[0]} is about a judge, but no judge is asked; set the "
             f"option {entry.judge_option} to {' or '.join(LLM_JUDGES)}"
         )
-    for option in (option for own in prompts.values() for option in own):
-        if spec.options.get(option):
+    for option in (*(option for own in prompts.values() for option in own), PROMPT_PRESET):
+        if spec.options.get(option, NO_PRESET) not in ("", NO_PRESET):
             raise InvalidInputError(
                 f"the option {option} is a judge's prompt, but no judge is asked; set the "
                 f"option {entry.judge_option} to {' or '.join(LLM_JUDGES)}"
@@ -469,30 +478,14 @@ def choice_judge(
 
 
 def _template(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[str]) -> Template:
+    from ..llm.paper_prompts import JUDGE, paper_prompt
     from ..llm.prompt_templates import load_template, own_template
 
     text = next((spec.options[option] for option in own if spec.options.get(option)), "")
+    if preset := preset_in(spec.options):
+        if text:
+            raise InvalidInputError(
+                f"the options {PROMPT_PRESET} and {own[-1]} are both given; give one of them"
+            )
+        return paper_prompt(preset, spec.metric, JUDGE).template
     return own_template(text, slots) if text else load_template(name)
-
-
-def choice_question(
-    template: Template, values: Mapping[str, str], choices: Sequence[str]
-) -> Question:
-    """Return a question whose texts are fenced, each as one line of data.
-
-    Args:
-        template: The prompt, with a slot for each text.
-        values: Slot -> text that can't be trusted.
-        choices: What may be answered.
-    """
-    from ..judges.questions import Question
-    from ..llm.prompt_templates import as_line, fenced
-
-    blocks = {slot: fenced(slot.upper(), [as_line(text)]) for slot, text in values.items()}
-    return Question(
-        template=template,
-        messages=template.messages(blocks),
-        claims=(0,),
-        choices=tuple(choices),
-        keyed=False,
-    )

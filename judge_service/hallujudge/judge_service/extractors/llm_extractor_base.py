@@ -138,8 +138,16 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         """The template's slots: judged text, fenced."""
 
     @abc.abstractmethod
-    def _schema(self, source: _S) -> Mapping[str, object]:
-        """The JSON schema of the answer."""
+    def _schema(self, source: _S) -> Mapping[str, object] | None:
+        """The JSON schema of the answer; None if it is not JSON."""
+
+    def _parsed(self, content: str) -> object:
+        """Return the value that a reply writes.
+
+        Raises:
+            ValueError: It is not written in the form that was asked for.
+        """
+        return json.loads(content, object_pairs_hook=_no_doubles)
 
     @abc.abstractmethod
     def _checked(self, value: object, source: _S) -> Extraction[_T]:
@@ -232,8 +240,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
     def _read(self, content: str, source: _S) -> Extraction[_T]:
         """The content of a reply, checked against the schema again."""
         try:
-            value = json.loads(content, object_pairs_hook=_no_doubles)
-            return self._checked(value, source)
+            return self._checked(self._parsed(content), source)
         except (ValueError, RecursionError) as err:
             kind = "REPLY_NOT_JSON" if _is_syntax(err) else "REPLY_WRONG_SCHEMA"
             shown = repr(content[:SHOWN_CHARS])

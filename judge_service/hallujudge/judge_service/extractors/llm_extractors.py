@@ -119,6 +119,7 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
         cache: Keeps replies between runs.
         revision: The weights' revision, where known.
         prompt: A user's own prompt instead of the shipped one.
+        preset: Name of the prompt that the paper prints, whose reply has four lines of lists.
     """
 
     slots = ("reference", "predicted")
@@ -131,9 +132,15 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
         cache: VerdictStore | None = None,
         revision: str = "",
         prompt: str = "",
+        preset: str = "",
     ) -> None:
         super().__init__(client, cache=cache, revision=revision, prompt=prompt)
         self.template_name = _KEYWORD_TEMPLATES[synonyms]
+        self._is_printed = bool(preset)
+        if preset:
+            from ..llm.paper_prompts import EXTRACT, paper_prompt
+
+            self._own = paper_prompt(preset, "mementos", EXTRACT).template
 
     def _known(self, source: DescriptionPair) -> PairKeywords | None:
         return None if source.reference.strip() or source.predicted.strip() else PairKeywords()
@@ -144,7 +151,17 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
             "predicted": _fenced("PREDICTED", source.predicted),
         }
 
-    def _schema(self, source: DescriptionPair) -> Mapping[str, object]:  # noqa: ARG002
+    def _parsed(self, content: str) -> object:
+        if not self._is_printed:
+            return super()._parsed(content)
+        from ..llm.paper_prompts import read_keyword_lists
+
+        return read_keyword_lists(content)
+
+    def _schema(self, source: DescriptionPair) -> Mapping[str, object] | None:  # noqa: ARG002
+        # The form of the printed prompt's reply is not JSON.
+        if self._is_printed:
+            return None
         lists = {
             name: {"type": "array", "items": _SHORT if name.endswith("objects") else _WORDS}
             for name in _LISTS

@@ -324,6 +324,8 @@ class JudgedAnswers(Struct, frozen=True, kw_only=True):
     or a function that makes its text of the answer."""
     reference: str
     """The slot without whose text nothing can be judged."""
+    presets: tuple[str, ...] = ()
+    """Prompts that the paper prints, whose reply is one of the reference's texts, or none."""
     lacking: str
     """What is missing then, and the next step."""
     rests_on: tuple[str, str]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 
+from hallujudge.judge_service.llm.paper_prompts import ASKED, PaperPrompt, paper_prompt
 from hallujudge.judge_service.llm.prompt_templates import Template, own_template
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import benchmark_named, families
@@ -42,6 +43,8 @@ class Benchmark:
     """The chosen protocol."""
     templates: Mapping[str, Template]
     """Step -> its prompt."""
+    reads: str = ""
+    """Form of the replies; empty for a plain one."""
 
     @property
     def prompt_hashes(self) -> str:
@@ -70,14 +73,15 @@ def asked_metrics() -> tuple[str, ...]:
 
 
 def benchmark_of(
-    name: str, protocol: str = "", prompts: Mapping[str, str] | None = None
+    name: str, protocol: str = "", prompts: Mapping[str, str] | None = None, preset: str = ""
 ) -> Benchmark:
     """Return what is asked.
 
     Args:
         name: The metric's name.
-        protocol: Name of a protocol; empty for the default.
+        protocol: Name of a protocol; empty for the default, or that of the preset.
         prompts: Step -> text that replaces its prompt.
+        preset: Name of a paper's printed prompt, which replaces that of the answer.
 
     Raises:
         NotFoundError: There is no such metric.
@@ -85,6 +89,8 @@ def benchmark_of(
     """
     declared, asking = _found(name)
     protocols = asking.protocols or plain(_default_prompt(declared))
+    printed = _printed(preset, name, protocol, prompts) if preset else None
+    protocol = protocol or (printed.protocol if printed else "")
     chosen = next((p for p in protocols if not protocol or p.name == protocol), None)
     if chosen is None:
         known = ", ".join(p.name for p in protocols)
@@ -101,9 +107,38 @@ def benchmark_of(
     templates = {
         step: _template(f"{name}, {step}", text, prompts.get(step)) for step, text in texts.items()
     }
+    if printed is not None:
+        templates[ASKED] = printed.template
     return Benchmark(
-        name=name, declared=declared, asking=asking, protocol=chosen, templates=templates
+        name=name,
+        declared=declared,
+        asking=asking,
+        protocol=chosen,
+        templates=templates,
+        reads=printed.reads if printed else "",
     )
+
+
+def _printed(
+    preset: str, name: str, protocol: str, prompts: Mapping[str, str] | None
+) -> PaperPrompt:
+    """Return the printed prompt of a preset, if nothing else is given that it contradicts.
+
+    Raises:
+        InvalidInputError: There is no such preset, or its prompt or protocol is given too.
+    """
+    printed = paper_prompt(preset, name, ASKED)
+    if prompts and ASKED in prompts:
+        raise InvalidInputError(
+            f"the option prompt_preset is {preset!r}, and a prompt of the step {ASKED} is given "
+            "too; leave one of them out"
+        )
+    if protocol and protocol != (printed.protocol or protocols_of(name)[0].name):
+        raise InvalidInputError(
+            f"the option prompt_preset is {preset!r}, whose protocol is not {protocol}; leave the "
+            "protocol out"
+        )
+    return printed
 
 
 def protocols_of(name: str) -> tuple[AskingProtocol, ...]:

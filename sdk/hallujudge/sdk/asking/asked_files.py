@@ -50,6 +50,8 @@ def put_outcome(inquiry: Inquiry, outcome: Answered) -> None:
         part["thought"] = outcome.thought
     if outcome.steps:
         part["steps"] = [step.to_json() for step in outcome.steps]
+    if outcome.confidence is not None:
+        part["confidence"] = outcome.confidence
     if outcome.reason:
         part["unanswered"] = outcome.unanswered
 

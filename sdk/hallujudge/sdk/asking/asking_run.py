@@ -59,10 +59,14 @@ class AskRun:
     """How questions are asked; empty for the benchmark's default."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Step -> text that replaces its prompt; the last step is ``answer``."""
+    prompt_preset: str = ""
+    """Name of a prompt that the benchmark's paper prints, in place of ours; empty for ours."""
     frames: str = "uniform:16"
-    """Which frames of videos are sent: ``uniform:N``, ``ends:N``, ``fps:R`` or ``all``."""
+    """Which frames of videos are sent, as in :class:`~.video_frames.Sampling`."""
     frame_format: str = "jpeg"
     """How frames are sent: ``jpeg`` or ``png``."""
+    combine_frames: bool = False
+    """Whether all frames of a question are sent as one picture."""
     conditions: Sequence[str] = ()
     """Conditions to ask under, such as INFACT's operators; none for those with a folder."""
     limit: int | None = None
@@ -239,7 +243,7 @@ class _Prepared:
         Raises:
             HallujudgeError: A file can't be read, or an option can't be used.
         """
-        benchmark = benchmark_of(run.benchmark, run.protocol, run.prompts)
+        benchmark = benchmark_of(run.benchmark, run.protocol, run.prompts, run.prompt_preset)
         parameters = checked_parameters(run.parameters)
         settings = load_settings(dict(run.model))
         offline = settings.judges.batch_requests or settings.judges.batch_replies
@@ -261,7 +265,11 @@ class _Prepared:
         files = {f"references.{n}" if n > 1 else "references": p for n, p in enumerate(sources, 1)}
         if run.options is not None:
             files["options"] = Path(run.options)
-        frames = FrameSettings(sampling=FrameSampling(run.frames), format=run.frame_format)
+        frames = FrameSettings(
+            sampling=FrameSampling(run.frames),
+            format=run.frame_format,
+            combined=run.combine_frames,
+        )
         return cls(
             run=run,
             benchmark=benchmark,
@@ -287,6 +295,8 @@ class _Prepared:
         parts = ["chat", self.benchmark.protocol.name]
         if videos:
             parts.append(self.frames.label)
+        elif self.frames.combined:
+            parts.append("combined")
         if self.run.temperature:
             parts.append(f"temp={self.run.temperature:g}")
         parts += shown_parameters(self.parameters)

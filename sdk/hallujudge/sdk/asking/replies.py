@@ -18,6 +18,7 @@ from hallujudge.judge_service.llm.chat import (
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
+from hallujudge.judge_service.llm.paper_prompts import CONFIDENCE, read_confidence
 from hallujudge.judge_service.llm.prompt_templates import Template
 from hallujudge.judge_service.llm.reply_problems import ReplyProblem, reply_problem
 from hallujudge.metrics.answers.choices import read_choice
@@ -149,6 +150,8 @@ class Answered:
     """The same in words."""
     steps: tuple[StepReply, ...] = ()
     """The replies to earlier steps."""
+    confidence: float | None = None
+    """The confidence that the reply states, in [0, 1]; None if none was asked for, or stated."""
 
     @property
     def unanswered(self) -> dict[str, JsonValue]:
@@ -251,6 +254,15 @@ class Asker:
             return _unanswered(replies, err.reason, err.detail)
         except _UnansweredError as err:
             return _unanswered(replies, err.reason, err.detail, err.reply)
+        if self._benchmark.reads == CONFIDENCE:
+            # The whole reply is a step, since the response is only a part of it.
+            said, confidence = read_confidence(answer_of(response))
+            return Answered(
+                response=said,
+                thought=replies[-1][1].thought,
+                steps=_steps_of(replies),
+                confidence=confidence,
+            )
         _, last = replies.pop()
         return Answered(response=response, thought=last.thought, steps=_steps_of(replies))
 

@@ -13,6 +13,7 @@ from typing import Any
 from hallujudge.judge_service.llm.chat import ChatImage
 
 from .asked_benchmarks import Benchmark
+from .combined_pictures import combined_picture
 from .inquiries import Inquiry
 from .media_files import (
     Media,
@@ -112,7 +113,7 @@ class ShownMedia:
         """
         if media not in self._digests:
             self._digests[media] = await asyncio.to_thread(_hash_of, media.files)
-        taken = f",{self._frames.label}" if media.is_video else ""
+        taken = f",{self._frames.label}" if media.is_video else self._frames.combining
         return f"{self._digests[media]}{taken}"
 
     async def images(self, media: Media | None) -> tuple[ChatImage, ...]:
@@ -140,6 +141,12 @@ class ShownMedia:
         return tuple(await asyncio.to_thread(estimated_frames, media.files[0], self._frames))
 
     def _load(self, media: Media) -> tuple[ChatImage, ...]:
+        found = self._loaded(media)
+        if self._frames.combined and len(found) > 1:
+            return (combined_picture(found, media.name, self._frames.format),)
+        return found
+
+    def _loaded(self, media: Media) -> tuple[ChatImage, ...]:
         if media.is_video:
             return tuple(frames_of(media.files[0], self._frames))
         if len(media.files) > MOST_FRAMES:

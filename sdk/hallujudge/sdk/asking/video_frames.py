@@ -9,6 +9,11 @@ rate changes nothing but ``fps``. With T frames, numbered from 0:
 * ``fps:R``: the first frame at or after each of the times 0, 1/R, 2/R, ..., counted from the first
   frame. Of more than 256 frames, ``uniform:256`` is taken.
 * ``all``: every frame; of more than 256, ``uniform:256``.
+
+Mementos (section 2.1.1) takes its frames in two ways of its own:
+
+* ``every:N``: the first frame and every N-th after it; ``every:100`` for daily life.
+* ``mementos-robotics``: one frame every T/20 of more than 100 frames, else every fifth one.
 """
 
 from __future__ import annotations
@@ -44,7 +49,12 @@ _MOST_PACKETS = 20_000_000
 _JPEG_QUALITY = "2"
 # Playlists and scripts are formats too, and would open further files and addresses.
 _FORMATS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
-_SPEC = re.compile(r"(uniform|ends):([1-9]\d{0,2})|fps:(\d{1,3}(?:\.\d{1,6})?)|all")
+_SPEC = re.compile(
+    r"(?:uniform|ends):([1-9]\d{0,2})|fps:(\d{1,3}(?:\.\d{1,6})?)|every:[1-9]\d{0,3}|all"
+    r"|mementos-robotics"
+)
+# Section 2.1.1 of Mementos, "Robotics".
+_MANY_FRAMES, _PARTS, _STEP = 100, 20, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ class Sampling:
     """Which frames of a video are sent.
 
     Args:
-        spec: ``uniform:N``, ``ends:N``, ``fps:R`` or ``all``.
+        spec: ``uniform:N``, ``ends:N``, ``every:N``, ``fps:R``, ``mementos-robotics`` or ``all``.
 
     Raises:
         InvalidInputError: It is none of these, or N is above 256.
@@ -62,10 +72,10 @@ class Sampling:
 
     def __post_init__(self) -> None:
         found = _SPEC.fullmatch(self.spec)
-        if found is None or int(found[2] or 1) > MOST_FRAMES or not float(found[3] or 1):
+        if found is None or int(found[1] or 1) > MOST_FRAMES or not float(found[2] or 1):
             raise InvalidInputError(
-                f"frames is {self.spec!r:.40}; give uniform:N, ends:N, fps:R or all, with at most "
-                f"{MOST_FRAMES} frames"
+                f"frames is {self.spec!r:.40}; give uniform:N, ends:N, every:N, fps:R, "
+                f"mementos-robotics or all, with at most {MOST_FRAMES} frames"
             )
 
     def chosen(self, times: Sequence[Fraction | float]) -> list[int]:
@@ -81,6 +91,11 @@ class Sampling:
         if kind == "uniform":
             return _middles(total, int(text))
         chosen = list(range(total))
+        if kind == "every":
+            chosen = chosen[:: int(text)]
+        if kind == "mementos-robotics":
+            many = total > _MANY_FRAMES
+            chosen = [n * total // _PARTS for n in range(_PARTS)] if many else chosen[::_STEP]
         if kind == "fps":
             step = 1 / Fraction(text)
             count = math.floor((times[-1] - times[0]) / step) + 1
@@ -114,6 +129,8 @@ class FrameSettings:
     """Which frames."""
     format: str = "jpeg"
     """``jpeg`` (quality 2 of FFmpeg's scale) or ``png``, without loss."""
+    combined: bool = False
+    """Whether all frames, of a video or a folder, are sent as one picture (Mementos' c-input)."""
 
     def __post_init__(self) -> None:
         if self.format not in ("jpeg", "png"):
@@ -122,7 +139,12 @@ class FrameSettings:
     @property
     def label(self) -> str:
         """The settings as signatures name them."""
-        return f"frames={self.sampling.spec},{self.format}"
+        return f"frames={self.sampling.spec},{self.format}{self.combining}"
+
+    @property
+    def combining(self) -> str:
+        """How frames are put together, as a part of the label; empty if they are not."""
+        return ",combined" if self.combined else ""
 
 
 def frames_of(path: Path, settings: FrameSettings) -> list[ChatImage]:
@@ -147,7 +169,7 @@ def frames_of(path: Path, settings: FrameSettings) -> list[ChatImage]:
         with _opened(path) as container:
             stream = _video_stream(container, path)
             found = [
-                image_of(_encoded(frame, settings.format), path.name)
+                image_of(encoded_frame(frame, settings.format), path.name)
                 for frame in _frames_at(container, stream, {shown[n] for n in numbers})
             ]
     except (av.FFmpegError, ValueError, MemoryError) as err:
@@ -247,7 +269,7 @@ def _frames_at(
             return
 
 
-def _encoded(frame: VideoFrame, kind: str) -> bytes:
+def encoded_frame(frame: VideoFrame, kind: str) -> bytes:
     """Return a frame as an image, turned upright as players show it."""
     import av
     import numpy as np

@@ -99,12 +99,18 @@ def ask(
             "--prompt", metavar="[STEP=]FILE", help="File that replaces a prompt; repeatable."
         ),
     ] = None,
+    prompt_preset: Annotated[
+        str, metric_option("--prompt-preset", metavar="NAME", help="Prompt that a paper prints.")
+    ] = "",
     show_prompts: Annotated[
         bool, metric_option("--show-prompts", help="Protocols and their prompts; then exit.")
     ] = False,
     frames: Annotated[
-        str, metric_option("--frames", help="uniform:N, ends:N, fps:R or all of a video.")
+        str, metric_option("--frames", help="uniform:N, ends:N, every:N, fps:R, all; see docs.")
     ] = "uniform:16",
+    combine_frames: Annotated[
+        bool, metric_option("--combine-frames", help="All frames in one picture (c-input).")
+    ] = False,
     frame_format: Annotated[
         str, metric_option("--frame-format", help="Format of frames: jpeg or png.")
     ] = "jpeg",
@@ -172,8 +178,10 @@ def ask(
         options=options,
         protocol=protocol,
         prompts=_prompts(prompt or ()),
+        prompt_preset=prompt_preset,
         frames=frames,
         frame_format=frame_format,
+        combine_frames=combine_frames,
         conditions=condition or (),
         limit=limit,
         temperature=temperature,
@@ -187,6 +195,16 @@ def ask(
         typer.echo(estimate_line(estimate_asking(run)))
         return ExitCode.OK
     return _asked(run, context.obj, quiet=quiet)
+
+
+def _words_note(run: AskRun) -> tuple[str, ...]:
+    """Return that the words are not the paper's, where it prints its own; else nothing."""
+    from hallujudge.judge_service.llm.paper_prompts import ASKED, presets_of
+
+    if run.prompts or run.prompt_preset or not (known := presets_of(run.benchmark, ASKED)):
+        return ()
+    names = " or ".join(known)
+    return (f"the prompt is ours, not the paper's; --prompt-preset {names} has the paper's words",)
 
 
 def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
@@ -205,7 +223,7 @@ def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
         if not is_mistake and (kept := _kept(run)):
             typer.echo(f"note: {kept}", err=True)
         raise
-    for note in () if quiet else _notes(result):
+    for note in () if quiet else (*_words_note(run), *_notes(result)):
         typer.echo(f"note: {in_flags(note, typed)}", err=True)
     typer.echo(f"{result.answered:,} of {result.questions:,} answers written to {result.archive}")
     return ExitCode.UNSCORED if result.unanswered else ExitCode.OK
@@ -264,6 +282,8 @@ def _prompts(given: Sequence[str]) -> dict[str, str]:
 
 def _prompts_of(benchmark: str) -> str:
     """Return the protocols of a benchmark with their prompts."""
+    from hallujudge.judge_service.llm.paper_prompts import ASKED, paper_prompt, presets_of
+
     from ..asking.asked_benchmarks import benchmark_of, protocols_of
 
     lines = []
@@ -274,4 +294,8 @@ def _prompts_of(benchmark: str) -> str:
             blind = any(s.name == step and not s.shows for s in protocol.steps)
             lines.append(f"  {step}{' (without the image)' if blind else ''}:")
             lines += [f"    {line}" for _, text in template.parts for line in text.splitlines()]
+    for name in presets_of(benchmark, ASKED):
+        printed = paper_prompt(name, benchmark, ASKED)
+        lines.append(f"--prompt-preset {name}: {printed.source}")
+        lines += [f"    {line}" for line in printed.text.strip().splitlines()]
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 
-from hallujudge.judge_service.engine.judging_pipeline import choice_question
+from hallujudge.judge_service.engine.judge_prompts import choice_question
 from hallujudge.judge_service.extractors import (
     DescriptionPair,
 )

@@ -12,7 +12,7 @@ from support.llm_judges import CLAIMS, EXPECTED, item, judge_of, shown
 from support.probability_servers import ScoringServer, by_scene, decisions
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.engine.judging_pipeline import choice_question
+from hallujudge.judge_service.engine.judge_prompts import choice_question
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge
 from hallujudge.judge_service.judges.judge_checks import check_endpoint, retry_claims

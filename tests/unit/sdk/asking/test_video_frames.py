@@ -60,10 +60,10 @@ def test_many_frames_become_uniform_ones() -> None:
 
 @pytest.mark.parametrize(
     "spec",
-    ["", "16", "uniform", "uniform:0", "uniform:257", "fps:0", "fps:0.0", "fps:-1", "every:2"],
+    ["", "16", "uniform", "uniform:0", "uniform:257", "fps:0", "fps:0.0", "fps:-1", "every:0"],
 )
 def test_other_samplings_are_refused(spec: str) -> None:
-    with pytest.raises(InvalidInputError, match="give uniform:N, ends:N, fps:R or all"):
+    with pytest.raises(InvalidInputError, match="give uniform:N, ends:N, every:N"):
         Sampling(spec)
 
 
@@ -116,3 +116,19 @@ def test_a_video_that_is_cut_off_or_has_no_pictures_is_an_error(tmp_path: Path) 
         container.mux([*stream.encode(frame), *stream.encode(None)])
     with pytest.raises(MediaError, match="has no video stream"):
         frames_of(tmp_path / "sound.mp4", FrameSettings())
+
+
+@pytest.mark.parametrize(
+    ("spec", "total", "chosen"),
+    [
+        # Mementos, section 2.1.1: the first frame and one image every 100 frames.
+        ("every:100", 450, [0, 100, 200, 300, 400]),
+        ("every:100", 100, [0]),
+        # Its robotics: every n/20 frames of more than 100, else one every 5.
+        ("mementos-robotics", 210, [n * 210 // 20 for n in range(20)]),
+        ("mementos-robotics", 100, list(range(0, 100, 5))),
+        ("mementos-robotics", 22, [0, 5, 10, 15, 20]),
+    ],
+)
+def test_frames_of_mementos(spec: str, total: int, chosen: list[int]) -> None:
+    assert Sampling(spec).chosen(range(total)) == chosen

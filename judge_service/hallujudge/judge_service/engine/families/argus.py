@@ -27,8 +27,9 @@ from ...judges.questions import Question
 from ...llm.estimate import Estimate
 from ...threads import map_cpu
 from ..judge_options import SHARE_OPTION
+from ..judge_prompts import choice_question, prompt_option
 from ..judge_quality import asked_judge_note, given_verdicts_note
-from ..judging_pipeline import choice_judge, choice_question, judging_of, prompt_option
+from ..judging_pipeline import choice_judge, judging_of
 from ..pipelines import TextPipeline, checked_items, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources

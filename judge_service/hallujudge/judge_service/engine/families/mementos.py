@@ -39,7 +39,13 @@ from ...extractors import (
 )
 from ...extractors.llm_extractor_base import Extraction
 from ...threads import map_cpu
-from ..extraction import EXTRACT_PROMPT, GIVEN, PairExtractor, extract_prompt_option
+from ..extraction import (
+    EXTRACT_PROMPT,
+    GIVEN,
+    PairExtractor,
+    extract_prompt_option,
+)
+from ..judge_prompts import preset_in, preset_option
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result
 from ..registry import FoundClaim, MetricEntry, Trial
@@ -388,6 +394,7 @@ def _source(spec: ScoreSpec, resources: Resources) -> PairExtractor:
         resources,
         options.get("synonyms", SYNONYMS[0]),
         options.get(EXTRACT_PROMPT, ""),
+        preset_in(options),
     )
 
 
@@ -453,6 +460,7 @@ ENTRY = MetricEntry(
             details="llm asks a language model; given uses keywords of the file.",
         ),
         extract_prompt_option(("reference", "predicted")),
+        preset_option("mementos-table6"),
         OptionDefinition(
             name="synonyms",
             default=SYNONYMS[0],
