@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from papers.paper_items import Items
 from support.mpnet import mpnet_folder, rates_of_ten_records
 from support.wordnet_sample import write_wordnet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from msgspec import structs
+from msgspec.structs import replace
 from support.messages import expected_message
 
 from hallujudge.metrics import (
@@ -264,7 +264,7 @@ def test_soft_claims_count_by_their_probability(variant: str, claims: int) -> No
 
 def test_the_definition_leaves_prediction_errors_out_of_the_rates() -> None:
     # Section 3.1 separates prediction errors from hallucinations; the judges of section 3.3 don't.
-    said = (*claims("y1r"), structs.replace(claims("r")[0], prediction_error=True))
+    said = (*claims("y1r"), replace(claims("r")[0], prediction_error=True))
     of = {
         name: TriHeMetric(variant=name, judge="test").score_answer(said).scores
         for name in TriHeMetric.variant_names()
