@@ -337,7 +337,9 @@ FROM_FILES: Mapping[str, Callable[[Path], list[str | Path]]] = {
 NEEDS_A_MODEL = {
     "hallujudge score vqa",
     "hallujudge build vidhal",
+    "hallujudge build vidhal-best",
     "hallujudge ask vidhal-ordering",
+    "hallujudge ask vidhal-ordering --protocol relative-ends",
 }
 
 
@@ -369,7 +371,8 @@ def test_the_command_makes_the_table(
         if kinds := re.findall(r"\b[A-Z]+_RUN\b", command):
             command = re.sub(r"\b[A-Z]+_RUN\b", "RUN", command)
             found = [runs(KINDS[kind])[0] for kind in kinds]
-        in_json = () if " label " in command else ("--format", "json")
+        prints = not any(word in command for word in (" label ", " rescore "))
+        in_json = ("--format", "json") if prints else ()
         ran = here(*filled(command, found, tmp_path), *in_json)
         assert ran.returncode == 0, ran.stderr
         if command.startswith("hallujudge analyze"):
