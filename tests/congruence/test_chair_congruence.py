@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.running import here
+from support.sizes import sized
 
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk import AsyncClient, ScoreSpec
@@ -28,6 +29,7 @@ AWKWARD = [
     "A dog.</s><pad>",
     "A dog. There is a ca",
 ]
+COPIES = sized(10, 40)
 
 
 def places(server: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -40,7 +42,7 @@ def archive(tmp_path: Path) -> tuple[Path, Path]:
     responses, references = tmp_path / "captions.jsonl", tmp_path / "objects.json"
     rows = [
         {"image_id": index, "caption": caption, "model": "ab"[index % 2]}
-        for index, caption in enumerate(AWKWARD * 40)
+        for index, caption in enumerate(AWKWARD * COPIES)
     ]
     responses.write_text("".join(json.dumps(row) + "\n" for row in rows))
     references.write_text(
@@ -74,10 +76,10 @@ def test_files_are_equal(
     assert outputs[0] == outputs[1]
     report = json.loads(outputs[0][0])
     assert report["coverage"]["reasons"] == {
-        "RESPONSE_EMPTY": 40,
-        "RESPONSE_MISSING": 40,
-        "RESPONSE_TOO_LONG": 40,
-        **({} if thoughts == "keep" else {"THOUGHT_UNFINISHED": 40}),
+        "RESPONSE_EMPTY": COPIES,
+        "RESPONSE_MISSING": COPIES,
+        "RESPONSE_TOO_LONG": COPIES,
+        **({} if thoughts == "keep" else {"THOUGHT_UNFINISHED": COPIES}),
     }
     assert set(report["groups"]["model"]) == {"a", "b"}
 

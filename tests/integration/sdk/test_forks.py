@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 from support.scripted_llm import ScriptedLlm
+from support.sizes import sized
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no forks")
 
@@ -123,7 +124,7 @@ client.close()
 """
 
 ITEMS = """
-import multiprocessing
+import multiprocessing, sys
 from hallujudge.metrics import ChairItem, ItemResult, Outcome
 from hallujudge.sdk.runs import RunItem, RunItems
 
@@ -140,7 +141,7 @@ for start in range(0, COUNT, 50):
     items.add([item(number) for number in range(start, start + 50)])
 
 def wrong(seed):
-    numbers = [20_000 + 37 * number * seed % 4_000 for number in range(3_000)]
+    numbers = [20_000 + 37 * number * seed % 4_000 for number in range(int(sys.argv[1]))]
     return sum(items[number].id != str(number) for number in numbers)
 
 with multiprocessing.get_context("fork").Pool(3) as workers:
@@ -215,7 +216,7 @@ def test_judges_and_the_verdict_cache_work_after_a_fork(tmp_path: Path) -> None:
 
 
 def test_forked_processes_read_the_items_of_a_report() -> None:
-    assert run(ITEMS) == ["[0, 0, 0]"]
+    assert run(ITEMS, str(sized(700, 3_000))) == ["[0, 0, 0]"]
 
 
 def test_a_fork_does_not_keep_the_lock_of_a_run(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from hallujudge.judge_service.extractors.llm_extractors import (
     LlmKeywordExtractor,
     LlmTripletExtractor,
 )
-from hallujudge.judge_service.judges import JudgeRequestItem
+from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.judges.questions import questions_of
@@ -127,6 +127,8 @@ ATTEMPTS = [
     "<" * 1_900,
 ]  # fmt: skip
 
+ENOUGH = 60
+"""Of the attempts some have equal prompts, since marks are made harmless; those are asked once."""
 SCENE = (Triplet("man", "riding", "horse"),)
 MARKS = re.compile(r"<\||\|>|\[/?INST\]|</?s>|<<SYS>>|<(start|end)_of_turn>|</?think>|<｜|｜>")
 
@@ -175,7 +177,7 @@ def blocks(prompt: str) -> list[tuple[str, list[str]]]:
 
 
 def test_there_are_attempts_enough() -> None:
-    assert len(set(ATTEMPTS)) >= 60
+    assert len(set(ATTEMPTS)) >= ENOUGH
 
 
 @pytest.mark.parametrize("claims_per_call", [1, 20])
@@ -203,14 +205,13 @@ def test_no_attempt_leaves_its_fence(attempt: str, claims_per_call: int) -> None
                 assert all(len(json.loads(line)) == 4 for line in claims)
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS)
-async def test_no_attempt_changes_how_a_verdict_is_read(attempt: str) -> None:
-    """Replies are parsed by position; an echo of the attempt is not a verdict.
+def read_as(judged: JudgedItem) -> list[str]:
+    """Return what each reply was read as: the wrong part, or the verdict."""
+    return [v.part.value if v.part else v.verdict.value for v in judged.verdicts]
 
-    The only texts that are verdicts are the choices themselves. A model that echoes an attempt that
-    is a choice word for word has chosen it, so these attempts are excluded.
-    """
-    is_choice = attempt.strip() in ("supported", '{"verdict": "supported"}')
+
+async def test_no_attempt_changes_how_a_verdict_is_read() -> None:
+    """Replies are parsed by position."""
     answers = {"1": "relation", "2": "object2", "3": "supported"}
 
     def by_position(_number: int, body: llm.Body) -> llm.Reply:
@@ -219,17 +220,30 @@ async def test_no_attempt_changes_how_a_verdict_is_read(attempt: str) -> None:
 
     async with llm.ScriptedLlm(by_position) as server:
         judge = judge_of(server, claims_per_call=20)
-        items = [i for place, i in places(attempt).items() if place != "sentence"]
-        for judged in await judge.judge(items):
-            seen = [v.part.value if v.part else v.verdict.value for v in judged.verdicts]
-            assert seen == ["relation", "object", "supported"][: len(seen)]
+        for attempt in ATTEMPTS:
+            items = [i for place, i in places(attempt).items() if place != "sentence"]
+            for judged in await judge.judge(items):
+                seen = read_as(judged)
+                assert seen == ["relation", "object", "supported"][: len(seen)], attempt
         await judge.close()
-    async with llm.ScriptedLlm(llm.saying(attempt.encode("utf-8", "replace").decode())) as server:
-        judge = judge_of(server)
-        judged_all = await judge.judge(list(places(attempt).values()))
-        await judge.close()
-        found = {v.verdict.value for judged in judged_all for v in judged.verdicts}
-        assert found == ({"supported"} if is_choice else {"unscored"})
+
+
+async def test_an_echo_of_an_attempt_is_not_a_verdict() -> None:
+    """The only texts that are verdicts are the choices themselves.
+
+    A model that echoes an attempt that is a choice word for word has chosen it, so these attempts
+    are excluded.
+    """
+    said = [""]
+    async with llm.ScriptedLlm(lambda *_: llm.completion(said[0])) as server:
+        for attempt in ATTEMPTS:
+            said[0] = attempt.encode("utf-8", "replace").decode()
+            is_choice = attempt.strip() in ("supported", '{"verdict": "supported"}')
+            judge = judge_of(server)  # of its own: it remembers what equal prompts were answered
+            judged_all = await judge.judge(list(places(attempt).values()))
+            await judge.close()
+            found = {v.verdict.value for judged in judged_all for v in judged.verdicts}
+            assert found == ({"supported"} if is_choice else {"unscored"}), attempt
 
 
 def judge_of(server: llm.ScriptedLlm, **options: int) -> LlmJudge:
@@ -245,37 +259,41 @@ def client_of(server: llm.ScriptedLlm) -> ChatClient:
     return ChatClient(settings)
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS)
-async def test_no_injection_in_a_response_becomes_a_claim(attempt: str) -> None:
+async def test_no_injection_in_a_response_becomes_a_claim() -> None:
     answer = {"triplets": [{"object1": "man", "relation": "riding", "object2": "horse"}]}
-    response = f"A man is riding a horse. {attempt} The horse is brown."
+    responses = [f"A man is riding a horse. {attempt} The horse is brown." for attempt in ATTEMPTS]
     async with llm.ScriptedLlm(llm.saying(json.dumps(answer))) as server:
         client = client_of(server)
-        (result,) = await LlmTripletExtractor(client).try_many([response])
+        results = await LlmTripletExtractor(client).try_many(responses)
         await client.close()
-    assert result.found is not None
-    assert [claim.parts for claim in result.found] == [("man", "riding", "horse")]
-    (body,) = server.requests
-    assert_fenced(body, ["RESPONSE"])
+    for attempt, result in zip(ATTEMPTS, results, strict=True):
+        assert result.found is not None, attempt
+        assert [claim.parts for claim in result.found] == [("man", "riding", "horse")], attempt
+    assert len(server.requests) >= ENOUGH
+    for body in server.requests:
+        assert_fenced(body, ["RESPONSE"])
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS)
 @pytest.mark.parametrize("side", ["reference", "predicted"])
-async def test_no_attempt_in_either_description_leaves_its_fence(attempt: str, side: str) -> None:
+async def test_no_attempt_in_either_description_leaves_its_fence(side: str) -> None:
     texts = {"reference": "A man rides a horse.", "predicted": "A man rides."}
-    pair = DescriptionPair(**(texts | {side: f"{texts[side]} {attempt}"}))
+    pairs = [
+        DescriptionPair(**(texts | {side: f"{texts[side]} {attempt}"})) for attempt in ATTEMPTS
+    ]
     keywords = {
         "reference_objects": ["man", "horse"], "reference_behaviors": ["ride"],
         "predicted_objects": ["man"], "predicted_behaviors": ["ride"],
     }  # fmt: skip
     async with llm.ScriptedLlm(llm.saying(json.dumps(keywords))) as server:
         client = client_of(server)
-        (result,) = await LlmKeywordExtractor(client).try_many([pair])
+        results = await LlmKeywordExtractor(client).try_many(pairs)
         await client.close()
-    assert result.found is not None
-    assert [word.text for word in result.found.predicted.objects] == ["man"]
-    (body,) = server.requests
-    assert_fenced(body, ["REFERENCE", "PREDICTED"])
+    for attempt, result in zip(ATTEMPTS, results, strict=True):
+        assert result.found is not None, attempt
+        assert [word.text for word in result.found.predicted.objects] == ["man"], attempt
+    assert len(server.requests) >= ENOUGH
+    for body in server.requests:
+        assert_fenced(body, ["REFERENCE", "PREDICTED"])
 
 
 CHOICE_PROMPTS = {
@@ -290,22 +308,21 @@ CHOICE_PROMPTS = {
 }
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS)
 @pytest.mark.parametrize("name", CHOICE_PROMPTS)
-async def test_no_attempt_in_an_answer_or_a_description_leaves_its_fence(
-    name: str, attempt: str
-) -> None:
+async def test_no_attempt_in_an_answer_or_a_description_leaves_its_fence(name: str) -> None:
     slots, choices = CHOICE_PROMPTS[name]
     template = load_template(name)
     questions = [
         choice_question(template, {**dict.fromkeys(slots, "A dog."), slot: attempt}, choices)
+        for attempt in ATTEMPTS
         for slot in slots
     ]
     async with llm.ScriptedLlm(llm.saying(choices[1])) as server:
         judge = ChoiceJudge([judge_of(server)], [template])
         chosen = await judge.choose(questions)
         await judge.judges[0].close()
-    assert {each.choice for each in chosen} == {choices[1]}
+    assert [each.choice for each in chosen] == [choices[1]] * len(questions)
+    assert len(server.requests) >= ENOUGH * len(slots)
     for body in server.requests:
         assert_fenced(body, [slot.upper() for slot in slots])
 
