@@ -289,6 +289,8 @@ def filled(command: str, found: Sequence[Path], folder: Path) -> list[str | Path
         if word == "FILE":
             made.append(folder / f"given{before}")
             FILES[before](folder / f"given{before}")
+        elif word == "DIR":
+            made.append(folder / "made")
         elif word == "auto":
             made.append(write_wordnet(folder / "wordnet"))
         elif word in ("RUN", "RUN…"):

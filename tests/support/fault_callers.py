@@ -23,6 +23,7 @@ from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.errors import (
+    InvalidInputError,
     OutputError,
     OverloadedError,
     UnauthenticatedError,
@@ -272,6 +273,9 @@ class Caller:
             self._books.problems.append(f"{self._name}: {err!r}")
         except (UnavailableError, OverloadedError):
             pass
+        except InvalidInputError as err:
+            early = err.reason in CONFIGURATION_REASONS and self._world.judge.rejected_early
+            self._books.check(early, f"{self._name}: {err!r}")
         except OutputError as err:
             deleted = "was deleted, moved or replaced" in str(err)
             self._books.check(deleted, f"{self._name}: {err!r}")
