@@ -27,7 +27,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos pins format demo docs wheel test-small release-check mutants bench bench-smoke near clean
+  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos pins format demo docs wheel test-small release-check mutants bench bench-smoke findings near clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -144,6 +144,13 @@ bench: setup ## run every benchmark; one that lacks something says so and is pas
 
 bench-smoke: SMOKE := --smoke
 bench-smoke: bench ## run every benchmark with tiny sizes: it works, and its figures mean nothing
+
+# Each installs packages in a temporary folder of up to 2 GB, one after another.
+findings: setup ## run the surprises of other tools that findings/ keeps, and check the tables of what they do (no part of CI)
+	@status=0; for script in findings/*.sh; do name=$$(basename "$$script" .sh); \
+	  if found=$$(PATH="$(CURDIR)/$(BIN):$$PATH" bash "$$script" 2>&1); then echo "ok       $$name: $$(echo "$$found" | tail -n 1)"; \
+	  else status=1; echo "changed  $$name: $$(echo "$$found" | tail -n 3)"; fi; done; \
+	$(BIN)/python tools/behaviour_tables.py || status=1; exit $$status
 
 clean: ## remove environments, caches and what was built
 	rm -rf $(VENV) $(PROTOS_VENV) $(DOCS_VENV) web/report/node_modules dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
