@@ -10,8 +10,10 @@ from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, EXPECTED, item, judge_of, shown
 
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
+from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.budget import Budget, Prices
 from hallujudge.judge_service.llm.chat import Sampling
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 
 _ROOM = 1000
@@ -34,7 +36,8 @@ async def test_a_judge_that_thinks_gets_room_for_it_and_later_runs_know(tmp_path
     cache = VerdictCache(tmp_path / "c")
     async with llm.ScriptedLlm(thinks) as server:
         budget = Budget(prices=Prices(prompt=0.0, completion=1e6))
-        first = judge_of(server, cache=cache, budget=budget, max_concurrency=1)
+        one = judge_of(server, max_concurrency=1).client.settings
+        first = LlmJudge("llm", ChatClient(one, budget, store=cache), cache=cache)
         (judged,) = await first.judge([item()])
         assert shown(judged) == EXPECTED
         # Only the first one was cut off, whose tokens are paid for too.
@@ -45,8 +48,10 @@ async def test_a_judge_that_thinks_gets_room_for_it_and_later_runs_know(tmp_path
         second = judge_of(server, name="llm", cache=cache)
         await second.judge([item(CLAIMS[0]), item(*CLAIMS[:1], id="2")])
         assert server.chats == len(CLAIMS) + 1, "the limit is no part of what a reply depends on"
-        third = judge_of(server, cache=cache, revision="b")
+        again = ChatClient(one, store=cache)
+        third = LlmJudge("llm", again, cache=cache, revision="b")
         await third.judge([item()])
+        assert server.chats == 2 * len(CLAIMS) + 1
         assert {body["max_tokens"] >= _ROOM for body in server.requests[-4:]} == {True}
         await second.close()
         await third.close()
