@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 from support.running import ServerProcess, cli, here
@@ -36,17 +35,6 @@ def added() -> Iterator[ClosedQuestions]:
     add_benchmarks([FILE])
     yield benchmarks_of("my_sides")[0]
     remove_benchmarks()
-
-
-def run(*arguments: str | Path, cwd: Path | None = None) -> CompletedProcess[str]:
-    """Run a command in this process, which then forgets the benchmarks that it was given.
-
-    Not with another declaration of the same name: the command line keeps its parser.
-    """
-    try:
-        return here(*arguments, cwd=cwd)
-    finally:
-        remove_benchmarks()
 
 
 @contextmanager
@@ -178,15 +166,15 @@ def test_a_count_of_fractions_is_declared_as_such_or_refused(answers: Path, tmp_
 
 
 def test_its_plain_records_are_known_by_their_keys(answers: Path, tmp_path: Path) -> None:
-    inspected = run("archive", "inspect", answers, "--benchmark", FILE)
+    inspected = cli("archive", "inspect", answers, "--benchmark", FILE)
     assert f"score my-sides --responses {answers}" in inspected.stdout
-    scored = run("score", "all", tmp_path, "-o", tmp_path / "scores", "--benchmark", FILE)
+    scored = cli("score", "all", tmp_path, "-o", tmp_path / "scores", "--benchmark", FILE)
     assert scored.returncode == 0, scored.stderr
     assert (tmp_path / "scores" / "answers" / "my-sides" / "report.json").is_file()
 
 
 def test_a_file_is_never_found_by_itself(answers: Path) -> None:
-    alone = run("score", "my-sides", "-r", answers, cwd=FILE.parent)
+    alone = cli("score", "my-sides", "-r", answers, cwd=FILE.parent)
     assert alone.returncode == 2
     assert "my-sides" in alone.stderr
 
@@ -210,14 +198,14 @@ def test_the_page_has_the_example_that_runs_here() -> None:
 
 def test_a_server_scores_what_its_owner_names(answers: Path, tmp_path: Path, server: str) -> None:
     score = ("score", "my-sides", "-r", answers, "--benchmark", FILE)
-    refused = run(*score, "--server", server, "-o", tmp_path / "refused")
+    refused = cli(*score, "--server", server, "-o", tmp_path / "refused")
     assert refused.returncode == 2
     assert "my-sides" in refused.stderr
     assert "by its owner's setting 'benchmarks'" in refused.stderr
     with served(str(FILE)) as owner:
         remote = cli(*score, "--server", owner, "-o", tmp_path / "remote")
     assert remote.returncode == 0, remote.stderr
-    assert run(*score, "-o", tmp_path / "embedded").returncode == 0
+    assert cli(*score, "-o", tmp_path / "embedded").returncode == 0
     for file in ("report.json", "items.jsonl"):
         one, other = ((tmp_path / name / file).read_bytes() for name in ("remote", "embedded"))
         assert one == other
@@ -240,7 +228,7 @@ def test_a_server_refuses_a_caller_with_another_declaration(
     with served("", "--benchmark", str(FILE)) as owner:
         at = ("--server", owner, "--benchmark")
         refused = cli(*score, "-o", tmp_path / "out", *at, other_file)
-        assert run(*score, "-o", tmp_path / "same", *at, FILE).returncode == 0
+        assert cli(*score, "-o", tmp_path / "same", *at, FILE).returncode == 0
     assert refused.returncode == 2
     assert "my-sides is declared in another way here" in refused.stderr
     assert not (tmp_path / "out" / "report.json").exists()

@@ -19,7 +19,9 @@ from hallujudge.judge_service.llm.prompt_templates import (
 def test_every_template_has_a_name_a_version_and_a_hash_that_is_pinned() -> None:
     """A changed template needs a raised version, or old and new numbers would look alike."""
     shipped = (files("hallujudge.judge_service.llm") / "prompts").iterdir()
-    names = sorted(file.name.removesuffix(".txt") for file in shipped)
+    # The printed prompts of papers are pinned by a test of their own.
+    files_of = [file.name for file in shipped if file.name != "papers.toml"]
+    names = sorted(name.removesuffix(".txt") for name in files_of)
     labels = {name: load_template(name).label for name in names}
     assert labels == json.loads((Path(__file__).parent / "judge_templates.json").read_text())
 
