@@ -2,9 +2,16 @@
 # datasets 5.2.0 with a picture that was opened from memory rather than from a path: a JPEG is encoded again, so that its
 # pixels change, and its orientation is lost, so that a photo lies on its side; opened from a path, the file's bytes are
 # kept and it stands upright. Downloading pictures and adding them to a dataset gives other pictures than their files.
-source "$(dirname "$0")/environment.bash"
-environment datasets==5.2.0 pillow==13.0.0 numpy==2.4.6
-python - <<'PYTHON' 2>"$folder/log"
+set -euo pipefail
+folder=$(mktemp -d)
+touch "$folder/log"
+trap 'status=$?; [ $status -eq 0 ] || tail -n 3 "$folder/log" >&2; rm -rf "$folder"' EXIT
+export HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
+python3 -m venv "$folder/environment"
+"$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+  datasets==5.2.0 pillow==13.0.0 numpy==2.4.6
+cd "$folder"
+environment/bin/python - <<'PYTHON' 2>"$folder/log"
 import io, numpy
 from datasets import Dataset
 from PIL import Image

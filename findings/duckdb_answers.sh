@@ -2,9 +2,16 @@
 # DuckDB 2.0.1: a CSV column of yes and no is read as booleans, so that answers come back as true and false. One answer
 # in other words keeps all as text. In JSON lines yes and no stay text, but ids that look like UUIDs lose their capitals,
 # so that they no longer join.
-source "$(dirname "$0")/environment.bash"
-environment duckdb==2.0.1
-python - <<'PYTHON' 2>"$folder/log"
+set -euo pipefail
+folder=$(mktemp -d)
+touch "$folder/log"
+trap 'status=$?; [ $status -eq 0 ] || tail -n 3 "$folder/log" >&2; rm -rf "$folder"' EXIT
+export HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
+python3 -m venv "$folder/environment"
+"$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+  duckdb==2.0.1
+cd "$folder"
+environment/bin/python - <<'PYTHON' 2>"$folder/log"
 import duckdb
 
 open("answers.csv", "w").write("id,answer\n1,Yes\n2,no\n")

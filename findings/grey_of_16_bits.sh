@@ -2,9 +2,16 @@
 # A grey picture of 16 bits, as scans and depth maps are: Pillow 13.0.0's convert("RGB"), by which transformers 5.24.0
 # loads pictures, clips every level above 255 to white; OpenCV 5.0.0 keeps the upper byte. RGB of 16 bits is right in
 # both. A float TIFF of 0 to 1 becomes black.
-source "$(dirname "$0")/environment.bash"
-environment pillow==13.0.0 opencv-python-headless==5.0.0.93 numpy==2.4.6
-python - <<'PYTHON' 2>"$folder/log"
+set -euo pipefail
+folder=$(mktemp -d)
+touch "$folder/log"
+trap 'status=$?; [ $status -eq 0 ] || tail -n 3 "$folder/log" >&2; rm -rf "$folder"' EXIT
+export HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
+python3 -m venv "$folder/environment"
+"$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+  pillow==13.0.0 opencv-python-headless==5.0.0.93 numpy==2.4.6
+cd "$folder"
+environment/bin/python - <<'PYTHON' 2>"$folder/log"
 import cv2, numpy
 from PIL import Image
 

@@ -2,9 +2,16 @@
 # PyAV 18.1.0 (FFmpeg 8.1.2): one stereo sound as mono is 1.41 times as loud in floating point as in 16-bit integers, so
 # that a loud one passes 1.0. Integers give the mean of both channels, as other libraries do; floats are the sum times
 # 0.707. torchcodec 0.13.0 with num_channels=1 gives the float version, from any file.
-source "$(dirname "$0")/environment.bash"
-environment av==18.1.0 numpy==2.4.6 soundfile==0.14.0
-python - <<'PYTHON' 2>"$folder/log"
+set -euo pipefail
+folder=$(mktemp -d)
+touch "$folder/log"
+trap 'status=$?; [ $status -eq 0 ] || tail -n 3 "$folder/log" >&2; rm -rf "$folder"' EXIT
+export HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
+python3 -m venv "$folder/environment"
+"$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+  av==18.1.0 numpy==2.4.6 soundfile==0.14.0
+cd "$folder"
+environment/bin/python - <<'PYTHON' 2>"$folder/log"
 import av, numpy, soundfile
 
 sound = 0.8 * numpy.sin(numpy.arange(16000) / 6).astype("float32")

@@ -2,9 +2,16 @@
 # The orientation of a photo. Pillow 13.0.0 turns a TIFF when it is opened and the other formats only by exif_transpose,
 # which transformers 5.24.0 and datasets 5.2.0 call. OpenCV 5.0.0 turns JPEG, PNG and WebP, leaves AVIF as it lies, and
 # reads no TIFF at all that has a quarter turn (it returns None).
-source "$(dirname "$0")/environment.bash"
-environment pillow==13.0.0 opencv-python-headless==5.0.0.93
-python - <<'PYTHON' 2>"$folder/log"
+set -euo pipefail
+folder=$(mktemp -d)
+touch "$folder/log"
+trap 'status=$?; [ $status -eq 0 ] || tail -n 3 "$folder/log" >&2; rm -rf "$folder"' EXIT
+export HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
+python3 -m venv "$folder/environment"
+"$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+  pillow==13.0.0 opencv-python-headless==5.0.0.93
+cd "$folder"
+environment/bin/python - <<'PYTHON' 2>"$folder/log"
 import cv2
 from PIL import Image, ImageOps
 

@@ -2,9 +2,16 @@
 # A number from 0 to 1 by JSON Schema's minimum and maximum. xgrammar 0.2.9 allows six decimals and no exponent,
 # llguidance 1.9.1 any decimals and no exponent, and outlines-core 0.2.14 ignores both bounds: 1e-05 can't be written
 # with the first two, 0.1234567 not with the first, and 1.5 is accepted by the last.
-source "$(dirname "$0")/environment.bash"
-environment xgrammar==0.2.9 llguidance==1.9.1 outlines-core==0.2.14 torch==2.13.0+cpu numpy==2.4.6 transformers==5.24.0
-python - <<'PYTHON' 2>"$folder/log"
+set -euo pipefail
+folder=$(mktemp -d)
+touch "$folder/log"
+trap 'status=$?; [ $status -eq 0 ] || tail -n 3 "$folder/log" >&2; rm -rf "$folder"' EXIT
+export HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(cd "$(dirname "$0")" && pwd)
+python3 -m venv "$folder/environment"
+"$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+  xgrammar==0.2.9 llguidance==1.9.1 outlines-core==0.2.14 torch==2.13.0+cpu numpy==2.4.6 transformers==5.24.0
+cd "$folder"
+environment/bin/python - <<'PYTHON' 2>"$folder/log"
 from schema_engines import accepted
 
 between = {"type": "number", "minimum": 0, "maximum": 1}

@@ -2,7 +2,7 @@
 
     python tools/behaviour/parsers.py lmms-eval
 
-Prints one cell for each answer, as JSON. `make_tables.py` installs the packages and compares.
+Prints one cell for each answer, as JSON. `behaviour_tables.py` installs the packages and compares.
 """
 
 from __future__ import annotations

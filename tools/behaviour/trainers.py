@@ -2,7 +2,7 @@
 
     python tools/behaviour/trainers.py trl
 
-Prints one cell for each case, as JSON. `make_tables.py` installs the packages and compares.
+Prints one cell for each case, as JSON. `behaviour_tables.py` installs the packages and compares.
 """
 
 from __future__ import annotations

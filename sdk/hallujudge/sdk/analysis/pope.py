@@ -302,7 +302,7 @@ def _mentioned(run: AnalyzedRun) -> dict[str, frozenset[str]]:
 def _polled(run: AnalyzedRun) -> Iterator[tuple[str, str, str | None]]:
     """Yield image, object and parsed answer of each question whose object is known.
 
-    It is under the key ``object``, or stands in the question.
+    It is under the key ``object``, or taken from the question.
     """
     asked = _asked_objects()
     for record in run.items():

@@ -1,4 +1,4 @@
-"""Another question for a server that fails calls, which tells its trouble from a prompt's."""
+"""Another question shows whether a failing server or one prompt is the cause."""
 
 from __future__ import annotations
 
