@@ -3,7 +3,8 @@
     python tools/behaviour/decoders.py pyav
 
 Writes the clips with PyAV, and prints one cell for each, as JSON. Frame number i is grey of level
-20 i, so that the number of a decoded frame is known. `behaviour_tables.py` installs the packages and compares.
+20 i, so that the number of a decoded frame is known. `behaviour_tables.py` installs the packages
+and compares.
 """
 
 from __future__ import annotations
