@@ -172,6 +172,36 @@ def elv_halluc(size: int) -> Archive:
     return {"-r": rows(size - size % 3, answer)}
 
 
+def heard_clips(size: int) -> Archive:
+    """Questions about what clips show and let hear, two for each clip."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        kind = ("visual-language", "audio-language", "audio_dominance")[n // 2 % 3]
+        return {
+            "sub_category": kind,
+            "granularity": ("object-level", "event-level")[n // 6 % 2],
+            "video_path": f"{kind}/{n // 2}.mp4",
+            "audio_path": None,
+            "question": f"Did you see thing {n} in the video?",
+            "answer": ("yes", "no")[n % 2],
+            "pred": rng.choice(YES_NO),
+        }
+
+    return {"-r": rows(size, answer)}
+
+
+def seen_and_heard(size: int) -> Archive:
+    """Questions about videos by task, of which some have no closed score."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        task = ("Audio-driven Video Hallucination", "AV Matching", "AV Captioning")[n % 3]
+        asked = {"video_id": f"{n // 6:05d}", "task": task, "text": f"Is thing {n} visible?"}
+        label = "A dog barks." if task == "AV Captioning" else ("Yes", "No")[n // 3 % 2]
+        return {**asked, "label": label, "prediction": rng.choice(YES_NO)}
+
+    return {"-r": rows(size, answer)}
+
+
 def binary_clips(size: int) -> Archive:
     """Questions of VidHalluc with two clips each, in two files."""
     rng = random.Random(size)
@@ -341,6 +371,8 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "vidhalluc-sth": ("vidhalluc-sth", changed_scenes),
     "openchair": ("openchair", judged_objects),
     "vqa": ("vqa", accepted_answers),
+    "cmm": ("cmm", heard_clips),
+    "avhbench": ("avhbench", seen_and_heard),
 }
 
 

@@ -193,7 +193,7 @@ def test_an_option_that_changes_nothing_is_refused(name: str, options: InputOpti
 # A record without a response is unscored, and named in the report.
 UNSCORED = {
     *("response", "predict", "caption", "description"),
-    *("model_answer", "model_response", "Model Answer"),
+    *("model_answer", "model_response", "Model Answer", "pred", "prediction"),
 }
 
 

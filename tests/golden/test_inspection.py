@@ -10,6 +10,8 @@ from hallujudge.sdk import inspect_archives
 
 FILES = {
     "amber/annotations.json": ("references", "amber", 15220),
+    "avhbench/drawn_2.json": ("responses", "avhbench", 345),
+    "cmm/drawn_1.output.json": ("responses", "cmm", 336),
     "amber/drawn_1.answers.json": ("responses", "amber", 14216),
     "chair/coco_reference_objects.json": ("references", "chair", 2000),
     "chair/pope_brief_description_llava.captions.json": ("responses", "chair", 2000),

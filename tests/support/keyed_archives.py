@@ -74,6 +74,11 @@ CAPTION = {
     "model_caption": "A man opens a box. He sings.",
     "result_tuple": [[1, "He sings a song.", "", "dynamic-action", "", "contradiction"]],
 }
+HEARD = {
+    **{"sub_category": "audio-language", "granularity": "event-level", "audio_path": "1.wav"},
+    **{"question": "Does a dog bark?", "answer": "yes", "pred": "Yes."},
+}
+MATCHED = {"video_id": "1", "task": "AV Matching", "text": "Do they match?"}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
@@ -200,6 +205,13 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         None,
     ),
     "argus": ("argus", [CAPTION], None),
+    "cmm": ("cmm", [HEARD], None),
+    "avhbench": ("avhbench", [{**MATCHED, "label": "Yes", "prediction": "Yes."}], None),
+    "avhbench, joined": (
+        "avhbench",
+        [{**MATCHED, "prediction": "Yes."}],
+        [{**MATCHED, "label": "Yes"}],
+    ),
 }
 LETTERS = {"A": 2, "B": 1}
 OPTIONS = {
@@ -228,7 +240,7 @@ def doubled(archive: Any, *more: str) -> Any:
     """Return an archive whose records are there twice, with other ids."""
     if isinstance(archive, dict):
         return {key: doubled(held, *more) for key, held in archive.items()}
-    ids = {"question_id", "image_id", "image_name", "img_id", "id", *more}
+    ids = {"question_id", "image_id", "image_name", "img_id", "id", "video_id", "audio_path", *more}
     return [*archive, *({k: other_id(v) if k in ids else v for k, v in r.items()} for r in archive)]
 
 

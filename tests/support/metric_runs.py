@@ -232,6 +232,36 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             for caption in ("ground_truth", "in_video", "out_video")
         ],
     },
+    "cmm": lambda: {
+        "responses": [
+            {
+                "video_path": f"{number}.mp4",
+                "audio_path": None,
+                "sub_category": "visual-language",
+                "granularity": "object-level",
+                "question": "Is a dog there?",
+                "answer": ("yes", "no")[number % 2],
+                "pred": text,
+            }
+            for number, text in enumerate(["Yes.", "Perhaps.", "No.", None])
+        ],
+        "variant": "corrected",
+    },
+    "avhbench": lambda: {
+        "responses": [
+            {
+                "video_id": str(number),
+                "task": "AV Captioning" if label == "A dog barks." else "AV Matching",
+                "text": "Do they match?",
+                "label": label,
+                "prediction": text,
+            }
+            for number, (label, text) in enumerate(
+                [("Yes", "Yes."), ("No", "Perhaps."), ("No", None), ("A dog barks.", "No dog.")]
+            )
+        ],
+        "variant": "corrected",
+    },
     "mementos": lambda: {
         "responses": [
             {"image": "a.png", "description": "A man throws a ball to a unicorn."},

@@ -52,6 +52,8 @@ FAMILIES = [
     "vidhalluc",
     "openchair",
     "argus",
+    "cmm",
+    "avhbench",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

@@ -31,6 +31,8 @@ _MESSAGE_TOKENS = 16
 # Models spend 196 to 784 pixels on a token, and cut small images into up to 13 tiles of 256 tokens.
 _PIXELS_PER_TOKEN, _FEWEST_PIXELS_PER_TOKEN = 784, 196
 _FEWEST_IMAGE_TOKENS, _MOST_TILE_TOKENS = 256, 3_328
+# Gemini spends 25 to 32 tokens on a second of sound, Qwen-Omni 25 and OpenAI's models 10.
+_TOKENS_PER_SECOND, _MOST_TOKENS_PER_SECOND = 25, 50
 # Accepts replies of any model.
 _ANY_MODEL = "*"
 # A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
@@ -120,6 +122,43 @@ class ChatImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChatAudio:
+    """A sound that a model is asked about; its bytes are sent as they are."""
+
+    data: bytes = field(repr=False)
+    """The encoded sound."""
+    format: str
+    """``wav`` or ``mp3``, the formats that every server takes."""
+    seconds: float
+    """Its length, or more where only its size is known."""
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes."""
+        return 1 + round(self.seconds * _TOKENS_PER_SECOND)
+
+    @property
+    def most_tokens(self) -> int:
+        """How many tokens it takes at most, for reservations."""
+        return 1 + round(self.seconds * _MOST_TOKENS_PER_SECOND)
+
+    def to_part(self) -> dict[str, object]:
+        """Return it as a part of a message.
+
+        OpenAI, vLLM and Gemini's endpoints for OpenAI's clients take the same part: openai-python,
+        ``types/chat/chat_completion_content_part_input_audio_param.py``; vLLM's documentation,
+        "Multimodal Inputs", "Audio Inputs"; Google's documentation, "Understand audio" of the chat
+        completions of Gemini.
+        """
+        sound = {"data": b64encode(self.data).decode(), "format": self.format}
+        return {"type": "input_audio", "input_audio": sound}
+
+
+ChatMedia: TypeAlias = ChatImage | ChatAudio
+"""What a model is shown or hears."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """A request to a chat model."""
 
@@ -139,8 +178,8 @@ class ChatRequest:
     """More parameters, for models of a format of their own."""
     affinity: str = ""
     """What it has in common with other requests: equal ones go to one server."""
-    images: tuple[ChatImage, ...] = ()
-    """Images that the last message begins with."""
+    images: tuple[ChatMedia, ...] = ()
+    """Images, and sounds, that the last message begins with."""
     api: ApiName = "chat"
     """How the choice is asked for; everything but ``chat`` needs choices."""
     parts: tuple[str, ...] = ()

@@ -93,6 +93,9 @@ class Asking(Struct, frozen=True, kw_only=True):
     """Further keys of the question, before those of the declaration."""
     media: tuple[str, ...] = ()
     """Keys of the image or video, before those of the declaration; ids come last."""
+    audio: tuple[str, ...] = ()
+    """Keys of an audio file, or of a video whose sound is sent next to its frames; empty if a model
+    hears nothing."""
     id: tuple[str, ...] = ()
     """Keys of the id; empty for those of the declaration."""
     response: str = ""

@@ -286,17 +286,20 @@ class _Prepared:
         """Tokens of a reply at most."""
         return self.run.max_tokens or self.benchmark.asking.max_tokens
 
-    def how(self, *, videos: bool) -> str:
+    def how(self, *, videos: bool, sounds: bool) -> str:
         """Return how the questions were asked, for signatures.
 
         Args:
             videos: Whether frames of videos were sent.
+            sounds: Whether sounds were sent.
         """
         parts = ["chat", self.benchmark.protocol.name]
         if videos:
             parts.append(self.frames.label)
         elif self.frames.combined:
             parts.append("combined")
+        if sounds:
+            parts.append("audio")
         if self.run.temperature:
             parts.append(f"temp={self.run.temperature:g}")
         parts += shown_parameters(self.parameters)
@@ -333,7 +336,10 @@ class _Prepared:
             max_tokens=self.max_tokens,
             parameters=self.parameters,
             names=[
-                name for each in self.inquiries.asked for name in (each.media, each.address) if name
+                name
+                for each in self.inquiries.asked
+                for name in (each.media, each.address, each.sound)
+                if name
             ],
         )
         try:
@@ -413,7 +419,8 @@ class _Prepared:
             OutputError: A file can't be written.
         """
         files, model = self.run.files, self.settings.judges.llm_model
-        how = self.how(videos=asker.shown.had_videos)
+        shown = asker.shown
+        how = self.how(videos=shown.had_videos, sounds=shown.had_sounds)
         about: dict[str, JsonValue] = {
             "benchmark": self.benchmark.name,
             "model": model,

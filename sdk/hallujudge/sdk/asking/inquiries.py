@@ -42,6 +42,8 @@ class Inquiry:
     """Name of the image or video; None if the model is to see none."""
     address: str = ""
     """Path of an address of it, which may end in its name too; empty without."""
+    sound: str = ""
+    """Name of the file whose sound the model is to hear; empty if it is to hear none."""
     condition: str
     """The condition, such as a degraded video's operator; empty if there is one."""
     into: dict[str, object]
@@ -375,6 +377,7 @@ class _Maker:
             part[keys[0]] = question
         options = self._shown(record, values)
         whole = self._declared.bundle.whole if self._declared is not None and is_whole else None
+        heard = self._asking.audio
         return Inquiry(
             key=key,
             slots={
@@ -385,6 +388,7 @@ class _Maker:
             options=options,
             media=self._media_of(values),
             address=self._path_of_address(values),
+            sound=next((str(values[key]) for key in heard if _is_name(values.get(key))), ""),
             condition=str(out.get(self._asking.conditions.field, ""))
             if self._asking.conditions
             else "",

@@ -69,17 +69,19 @@ class MediaError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Media:
-    """What a question shows: an image, a video, or a folder of images in order."""
+    """What a question shows: an image, a video, or a folder of images in order; and its sound."""
 
     name: str
     """Its path in the folder."""
     files: tuple[Path, ...]
-    """The image or video, or the images in order."""
+    """The image or video, or the images in order; empty for a sound alone."""
+    sound: Path | None = None
+    """The audio file, or the video, whose sound is sent too; None without."""
 
     @property
     def is_video(self) -> bool:
         """Whether frames are to be taken of it."""
-        return self.files[0].suffix.lower() in VIDEO_SUFFIXES
+        return bool(self.files) and self.files[0].suffix.lower() in VIDEO_SUFFIXES
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
 from hallujudge.judge_service.llm.budget import Usage, VerdictStore
 from hallujudge.judge_service.llm.cache_file import Record, cache_key
 from hallujudge.judge_service.llm.chat import (
-    ChatImage,
+    ChatMedia,
     ChatReply,
     ChatRequest,
 )
@@ -388,7 +388,7 @@ class Asker:
         inquiry: Inquiry,
         earlier: dict[str, str],
         options: str | None = None,
-        images: Sequence[ChatImage] = (),
+        images: Sequence[ChatMedia] = (),
         media: Media | None = None,
     ) -> ChatRequest:
         template: Template = self._benchmark.templates[step.name]

@@ -1,4 +1,4 @@
-"""Images and frames of questions, each loaded once for questions that follow each other."""
+"""Images, frames and sounds of questions, each loaded once for questions that follow each other."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hallujudge.judge_service.llm.chat import ChatImage
+from hallujudge.judge_service.llm.chat import ChatAudio, ChatImage, ChatMedia
 
 from .asked_benchmarks import Benchmark
 from .combined_pictures import combined_picture
@@ -23,6 +24,7 @@ from .media_files import (
     open_regular,
     read_image,
 )
+from .sounds import sound_of
 from .video_frames import MOST_FRAMES, FrameSettings, estimated_frames, frames_of
 
 _PIECE = 1 << 20
@@ -32,7 +34,7 @@ _DECODERS = os.cpu_count() or 2
 
 
 class ShownMedia:
-    """Images and frames of questions, each loaded once for questions that follow each other.
+    """Images, frames and sounds, each loaded once for questions that follow each other.
 
     Args:
         benchmark: What is asked.
@@ -54,25 +56,28 @@ class ShownMedia:
         self._folders: dict[str, MediaFolder] = {}
         self._frames = frames
         self._digests: dict[Media, str] = {}
-        self._kept: OrderedDict[Media, tuple[ChatImage, ...]] = OrderedDict()
+        self._kept: OrderedDict[Media, tuple[ChatMedia, ...]] = OrderedDict()
         self._locks: dict[Media, asyncio.Lock] = {}
         self._size = 0
-        self.had_videos = False
+        self.had_videos = self.had_sounds = False
         self._decoders = asyncio.Semaphore(_DECODERS)
         self._finding = asyncio.Lock()
 
     async def find(self, inquiry: Inquiry) -> Media | None:
-        """Return what a question shows; None if it shows nothing.
+        """Return what a question shows and lets hear; None if that is nothing.
 
         Raises:
             MediaError: It is missing or ambiguous, or lies outside of the folder.
         """
-        if inquiry.media is None:
+        if inquiry.media is None and not inquiry.sound:
             return None
-        if not inquiry.media:
+        if inquiry.media == "":
             raise MediaError("MEDIA_MISSING", "the question names no image or video")
         # The folder is listed once, and not by many threads at a time.
         async with self._finding:
+            sound = await asyncio.to_thread(self._sound, inquiry) if inquiry.sound else None
+            if inquiry.media is None:
+                return sound
             folder = self._folder_of(inquiry.condition)
             name = inquiry.media
             if self._conditions is not None:
@@ -81,7 +86,13 @@ class ShownMedia:
                 folder, name = folder_of_name(self._folder, folder, *named)
             media = await asyncio.to_thread(self._found, folder, name, inquiry)
         self.had_videos |= media.is_video
-        return media
+        return media if sound is None else replace(media, sound=sound.sound)
+
+    def _sound(self, inquiry: Inquiry) -> Media:
+        """Return the file whose sound a question lets hear."""
+        found = self._folder.find(inquiry.sound, self._names_shared)
+        self.had_sounds = True
+        return Media(name=found.name, files=(), sound=found.files[0])
 
     def _found(self, folder: MediaFolder, name: str, inquiry: Inquiry) -> Media:
         """Return the file of a question's name, or of the path of its address."""
@@ -112,11 +123,12 @@ class ShownMedia:
             MediaError: A file can't be read.
         """
         if media not in self._digests:
-            self._digests[media] = await asyncio.to_thread(_hash_of, media.files)
+            heard = () if media.sound is None else (media.sound,)
+            self._digests[media] = await asyncio.to_thread(_hash_of, (*media.files, *heard))
         taken = f",{self._frames.label}" if media.is_video else self._frames.combining
-        return f"{self._digests[media]}{taken}"
+        return f"{self._digests[media]}{taken}{',audio' if media.sound else ''}"
 
-    async def images(self, media: Media | None) -> tuple[ChatImage, ...]:
+    async def images(self, media: Media | None) -> tuple[ChatMedia, ...]:
         """Return the images that are sent.
 
         Raises:
@@ -134,17 +146,18 @@ class ShownMedia:
             self._forget()
         return found
 
-    async def estimated(self, media: Media | None) -> tuple[ChatImage, ...]:
+    async def estimated(self, media: Media | None) -> tuple[ChatMedia, ...]:
         """Return images of the same number and size, of a video without content."""
         if media is None or not media.is_video:
             return await self.images(media)
-        return tuple(await asyncio.to_thread(estimated_frames, media.files[0], self._frames))
+        frames = await asyncio.to_thread(estimated_frames, media.files[0], self._frames)
+        return (*frames, *await asyncio.to_thread(_heard, media))
 
-    def _load(self, media: Media) -> tuple[ChatImage, ...]:
+    def _load(self, media: Media) -> tuple[ChatMedia, ...]:
         found = self._loaded(media)
         if self._frames.combined and len(found) > 1:
-            return (combined_picture(found, media.name, self._frames.format),)
-        return found
+            found = (combined_picture(found, media.name, self._frames.format),)
+        return (*found, *_heard(media))
 
     def _loaded(self, media: Media) -> tuple[ChatImage, ...]:
         if media.is_video:
@@ -164,7 +177,11 @@ class ShownMedia:
             self._locks.pop(media, None)
 
 
-def _size_of(images: Sequence[ChatImage]) -> int:
+def _heard(media: Media) -> tuple[ChatAudio, ...]:
+    return () if media.sound is None else (sound_of(media.sound),)
+
+
+def _size_of(images: Sequence[ChatMedia]) -> int:
     return sum(len(image.data) for image in images)
 
 

@@ -48,7 +48,8 @@ _MOST_PACKETS = 20_000_000
 # FFmpeg's scale is from 1, the best, to 31.
 _JPEG_QUALITY = "2"
 # Playlists and scripts are formats too, and would open further files and addresses.
-_FORMATS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
+VIDEO_FORMATS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
+"""FFmpeg's formats of videos."""
 _SPEC = re.compile(
     r"(?:uniform|ends):([1-9]\d{0,2})|fps:(\d{1,3}(?:\.\d{1,6})?)|every:[1-9]\d{0,3}|all"
     r"|mementos-robotics"
@@ -159,14 +160,14 @@ def frames_of(path: Path, settings: FrameSettings) -> list[ChatImage]:
     except ImportError as err:
         raise MissingExtraError.of("taking frames of a video", "video") from err
     try:
-        with _opened(path) as container:
+        with opened_container(path) as container:
             stream = _video_stream(container, path)
             shown = _shown_at(container, stream)
         if not shown:
             raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80} has no frames")
         base = stream.time_base or Fraction(1)
         numbers = settings.sampling.chosen([time * base for time in shown])
-        with _opened(path) as container:
+        with opened_container(path) as container:
             stream = _video_stream(container, path)
             found = [
                 image_of(encoded_frame(frame, settings.format), path.name)
@@ -192,7 +193,7 @@ def estimated_frames(path: Path, settings: FrameSettings) -> list[ChatImage]:
     import av
 
     try:
-        with _opened(path) as container:
+        with opened_container(path) as container:
             stream = _video_stream(container, path)
             times = [time * (stream.time_base or 1) for time in _shown_at(container, stream)]
             width, height = stream.width, stream.height
@@ -211,7 +212,16 @@ def _unreadable(path: Path, err: Exception) -> MediaError:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[InputContainer]:
+def opened_container(path: Path, formats: str = VIDEO_FORMATS) -> Iterator[InputContainer]:
+    """Open a file of video or audio, from which nothing else can be opened.
+
+    Args:
+        path: The file.
+        formats: FFmpeg's formats that it may have.
+
+    Raises:
+        MediaError: It can't be opened, or is too large.
+    """
     import av
 
     with open_regular(path) as file:
@@ -219,7 +229,7 @@ def _opened(path: Path) -> Iterator[InputContainer]:
             raise MediaError(
                 "MEDIA_TOO_LARGE", f"{path.name!r:.80} has more than {_MOST_VIDEO_BYTES >> 30} GiB"
             )
-        options = {"format_whitelist": _FORMATS, "protocol_whitelist": "none"}
+        options = {"format_whitelist": formats, "protocol_whitelist": "none"}
         # A file object instead of a path: nothing else can be opened by its content.
         with av.open(file, mode="r", options=options) as container:
             yield container

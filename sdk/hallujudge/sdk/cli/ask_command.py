@@ -144,8 +144,8 @@ def ask(
     Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
     command is started again. The API key is HALLUJUDGE_LLM_API_KEY.
 
-    Benchmarks: amber, chair, dash-b, elv-halluc, event-hallusion, hallusion-bench, infact,
-    mementos, mmhal, object-halbench, openchair, pope, tri-he, video-hallucer, vidhal-mcqa,
+    Benchmarks: amber, avhbench, chair, cmm, dash-b, elv-halluc, event-hallusion, hallusion-bench,
+    infact, mementos, mmhal, object-halbench, openchair, pope, tri-he, video-hallucer, vidhal-mcqa,
     vidhal-ordering, vidhalluc-bqa, vidhalluc-mcq, vidhalluc-sth, vidhalluc-tsh, vqa, and those
     that --benchmark declares.
     """

@@ -201,6 +201,19 @@ CASES = {
         lambda prompt: "Yes." if "ground" in prompt else "No.",
         {"in_video_accuracy": 1, "out_video_accuracy": 1},
     ),
+    "cmm": Case(
+        "cmm",
+        [
+            {
+                **{"sub_category": "visual-language", "granularity": "event-level"},
+                **{"video_path": "./raw_files/000.png", "audio_path": None},
+                **{"question": "Did you see a cat?", "answer": "yes"},
+            }
+        ],
+        ("000.png",),
+        ("Did you see a cat?\nAnswer with yes or no.",),
+        score={"perception_accuracy": 1},
+    ),
     "mmhal": Case(
         "mmhal",
         [
@@ -339,7 +352,8 @@ def test_a_benchmark_is_asked_and_its_archive_scored(
 
 
 def test_all_benchmarks_with_questions_are_tried() -> None:
-    assert {case.metric for case in CASES.values()} == set(asked_metrics())
+    # AVHBench's videos have sound tracks: tests/e2e/test_ask_sounds.py.
+    assert {case.metric for case in CASES.values()} | {"avhbench"} == set(asked_metrics())
 
 
 def test_frames_of_a_folder_are_sent_in_their_order(asked: Asked) -> None:

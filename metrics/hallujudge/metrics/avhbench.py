@@ -1,0 +1,170 @@
+"""AVHBench: what is seen and what is heard in a video, and whether both belong together.
+
+Sung-Bin et al., 2025. No scorer of these tasks is released: the formulas are ours, after the
+columns of the README's tables. By task, with yes as the positive class:
+
+* ``accuracy`` = right answers / questions
+* ``precision`` = right yes answers / yes answers
+* ``recall`` = right yes answers / questions with the label yes
+* ``f1`` = harmonic mean of precision and recall
+* ``yes_ratio`` = yes answers / questions
+* ``unparsed_rate`` = answers that could not be parsed / questions
+
+The groups of ``task`` are Audio-driven Video Hallucination, Video-driven Audio Hallucination and AV
+Matching. The paper has no figure over all tasks; those of all questions are ours. AV Captioning has
+no closed score (METEOR, CIDEr and a judge in the paper), and counts in none.
+
+* ``paper`` reads the first whole word yes or no, in any case. An answer with neither is wrong, and
+  a miss where the label is yes. Absent and empty answers are wrong.
+* ``corrected`` reads the same; absent and empty answers are unscored.
+
+Of the 18 rows of the README's tables, 11 fit these formulas within 0.2, and no single formula fits
+the others. A number that differs from the leaderboard need not be wrong. The names of tasks in the
+training files, AV Hallucination (Video) and (Audio), are read as those of the test file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import structs
+
+from .answers.answer_scores import count, unparsed_rate
+from .answers.closed_questions import (
+    AnswersItem,
+    AnswerVariant,
+    Bundling,
+    ClosedQuestions,
+    Keys,
+    SpecialItem,
+    compared_by,
+    one_answer,
+)
+from .answers.declared_metrics import metric_of
+from .answers.yes_no import first_yes_no, object_scores
+from .framework.asking import Asking, plain
+from .framework.metric import Paper
+
+SEEN, HEARD = "Audio-driven Video Hallucination", "Video-driven Audio Hallucination"
+"""The tasks that ask whether something is visible, and whether it makes a sound."""
+TASKS = (SEEN, HEARD, "AV Matching")
+"""The tasks with yes or no as answer."""
+CAPTIONING = "AV Captioning"
+"""The task without a closed score."""
+TRAINING_NAMES = {"AV Hallucination (Video)": SEEN, "AV Hallucination (Audio)": HEARD}
+"""Name of a task in the training files -> its name in the test file."""
+_PARSE = compared_by(first_yes_no, "first yes or no")
+
+
+def _task(record: Mapping[str, object]) -> str:
+    return str(record.get("task", "")).strip()
+
+
+def _task_of(item: AnswersItem) -> str:
+    named = item.answers[0].fields.get("task", "").strip() if item.answers else ""
+    return TRAINING_NAMES.get(named, named)
+
+
+def _is_caption(item: AnswersItem) -> bool:
+    return _task_of(item) == CAPTIONING
+
+
+def _captions(_tables: Mapping[str, object]) -> SpecialItem:
+    return lambda item, _record: item
+
+
+def _instruction(record: Mapping[str, object]) -> Mapping[str, str]:
+    return {"instruction": "" if _task(record) == CAPTIONING else "\nAnswer with yes or no."}
+
+
+_UNPARSED = unparsed_rate("asked", "answers, parsed or not")
+_RENAMED = count(
+    "renamed",
+    "answers whose task has its name of the training files",
+    lambda answer: answer.field("task").strip() in TRAINING_NAMES,
+)
+
+
+def _notes(totals: Mapping[str, float]) -> Iterator[str]:
+    if totals.get("asked"):
+        yield (
+            "The paper has figures for each task alone; those over all tasks are ours. "
+            f"{CAPTIONING} has no closed score: its records count in none."
+        )
+    if renamed := totals.get(_RENAMED.name, 0):
+        yield (
+            f"{renamed:,.0f} answers name their task as the training files do: "
+            + ", ".join(f"{old} is read as {new}" for old, new in TRAINING_NAMES.items())
+            + "."
+        )
+
+
+BENCHMARK = ClosedQuestions(
+    name="avhbench",
+    summary="What is seen and what is heard in videos.",
+    title="AVHBench: yes/no questions about what is seen and heard in videos.",
+    papers=(
+        Paper(
+            title="AVHBench: A Cross-Modal Hallucination Benchmark for Audio-Visual Large "
+            "Language Models",
+            authors="Sung-Bin et al.",
+            names="Kim Sung-Bin, Oh Hyun-Bin, JungMok Lee, Arda Senocak, Joon Son Chung, Tae-Hyun "
+            "Oh",
+            year=2025,
+            link="arXiv:2410.18325",
+            venue="ICLR 2025",
+            where="the tables of the README of kaist-ami/AVHBench",
+        ),
+    ),
+    unit="questions",
+    keys=Keys(
+        response=("prediction", "pred", "response", "output", "model_answer"),
+        label=("label", "answer"),
+        question=("text", "question"),
+        media=("video_id", "video", "video_path"),
+        fields={"task": ("task",), "clip": ("video_id", "video"), "text": ("text", "question")},
+    ),
+    bundle=Bundling(by=("clip", "task", "text")),
+    seen=("task",),
+    question_files=True,
+    derived={"task": _task_of},
+    task=_task,
+    special={CAPTIONING: _captions},
+    asking=Asking(
+        protocols=plain("{{question}}{{instruction}}"),
+        slots=_instruction,
+        media=("video_id",),
+        audio=("video_id", "video", "video_path"),
+    ),
+    variants=(
+        AnswerVariant(
+            name="paper",
+            meaning="Our formulas, as none is released; unparsed and absent answers are wrong.",
+            parse=_PARSE,
+            unparsed="no",
+            missing="wrong",
+            leaves_out=_is_caption,
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="The same; absent and empty answers are unscored.",
+            parse=_PARSE,
+            unparsed="no",
+            leaves_out=_is_caption,
+        ),
+    ),
+    scores=(
+        *object_scores(),
+        structs.replace(_UNPARSED, counts=(*_UNPARSED.counts, _RENAMED)),
+    ),
+    main_score="accuracy",
+    ranking_source="It is the first column of the README's tables, by task.",
+    headline=("accuracy", "precision", "recall", "f1", "yes_ratio"),
+    trial=one_answer(id="1", response="Yes.", label="yes", answer_fields={"task": TASKS[0]}),
+    group_by=("task",),
+    notes=_notes,
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+AvhbenchMetric = metric_of(BENCHMARK)
+"""The metric."""

@@ -1,0 +1,193 @@
+"""CMM, the Curse of Multi-Modalities: yes/no questions about what clips show and let hear.
+
+Leng et al., 2024; released script ``evaluation/calculate_score.py``. Half of the questions are
+about an object or event that is there (label yes), half about one that is not.
+
+* ``accuracy`` = right answers / questions
+* ``perception_accuracy`` (PA) = right answers with the label yes / questions with the label yes
+* ``hallucination_resistance`` (HR) = right answers with the label no / questions with the label no
+* ``unparsed_rate`` = answers that could not be parsed / questions
+
+Groups are ``sub_category`` and ``granularity_sub_category``, such as
+``object-level/visual-language``. As in the script, a granularity other than object-level and
+event-level has no group of the second kind. Variants:
+
+* ``published`` follows the script: an answer is right if its first five characters contain the
+  label, in any case. "Not only", "I know" and "Snow" are therefore no, "No, yes" is no, and "The
+  answer is yes." is nothing. A ratio without any question is 0. Absent and empty answers are wrong.
+* ``corrected`` reads the first whole word yes or no of the whole text. An answer with neither is
+  wrong, and counted in ``unparsed_rate``. A ratio without any question is None.
+
+Differences from the script: it would compare a label such as "yes." in one way for the accuracy and
+in another for PA. Here, a full stop after a label is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .answers.answer_scores import (
+    AnswerScore,
+    Condition,
+    combined,
+    count,
+    is_any,
+    is_right,
+    share,
+    unparsed_rate,
+)
+from .answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    ClosedQuestions,
+    Keys,
+    Parsed,
+    compared_by,
+    one_answer,
+)
+from .answers.declared_metrics import metric_of
+from .answers.yes_no import first_yes_no
+from .framework.asking import Asking
+from .framework.metric import Paper
+
+if TYPE_CHECKING:
+    from .framework.columns_and_scores import FloatArray
+
+GRANULARITIES = ("object-level", "event-level")
+"""The granularities of the script's third table."""
+_LOOKED_AT = 5
+_PATHS, _IDS = ("video_path", "audio_path"), ("id", "question_id")
+
+
+def _published(answer: Answer) -> Parsed:
+    # Where the five characters have both words, the script finds the label, whichever it is.
+    start = (answer.response or "").strip().lower()[:_LOOKED_AT]
+    other = "no" if answer.label == "yes" else "yes"
+    found = next((word for word in (answer.label, other) if word in start), None)
+    return Parsed(found, found == answer.label, "five characters")
+
+
+def _identified(
+    records: Sequence[Mapping[str, object]], _key: str
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield records with an id of their paths and question: released ones have no other."""
+    for position, record in enumerate(records):
+        paths = [str(path) for key in _PATHS if (path := record.get(key))]
+        if not paths and not any(key in record for key in _IDS):
+            tried, found = ", ".join((*_IDS, *_PATHS)), ", ".join(sorted(record))
+            raise ValueError(
+                f"a record has neither an id nor a path (tried {tried}; found {found})",
+                "Give the released records with the model's answers",
+            )
+        made = {"id": ": ".join((*paths, str(record.get("question", ""))))} if paths else {}
+        yield position, {**record, **made}
+
+
+def _shows(record: Mapping[str, object]) -> bool:
+    # A question about a sound alone has no video; one without either lacks something.
+    return bool(record.get("video_path") or not record.get("audio_path"))
+
+
+def _level(item: AnswersItem) -> str:
+    level, kind = (item.fields.get(name, "") for name in ("granularity", "sub_category"))
+    return f"{level}/{kind}" if level in GRANULARITIES and kind else ""
+
+
+def _or_zero(right: FloatArray, asked: FloatArray) -> FloatArray:
+    import numpy as np
+
+    return right / np.where(asked, asked, 1)
+
+
+def _accuracies() -> Iterator[tuple[AnswerScore, AnswerScore]]:
+    """Yield each accuracy, and as the script has it: 0 without a question."""
+    for name, label in (
+        ("accuracy", ""),
+        ("perception_accuracy", "yes"),
+        ("hallucination_resistance", "no"),
+    ):
+        among = _labelled(label) if label else is_any
+        which = f" with the label {label}" if label else ""
+        of = (
+            count(
+                f"right_{label or 'all'}",
+                f"right answers{which}",
+                _labelled(label, is_right) if label else is_right,
+            ),
+            count(f"asked_{label or 'all'}", f"questions{which}", among),
+        )
+        meaning = f"right answers{which} / questions{which}"
+        yield (
+            share(name, meaning, *of, own=not label),
+            combined(name, meaning, _or_zero, of, n=of[1]),
+        )
+
+
+def _labelled(label: str, also: Condition = is_any) -> Condition:
+    return lambda answer: answer.label == label and also(answer)
+
+
+_SCORES = tuple(_accuracies())
+_UNPARSED = unparsed_rate("answers", "answers, parsed or not")
+
+BENCHMARK = ClosedQuestions(
+    name="cmm",
+    summary="Yes/no questions about what clips show and let hear.",
+    title="CMM: yes/no questions about what clips show and let hear.",
+    papers=(
+        Paper(
+            title="The Curse of Multi-Modalities: Evaluating Hallucinations of Large Multimodal "
+            "Models across Language, Visual, and Audio",
+            authors="Leng et al.",
+            names="Sicong Leng, Yun Xing, Zesen Cheng, Yang Zhou, Hang Zhang, Xin Li, Deli Zhao, "
+            "Shijian Lu, Chunyan Miao, Lidong Bing",
+            year=2024,
+            link="arXiv:2410.12787",
+            where="section 4 and evaluation/calculate_score.py",
+        ),
+    ),
+    unit="questions",
+    keys=Keys(
+        id=_IDS,
+        response=("pred", "prediction", "response", "output", "text"),
+        label=("answer", "label"),
+        media=_PATHS,
+        fields={name: (name,) for name in ("sub_category", "granularity")},
+    ),
+    question_files=True,
+    unfold=_identified,
+    asking=Asking(media=("video_path",), audio=("audio_path",), is_shown=_shows),
+    derived={"granularity_sub_category": _level},
+    variants=(
+        AnswerVariant(
+            name="published",
+            meaning="The released script: looks for the label in the first five characters.",
+            parse=_published,
+            missing="wrong",
+            scores=(*(zero for _, zero in _SCORES), _UNPARSED),
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="Reads the first whole word yes or no; an answer with neither is wrong.",
+            parse=compared_by(first_yes_no, "first yes or no"),
+        ),
+    ),
+    scores=(*(plain for plain, _ in _SCORES), _UNPARSED),
+    main_score="accuracy",
+    ranking_source="The released script prints it first; the paper's table has no single figure.",
+    headline=("perception_accuracy", "hallucination_resistance", "accuracy"),
+    trial=one_answer(
+        id="1",
+        response="Yes.",
+        label="yes",
+        fields={"sub_category": "visual-language", "granularity": GRANULARITIES[0]},
+    ),
+    bounds="ratios",
+    group_by=("sub_category", "granularity_sub_category"),
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+CmmMetric = metric_of(BENCHMARK)
+"""The metric."""
