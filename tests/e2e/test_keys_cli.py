@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,17 @@ from support.messages import expected_message
 from support.running import assert_refused, here
 from support.threads import eventually
 
+from hallujudge.judge_service.access.caller import Caller, Limits
+from hallujudge.judge_service.access.key_store import now, read_keys
+from hallujudge.judge_service.access.spending import Hold, Ledger
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 _CREATE = ("create", "ana", "--scope", "score")
+
+
+def later(**left: int) -> str:
+    return (datetime.now(UTC) + timedelta(**left)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @pytest.fixture
@@ -94,9 +102,23 @@ def test_a_key_is_edited_and_rotated(keys: Path) -> None:
     assert rotated.stdout.strip() != old
     assert expected_message("sdk.cli.server_commands:until-then-the-old-secret") in rotated.stderr
     assert "old secret until 2" in here("keys", "list").stdout
+    assert here("keys", "rotate", id, "--old-until", "10m").returncode == 0
+    [minutes] = [key for key in read_keys(keys) if key.id == id]
+    assert now() < minutes.old_until < later(minutes=11)
     again = here("keys", "rotate", id)
     assert expected_message("sdk.cli.server_commands:the-old-secret-has-ended") in again.stderr
     assert "old secret" not in here("keys", "list").stdout
+
+
+async def test_what_a_key_spent_is_found_beside_the_file_of_keys(keys: Path) -> None:
+    id = here("keys", "create", "ana", "--scope", "score").stdout[3:11]
+    ledger = Ledger(keys.with_name("spending.sqlite"))
+    ana = Caller(id=f"key:{id}", name="ana", key_id=id, limits=Limits(judge_calls_per_day=9))
+    hold = await ledger.take(ana, 0.0, priced=False)
+    assert isinstance(hold, Hold)
+    ledger.settle(hold, 0.25)
+    ledger.close()
+    assert "today 1 judge calls, cost 0.2500" in here("keys", "list").stdout
 
 
 @pytest.mark.parametrize(
@@ -106,7 +128,7 @@ def test_a_key_is_edited_and_rotated(keys: Path) -> None:
         (("edit", "ID", "--no-limit", "money"), "choose from calls-per-minute"),
         (("edit", "ID", "--no-limit", "weight"), "choose from calls-per-minute"),
         (("edit", "ID", "--scope", "all"), "choose from score, extract, judge, admin"),
-        (("edit", "ID", "--expires", "soon"), "write 90d, 12h, or a day"),
+        (("edit", "ID", "--expires", "soon"), "write 90d, 12h, 10m, or a day"),
         (("edit", "ID", "--cost-per-day", "2", "--no-limit", "cost-per-day"), "give one of them"),
         (("edit", "aaaaaaaa", "--name", "b"), "hallujudge keys list shows the ids"),
         (("rotate", "ID", "--old-until", "0h"), "--old-until 0h"),
@@ -125,8 +147,8 @@ def test_mistakes_of_changes_are_told(keys: Path, arguments: tuple[str, ...], sa
     ("arguments", "said"),
     [
         (("create", "ana", "--scope", "all"), "choose from score, extract, judge, admin"),
-        ((*_CREATE, "--expires", "soon"), "write 90d, 12h, or a day"),
-        ((*_CREATE, "--expires", "-1d"), "write 90d, 12h, or a day"),
+        ((*_CREATE, "--expires", "soon"), "write 90d, 12h, 10m, or a day"),
+        ((*_CREATE, "--expires", "-1d"), "write 90d, 12h, 10m, or a day"),
         ((*_CREATE, "--expires", "0d"), "--expires 0d: such a key is never valid"),
         ((*_CREATE, "--expires", "00h"), "--expires 00h: such a key is never valid"),
         ((*_CREATE, "--expires", "1999-12-31"), "00:00 UTC), which is past; give a later end"),

@@ -45,6 +45,7 @@ def test_every_format(
     ("words", "said"),
     [
         (("a",), "at least 2"),
+        (("none",), "none: no such folder; give the folder of a run"),
         (("a", "none"), "no such folder"),
         (("a", "pope"), "the metrics are chair and pope"),
         (("a", "b", "--score", "mean_words"), "no better end"),

@@ -302,3 +302,9 @@ def test_an_unknown_answer_parser_is_named_as_it_was_typed(tmp_path: Path) -> No
     run = here("score", "pope", "-r", "a.jsonl", "--parser", "helm", "-o", tmp_path)
     assert run.returncode == 2
     assert "--parser or --variant is 'helm'; choose from published, opera" in run.stderr
+    assert "both" not in run.stderr
+
+
+def test_an_unknown_variant_gets_all_that_can_be_given(tmp_path: Path) -> None:
+    given = ("score", "chair", "-r", "a.jsonl", "--variant", "corect", "-o", tmp_path)
+    assert_refused(here(*given), "--variant is 'corect'; choose from published, corrected, both")

@@ -107,7 +107,7 @@ def _analyses_of(runs: Iterable[AnalyzedRun]) -> list[FamilyAnalyses]:
     metrics = dict.fromkeys(run.metric for run in runs)
     if found := [each for each in all_analyses() if not metrics.keys().isdisjoint(each.metrics)]:
         return found
-    known = [metric for each in all_analyses() for metric in each.metrics]
+    known = sorted({metric for each in all_analyses() for metric in each.metrics})
     raise UnsupportedError(
         f"a run of {' and '.join(metrics)} has no analyses of its own; hallujudge table and "
         f"hallujudge compare take runs of every metric. Metrics with analyses: {', '.join(known)}"

@@ -180,7 +180,8 @@ class Analysis(Shown):
         known = [table.name for table in self.tables]
         if unknown := [name for name in names if name not in known]:
             raise InvalidInputError(
-                f"no table has the name {unknown[0]!r:.60}; these runs have {', '.join(known)}"
+                f"no table has the name {unknown[0]!r:.60}; these runs have "
+                + (", ".join(known) or "no tables; leave --table out to see why")
             )
         tables = tuple(self[name] for name in dict.fromkeys(names))
         return Analysis(runs=self.runs, tables=tables, notes=self.notes, whole=True)

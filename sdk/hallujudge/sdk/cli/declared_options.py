@@ -176,10 +176,11 @@ class DeclaredBy(Declared):
             InvalidInputError: There is no such variant, or a file cannot be read.
         """
         context = cast("typer.Context", given[_CONTEXT])
-        if self._flags and given["variant"] not in (*self._entry.variants, BOTH):
+        if given["variant"] not in (*self._entry.variants, BOTH):
+            both = (BOTH,) if compares_variants(self._entry) else ()
             raise InvalidInputError(
                 f"{' or '.join((*self._flags, '--variant'))} is {given['variant']!r:.80}; choose "
-                f"from {', '.join(self._entry.variants)}"
+                f"from {', '.join((*self._entry.variants, *both))}"
             )
         options = {
             option.name: option_text(option, given[option.name])

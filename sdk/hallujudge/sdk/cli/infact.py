@@ -89,9 +89,7 @@ def build_infact(
     ] = None,
     operator: Annotated[
         list[str] | None,
-        metric_option(
-            "--operator", metavar="NAME", help="Operator; repeatable; default: all possible."
-        ),
+        metric_option("--operator", metavar="NAME", help=f"{', '.join(_MADE)}; repeatable."),
     ] = None,
     sigma: Annotated[float, metric_option("--sigma", min=0, max=255, help="Noise, of 255.")] = 20.0,
     blur_shortest: Annotated[

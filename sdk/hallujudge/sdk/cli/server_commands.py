@@ -150,7 +150,8 @@ _File = Annotated[
         "--file", metavar="FILE", help="File of keys; without it, the setting keys_file."
     ),
 ]
-_PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[hd])", re.ASCII)
+_PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[mhd])", re.ASCII)
+_PERIODS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 # A century.
 _MOST_DAYS = 36_500
 _LIMITS = ("calls_per_minute", "max_concurrency", "judge_calls_per_day", "cost_per_day")
@@ -309,7 +310,7 @@ def rotate(
     *,
     old_until: Annotated[
         str,
-        access_option(metavar="WHEN", help="End of the old secret: 2h, 1d; now."),
+        access_option(metavar="WHEN", help="End of the old secret: 10m, 2h, 1d; now."),
     ] = "",
     file: _File = None,
 ) -> None:
@@ -327,9 +328,10 @@ def list_keys(file: _File = None) -> None:
     """Print the keys, without their secrets, and what they spent today."""
     from hallujudge.judge_service.access.key_store import now, read_keys
 
-    moment, ledger = now(), _ledger()
+    path = _keys_path(file)
+    moment, ledger = now(), _ledger(path)
     try:
-        for key in read_keys(_keys_path(file)):
+        for key in read_keys(path):
             typer.echo(_key_line(key, moment, ledger))
     finally:
         if ledger is not None:
@@ -361,12 +363,19 @@ def _keys_path(file: Path | None) -> Path:
     return Path(known)
 
 
-def _ledger() -> Ledger | None:
-    """Return the ledger of the keys' spending; None if nothing was spent yet."""
+def _ledger(keys: Path) -> Ledger | None:
+    """Return the ledger of the keys' spending; None if nothing was spent yet.
+
+    A server keeps it in its data folder, where the file of keys often is too.
+    """
     from hallujudge.judge_service.access.spending import Ledger
     from hallujudge.judge_service.settings.server_settings import load_settings, spending_path
 
-    path = spending_path(load_settings())
+    settings = load_settings()
+    path = spending_path(settings)
+    beside = keys.with_name(path.name)
+    if not settings.server.spending_file and beside.exists():
+        path = beside
     return Ledger(path) if path.exists() else None
 
 
@@ -376,7 +385,7 @@ def _end(option: str, text: str) -> str:
         return ""
     moment = datetime.now(UTC)
     if match := _PERIOD.fullmatch(text):
-        left = timedelta(hours=int(match["number"]) * (24 if match["unit"] == "d" else 1))
+        left = int(match["number"]) * _PERIODS[match["unit"]]
         problem = "such a key is never valid"
     else:
         left = _day(option, text) - moment
@@ -397,7 +406,7 @@ def _day(option: str, text: str) -> datetime:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as err:
         raise InvalidInputError(
-            f"{option} {text!r:.40}: write 90d, 12h, or a day such as 2027-01-31"
+            f"{option} {text!r:.40}: write 90d, 12h, 10m, or a day such as 2027-01-31"
         ) from err
 
 

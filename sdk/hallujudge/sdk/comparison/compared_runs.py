@@ -126,12 +126,12 @@ def read_runs(
         InvalidInputError: There are too few runs, or they were scored in different ways.
         ArchiveError: A folder does not hold a complete run, or an id occurs twice in it.
     """
+    heads = [_Head.of(source) for source in sources]
     if len(sources) < least:
         raise InvalidInputError(
             f"{len(sources)} run given; a comparison needs at least {least}. Give another folder"
         )
     names = run_names(sources, options.names, options.model_names)
-    heads = [_Head.of(source) for source in sources]
     for head, name in zip(heads[1:], names[1:], strict=True):
         _refuse_other(heads[0], head, (names[0], name), options.allow)
     data = [head.data(name) for head, name in zip(heads, names, strict=True)]

@@ -26,6 +26,17 @@ def test_a_long_table_is_cut_only_where_several_are_shown() -> None:
     assert (len(alone.rows), alone.title) == (100, "long (a paper)")
 
 
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [((LONG,), "these runs have long"), ((), "these runs have no tables; leave --table out")],
+)
+def test_an_unknown_table_is_named_with_those_there_are(
+    tables: tuple[AnalysisTable, ...], said: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=f"no table has the name 'x'; {said}"):
+        Analysis(runs=(), tables=tables).only(["x"])
+
+
 def test_files_of_a_table_have_all_rows() -> None:
     files = Analysis(runs=(), tables=(LONG,)).files()
     assert files["long.csv"].splitlines()[-1] == "99,0.99"
