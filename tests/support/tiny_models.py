@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import string
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TINY", "tiny_hhem", "tiny_model"]
+__all__ = ["TINY", "store_as", "tiny_hhem", "tiny_model"]
 
 _WORDS = ("man", "dog", "horse", "tree", "riding", "under", "is", "blue", "red", "the")
 _SIZES: dict[str, Any] = {
@@ -139,3 +140,15 @@ def tiny_model(path: Path, judge: str) -> Path:
     torch.manual_seed(3)
     TINY[judge](path)
     return path
+
+
+def store_as(path: Path, kind: str) -> None:
+    """Stores a folder's weights as another type, as its config.json then says too."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    weights, config = path / "model.safetensors", path / "config.json"
+    tensors = {name: tensor.to(getattr(torch, kind)) for name, tensor in load_file(weights).items()}
+    save_file(tensors, weights, metadata={"format": "pt"})
+    content = json.loads(config.read_text(encoding="utf-8")) | {"dtype": kind}
+    config.write_text(json.dumps(content), encoding="utf-8")

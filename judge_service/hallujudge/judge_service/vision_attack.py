@@ -153,6 +153,8 @@ class _Encoder:
                 local_files_only=True,
                 trust_remote_code=False,
                 use_safetensors=True,
+                # transformers 5 would otherwise take the precision in which weights are stored.
+                dtype="float32",
                 output_loading_info=True,
             )
         except (OSError, ValueError, KeyError, ImportError) as err:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support import tiny_encoders
+from support.tiny_models import store_as
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.vision_attack import AttackSettings, EncoderEnsemble, fingerprint
@@ -58,6 +60,21 @@ def test_more_steps_move_further_and_no_epsilon_not_at_all(encoders: list[Path])
 def test_the_hash_of_an_encoder_is_that_of_its_weights(encoders: list[Path]) -> None:
     assert len({fingerprint(folder) for folder in encoders}) == 3
     assert fingerprint(encoders[0]) == fingerprint(encoders[0])
+
+
+def test_encoders_of_half_precision_are_computed_with_in_single(
+    encoders: list[Path], tmp_path: Path
+) -> None:
+    for folder in encoders:
+        half = shutil.copytree(folder, tmp_path / folder.name)
+        store_as(half, "float16")
+        single = shutil.copytree(half, tmp_path / f"{folder.name}-single")
+        store_as(single, "float32")
+        found, wanted = (
+            EncoderEnsemble([one]).attack(frames(2), AttackSettings(steps=2), 1)
+            for one in (half, single)
+        )
+        assert np.array_equal(found, wanted), folder.name
 
 
 def test_folders_that_are_no_encoders(encoders: list[Path], tmp_path: Path) -> None:

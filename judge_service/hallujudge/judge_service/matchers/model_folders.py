@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ _WEIGHTS = "model.safetensors"
 # The ids of the Hugging Face hub: "name" or "owner/name", at most 96 characters each.
 _ID = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?", re.ASCII)
 _MAX_JSON_BYTES = 1 << 20
+# Bytes of a number in single precision, with which every model is computed.
+_SINGLE = 4
 # The limit of the safetensors library.
 _MAX_HEADER_BYTES = 100_000_000
 # Only safetensors and text files: reading them executes nothing.
@@ -59,8 +62,8 @@ class ModelFolder:
 
     @property
     def size(self) -> int:
-        """The size of the weights, in bytes; 0 if there are none yet."""
-        return self.weights.stat().st_size if self.weights.is_file() else 0
+        """The bytes of the weights in memory, in single precision; 0 if there are none yet."""
+        return _in_memory(_header(self.weights)[1]) if self.weights.is_file() else 0
 
     def read_json(self, name: str) -> Any:
         """Return the content of a JSON file of the folder, or None if it is absent.
@@ -183,17 +186,32 @@ def _folder(name: str, path: Path) -> ModelFolder:
     return ModelFolder(name=name, path=path, sha256=digest, config=config)
 
 
-def _check_weights(path: Path, name: str) -> None:
-    """Refuse a truncated safetensors file: its header has the end of the last tensor."""
+def _header(path: Path) -> tuple[int, dict[str, Any]]:
+    """Return where the tensors of a safetensors file begin, and what its header says of each.
+
+    Raises:
+        ValueError: The file has no such header; also TypeError or RecursionError.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = file.read(length) if 0 < length <= min(size, _MAX_HEADER_BYTES) else b""
+    tensors = dict(json.loads(header))
+    tensors.pop("__metadata__", None)
+    return 8 + length, tensors
+
+
+def _in_memory(tensors: Mapping[str, Any]) -> int:
+    return sum(_SINGLE * math.prod(tensor["shape"]) for tensor in tensors.values())
+
+
+def _check_weights(path: Path, name: str) -> None:
+    """Refuse a truncated safetensors file: its header has the end of the last tensor."""
+    size = path.stat().st_size
     try:
-        tensors = dict(json.loads(header))
-        tensors.pop("__metadata__", None)
+        begin, tensors = _header(path)
         end = max((int(tensor["data_offsets"][1]) for tensor in tensors.values()), default=0)
-        whole = 8 + length + end == size
+        whole = begin + end == size and _in_memory(tensors) >= 0
     except (ValueError, TypeError, KeyError, IndexError, RecursionError):
         whole = False
     if not whole:

@@ -26,6 +26,8 @@ _DEFAULT_TOKENS = 512
 # Position ids of these models start after the padding id (1).
 _SHIFTED = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
 _HHEM_PREFIX = "t5."
+# What labels say. transformers 5 would otherwise take the precision in which weights are stored.
+_PRECISION = "float32"
 # The words "0" and "1" of Flan-T5's vocabulary (Liyan06/MiniCheck, minicheck/inference.py).
 _NO, _YES = 3, 209
 
@@ -34,7 +36,8 @@ class TorchEncoder:
     """A sentence encoder as its authors run it.
 
     Texts are encoded in batches of equal length. On a CPU this makes a vector independent of its
-    batch, except for the last bits, which the rounding of scores removes.
+    batch, except for the last bits, which the rounding of scores removes. Weights that are stored
+    in half precision are computed with in single precision, as on onnxruntime.
 
     Args:
         model: The model.
@@ -58,7 +61,7 @@ class TorchEncoder:
                     device=device,
                     local_files_only=True,
                     trust_remote_code=False,
-                    model_kwargs={"use_safetensors": True},
+                    model_kwargs={"use_safetensors": True, "dtype": _PRECISION},
                 )
         except (OSError, ValueError, RuntimeError, AssertionError) as err:
             raise InvalidInputError(
@@ -344,6 +347,7 @@ def _complete(kind: Any, model: ModelFolder) -> Any:
         local_files_only=True,
         trust_remote_code=False,
         use_safetensors=True,
+        dtype=_PRECISION,
         output_loading_info=True,
     )
     if missing := sorted(found["missing_keys"]):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.messages import expected_message
+from support.tiny_models import store_as
 from support.word_matchers import GRAPH, WordEncoder, judged, published, query
 
 from hallujudge.judge_service.errors import InternalError, InvalidInputError
@@ -152,6 +153,18 @@ def test_written_graphs_give_the_references_vectors(
     assert onnx.encode([]).shape == torch.encode([]).shape == (0, 32)
     again = open_encoder(model, MatcherSettings(cache_folder=cache))
     assert np.array_equal(again.encode(TEXTS), one)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_weights_of_half_precision_are_computed_with_in_single(tmp_path: Path, kind: str) -> None:
+    path = make_encoder(tmp_path / "m", "bert")
+    store_as(path, kind)
+    model = find_model(str(path))
+    onnx = open_encoder(model, MatcherSettings(cache_folder=tmp_path / "graphs"))
+    torch = open_encoder(model, MatcherSettings(backend="torch"))
+    assert (onnx.label, torch.label) == ("onnx-fp32", "torch-fp32")
+    one, other = onnx.encode(TEXTS), torch.encode(TEXTS)
+    assert np.abs(one - other).max() < 2e-6
 
 
 def test_onnxruntime_sends_no_telemetry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

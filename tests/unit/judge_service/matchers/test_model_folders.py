@@ -119,6 +119,11 @@ def test_models_that_a_package_carries(monkeypatch: pytest.MonkeyPatch, tmp_path
         ({"model.safetensors": "version https://git-lfs.github.com/spec/v1"}, "git lfs pull"),
         ({"model.safetensors": "\2\0\0\0\0\0\0\0{}more"}, "not a complete safetensors"),
         ({"model.safetensors": "\2\0\0\0\0\0\0\0[1"}, "not a complete safetensors"),
+        # A tensor without a shape.
+        (
+            {"model.safetensors": "\x1c\0\0\0\0\0\0\0" + '{"a":{"data_offsets":[0,0]}}'},
+            "not a complete safetensors",
+        ),
         ({"config.json": None}, "has no config.json"),
         ({"config.json": "{"}, "config.json can't be read: it is not JSON: .* in line 1; download"),
         ({"config.json": []}, "has a config.json without settings"),

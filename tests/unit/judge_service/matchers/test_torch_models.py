@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.messages import expected_message
-from support.tiny_models import TINY, tiny_hhem, tiny_model
+from support.tiny_models import TINY, store_as, tiny_hhem, tiny_model
 from support.word_matchers import WordEncoder
 
 from hallujudge.judge_service.access.memory import MemoryBudget
@@ -62,6 +62,20 @@ def test_inputs_are_those_of_the_authors(tmp_path: Path, judge: str) -> None:
     [ids] = pairs.encoded([(PREMISE, CLAIM)])["input_ids"]
     assert read_back(folder, ids) == INPUTS[judge]
     assert pairs.sizes([(PREMISE, CLAIM)]) == [len(ids)]
+
+
+@pytest.mark.parametrize("judge", list(TINY))
+def test_weights_of_half_precision_are_computed_with_in_single(tmp_path: Path, judge: str) -> None:
+    """As the label says, and so that the same claim has the same probability in every batch."""
+    folder = tiny_model(tmp_path / "m", judge)
+    store_as(folder, "bfloat16")
+    half = pairs_of(folder, judge)
+    single = shutil.copytree(folder, tmp_path / "single")
+    store_as(single, "float32")
+    asked = [(PREMISE, CLAIM), ("dog is blue.", CLAIM), ("tree is red.", CLAIM)]
+    assert half.label.endswith("/torch-fp32")
+    assert find_model(str(folder)).size == find_model(str(single)).size > 4000, "in memory"
+    assert half.supported(asked) == pairs_of(single, judge).supported(asked)
 
 
 @pytest.mark.parametrize("judge", list(TINY))
