@@ -1,22 +1,26 @@
 """Check the tables of docs/reference/what-other-tools-do.md against the real packages.
 
-    .venv/bin/python tools/behaviour_tables.py [--write] [parsers] [decoders] [trainers]
+    .venv/bin/python tools/behaviour_tables.py [--write] [--minutes 10] [TABLE ...]
 
 Installs the pinned packages in environments of their own in a temporary folder, one after another
-(the largest has about 2 GB), asks each by a script of tools/behaviour, and removes it. Prints a
-line for each table, and fails if a cell differs from the page. --write writes the cells and the
-day into the page. Where pip has no CPU build of torch, set PIP_FIND_LINKS as CI does.
+(the largest has about 2 GB), asks each by a script of tools/behaviour, and removes it. Says on
+stderr what it is about, prints a line for each table, and fails if a cell differs from the page or
+a column takes longer than --minutes. --write writes the cells and the day into the page. Where pip
+has no CPU build of torch, set PIP_FIND_LINKS as CI does.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -99,7 +103,7 @@ TABLES: dict[str, Sequence[Environment]] = {
                     "aiohttp",
                     "modelscope",
                 ),
-                *("codetiming", "peft", "json_repair", "dacite"),
+                *("codetiming", "peft", "json_repair", "dacite", "pillow"),
             ),
             alone=("verl==0.9.1", "ms-swift==4.6.0", "openrlhf==0.11.2"),
             columns={
@@ -142,24 +146,51 @@ def with_ffmpeg(folder: Path) -> dict[str, str]:
     return {**os.environ, "LD_LIBRARY_PATH": str(links)} if links.is_dir() else {**os.environ}
 
 
-def asked(table: str, environment: Environment) -> dict[str, dict[str, str]]:
+def asked(table: str, environment: Environment, minutes: float) -> dict[str, dict[str, str]]:
     """Return heading -> row -> cell of an environment's columns."""
     script = ROOT / "tools" / "behaviour" / f"{table}.py"
+    found = {}
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "environment"
-        python, found = installed(environment, folder), {}
+        folder, began = Path(place) / "environment", time.monotonic()
+        python = installed(environment, folder)
+        progress(f"{table}: installed after {time.monotonic() - began:.0f} s")
         for name, heading in environment.columns.items():
-            done = subprocess.run(
-                [python, script, name],
-                env={**with_ffmpeg(folder), "TMPDIR": place},
-                check=False,
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode:
-                raise SystemExit(f"{heading}: {script.name} failed:\n{done.stderr[-2000:]}")
-            found[heading] = json.loads(done.stdout)
+            began = time.monotonic()
+            variables = {**with_ffmpeg(folder), "TMPDIR": place}
+            answer = said([python, script, name], variables, Path(place), 60 * minutes)
+            found[heading] = json.loads(answer)
+            progress(f"{table}: {heading}, {time.monotonic() - began:.0f} s")
     return found
+
+
+def said(command: Sequence[str | Path], env: Mapping[str, str], folder: Path, most: float) -> str:
+    """Return what a command prints within some seconds; the processes that it started end with it.
+
+    It writes into files: a process that outlives it, as trainers' packages start some, would keep a
+    pipe open for ever.
+    """
+    out, err = folder / "stdout", folder / "stderr"
+    with out.open("w") as printed, err.open("w") as told:
+        process = subprocess.Popen(
+            command, env=env, stdout=printed, stderr=told, start_new_session=True
+        )
+        try:
+            status = f"status {process.wait(most)}"
+        except subprocess.TimeoutExpired:
+            status = f"no end within {most:.0f} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if status != "status 0":
+        last = err.read_text(encoding="utf-8", errors="replace")[-2000:]
+        raise SystemExit(f"{' '.join(map(str, command[1:]))}: {status}\n{last}")
+    return out.read_text(encoding="utf-8")
+
+
+def progress(line: str) -> None:
+    """Say on stderr what is done."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def text_of(table: str, columns: Mapping[str, Mapping[str, str]]) -> str:
@@ -191,12 +222,13 @@ def main() -> int:
     )
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], help="all by default")
     parser.add_argument("--write", action="store_true", help="write the page")
+    parser.add_argument("--minutes", type=float, default=10.0, help="what a column may take")
     given = parser.parse_args()
     status = 0
     for table in given.tables or TABLES:
         columns: dict[str, dict[str, str]] = {}
         for environment in TABLES[table]:
-            columns |= asked(table, environment)
+            columns |= asked(table, environment, given.minutes)
         made, page = text_of(table, columns), PAGE.read_text(encoding="utf-8")
         if given.write:
             day = f"{datetime.now(UTC):%d %B %Y}".lstrip("0")
