@@ -1,4 +1,4 @@
-"""Single calls of many threads and tasks, gathered into batches of a reward."""
+"""How trainers call a reward: with columns, or one response at a time, gathered into batches."""
 
 from __future__ import annotations
 
@@ -25,6 +25,58 @@ _PAUSES = 10
 def finite(rewards: Sequence[float | None]) -> list[float | None]:
     """Return rewards without NaN and infinity, which a function of a user's may return."""
     return [None if one is None or not math.isfinite(one) else one for one in rewards]
+
+
+def by_columns(
+    reward: Rewarding,
+    references: str,
+    filled: Callable[[Sequence[float | None], Any], list[float | None]],
+    *,
+    asynchronous: bool,
+) -> Callable[..., Any]:
+    """Return a reward function that a trainer calls with the columns of its dataset.
+
+    Args:
+        reward: The reward.
+        references: The column that has the references.
+        filled: What gives the rewards, from those found and the column `prompt_id`, if any.
+        asynchronous: Whether the function is awaited.
+    """
+
+    def rewarded(completions: Sequence[object], **columns: Any) -> list[float | None]:
+        if references not in columns:
+            known = ", ".join(sorted(columns))
+            raise InvalidInputError(
+                f"the dataset has no column {references!r}; the trainer passes on: {known}"
+            )
+        column = Column(columns[references], f"the column {references!r}")
+        return filled(finite(reward(list(completions), column)), columns.get("prompt_id"))
+
+    async def awaited(completions: Sequence[object], **columns: Any) -> list[float | None]:
+        return await asyncio.to_thread(rewarded, completions, **columns)
+
+    chosen: Callable[..., Any] = awaited if asynchronous else rewarded
+    # TRL logs rewards under the function's name.
+    chosen.__name__ = chosen.__qualname__ = getattr(reward, "score", "hallujudge")
+    return chosen
+
+
+def means_of_prompts(rewards: Sequence[float | None], prompts: Sequence[str]) -> list[float | None]:
+    """Return rewards in which the mean of the same prompt's others stands for None.
+
+    Args:
+        rewards: The rewards.
+        prompts: The name of each one's prompt; None stays None where that is empty.
+    """
+    groups: dict[str, list[float]] = {}
+    for one, prompt in zip(rewards, prompts, strict=True):
+        if one is not None and prompt:
+            groups.setdefault(prompt, []).append(one)
+    means = {prompt: math.fsum(known) / len(known) for prompt, known in groups.items()}
+    return [
+        means.get(prompt) if one is None else one
+        for one, prompt in zip(rewards, prompts, strict=True)
+    ]
 
 
 class Gathered:

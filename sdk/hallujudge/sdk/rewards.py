@@ -13,7 +13,6 @@ calls; none of them imports the trainer.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 from hallujudge.metrics.responses.leftovers import response_in
 
 from .errors import InvalidInputError
-from .gathered_rewards import Gathered, Rewarding, finite
-from .reward_batches import REFUSED, Column, Guards, Problems, RewardBatch, compiled
+from .gathered_rewards import Gathered, Rewarding, by_columns, finite, means_of_prompts
+from .reward_batches import REFUSED, Guards, Problems, RewardBatch, compiled
 from .scorer import Scorer
 
 if TYPE_CHECKING:
@@ -244,23 +243,10 @@ def trl_reward(
         unscored: What a response without a reward gets; with None, TRL leaves it out.
     """
 
-    def rewarded(completions: Sequence[object], **columns: Any) -> list[float | None]:
-        if references not in columns:
-            known = ", ".join(sorted(columns))
-            raise InvalidInputError(
-                f"the dataset has no column {references!r}; trl passes on: {known}"
-            )
-        column = Column(columns[references], f"the column {references!r}")
-        found = finite(reward(list(completions), column))
+    def filled(found: Sequence[float | None], _: object) -> list[float | None]:
         return [unscored if one is None else one for one in found]
 
-    async def awaited(completions: Sequence[object], **columns: Any) -> list[float | None]:
-        return await asyncio.to_thread(rewarded, completions, **columns)
-
-    chosen: Callable[..., Any] = awaited if asynchronous else rewarded
-    # TRL logs rewards under the function's name.
-    chosen.__name__ = chosen.__qualname__ = getattr(reward, "score", "hallujudge")
-    return chosen
+    return by_columns(reward, references, filled, asynchronous=asynchronous)
 
 
 def verl_reward(
@@ -337,8 +323,13 @@ def swift_reward(
         reward: The reward.
         references: The column of the dataset that has each prompt's reference.
         asynchronous: Whether ms-swift awaits the function with the other asynchronous ones.
-        unscored: What a response without a reward gets; with None, ms-swift leaves it out.
+        unscored: What a response without a reward gets. With None, the mean of the others to its
+            prompt, so that it is neither rewarded nor punished: ms-swift counts None as 0. It stays
+            None where they have no reward either.
     """
-    return lambda *_, **__: trl_reward(
-        reward, references=references, asynchronous=asynchronous, unscored=unscored
-    )
+
+    def filled(found: Sequence[float | None], prompts: Any) -> list[float | None]:
+        given = [unscored if one is None else one for one in found]
+        return means_of_prompts(given, prompts or [""] * len(given))
+
+    return lambda *_, **__: by_columns(reward, references, filled, asynchronous=asynchronous)

@@ -344,6 +344,21 @@ def test_swift_makes_an_orm_and_calls_it_with_columns(reward: Reward) -> None:
     assert asyncio.run(awaited(TEXTS, objects=CAT)) == [1.0, 0.5, 0.0, None, None]
 
 
+def test_swift_gives_what_has_no_reward_the_mean_of_its_prompts_others(reward: Reward) -> None:
+    """ms-swift counts None as 0, which is the worst reward where others are positive."""
+    unscored = TEXTS[3]
+    texts = [TEXTS[0], unscored, TEXTS[1], unscored, TEXTS[2], unscored]
+    prompts = ["prompt_0", "prompt_0", "prompt_0", "prompt_1", "prompt_2", "prompt_2"]
+    columns = {"objects": [CAT[0]] * 6, "prompt_id": prompts}
+    for asynchronous in (False, True):
+        orm = swift_reward(reward, references="objects", asynchronous=asynchronous)()
+        found = asyncio.run(orm(texts, **columns)) if asynchronous else orm(texts, **columns)
+        assert found == [1.0, 0.75, 0.5, None, 0.0, 0.0]
+    # Trainers of ms-swift that tell no prompts apart leave them empty.
+    nameless = swift_reward(reward, references="objects")()
+    assert nameless(texts[:2], objects=[CAT[0]] * 2, prompt_id=["", ""]) == [1.0, None]
+
+
 @pytest.mark.parametrize(
     "text",
     [
