@@ -8,6 +8,8 @@ PROTOS_VENV ?= .venv-protos
 DOCS_VENV ?= .venv-docs
 OUT ?= demo-out
 JOBS ?= 2
+# Tests wait for disks, processes and signals for a part of their time, which one more worker than cores uses.
+WORKERS ?= $(shell expr $(JOBS) + 1)
 EXTRAS ?= dev
 RUNS ?= 10
 PYTEST_ARGS ?=
@@ -47,18 +49,18 @@ test: setup ## lint, then run the suite; pytest's summary comes last
 	@$(MAKE) --no-print-directory pytest
 
 pytest: setup ## run the suite only (PYTEST_ARGS="-k chair" and the like)
-	@$(BIN)/pytest -n $(JOBS) $(PYTEST_ARGS) || { status=$$?; \
+	@$(BIN)/pytest -n $(WORKERS) $(PYTEST_ARGS) || { status=$$?; \
 	  [ $$status -ne 5 ] || echo "no test was collected: that is a failure here" >&2; exit $$status; }
 
 near: setup ## run the tests of what changed since main, by names and imports (BASE=HEAD: since the last commit)
 	@$(BIN)/python tools/near.py $(if $(BASE),--base $(BASE)) -- -n $(JOBS) $(PYTEST_ARGS)
 
 coverage: wheel ## run the suite on the built wheel with everything it can use (1.6 GB), and measure branch coverage
-	@PYTHON="$(PYTHON)" tools/test_wheel.sh -n $(JOBS) $(PYTEST_ARGS)
+	@PYTHON="$(PYTHON)" tools/test_wheel.sh -n $(WORKERS) $(PYTEST_ARGS)
 
 test-random: setup ## run the suite RUNS times in random order; each run prints its seed
 	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
-	  $(BIN)/pytest -n $(JOBS) --random-order $(PYTEST_ARGS) || exit; done
+	  $(BIN)/pytest -n $(WORKERS) --random-order $(PYTEST_ARGS) || exit; done
 
 lint: lint-ruff lint-types lint-imports lint-tests lint-modules lint-protos drift lint-deploy ## every linter, types, layers, protos, drift
 
@@ -140,10 +142,13 @@ mutants: setup ## make 40 small mutations in folders that changed within a week;
 bench: EXTRAS := ci
 bench: setup ## run every benchmark; one that lacks something says so and is passed over
 	@status=0; for script in benchmarks/bench_*.py; do echo "== $$script"; \
-	  $(BIN)/python "$$script" $(SMOKE) || { code=$$?; [ $$code -eq 2 ] || status=$$code; }; done; exit $$status
+	  $(BIN)/python "$$script" || { code=$$?; [ $$code -eq 2 ] || status=$$code; }; done; exit $$status
 
-bench-smoke: SMOKE := --smoke
-bench-smoke: bench ## run every benchmark with tiny sizes: it works, and its figures mean nothing
+# Beside each other, since nothing is measured.
+bench-smoke: EXTRAS := ci
+bench-smoke: setup ## run every benchmark with tiny sizes: it works, and its figures mean nothing
+	@printf '%s\n' benchmarks/bench_*.py | xargs -P $(JOBS) -I {} sh -c \
+	  'said=$$($(BIN)/python {} --smoke 2>&1); code=$$?; printf "== %s\n%s\n" {} "$$said"; [ $$code -eq 0 ] || [ $$code -eq 2 ]'
 
 # Each installs packages in a temporary folder of up to 2 GB, one after another.
 findings: setup ## run the surprises of other tools that findings/ keeps, and check the tables of what they do (no part of CI)

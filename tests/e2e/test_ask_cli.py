@@ -22,7 +22,8 @@ from support.toll import Toll, verdicts
 
 from hallujudge.sdk.asking import asked_metrics
 
-QUESTIONS = sized(600, 3_000)
+QUESTIONS = sized(300, 3_000)
+KILLS = sized(1, 2)
 IMAGES = QUESTIONS // 6
 
 
@@ -45,7 +46,7 @@ def key_of(body: llm.Body) -> str:
     return llm.prompt_of(body) + sha256(b"".join(llm.images_of(body))).hexdigest()
 
 
-def test_a_run_of_pope_that_is_killed_twice_asks_nothing_twice(tmp_path: Path) -> None:
+def test_a_run_of_pope_that_is_killed_asks_nothing_twice(tmp_path: Path) -> None:
     names = [f"COCO_val2014_{number:012}.jpg" for number in range(IMAGES)]
     images = folder_of(tmp_path / "images", names)
     objects = ("cat", "dog", "car", "cup", "bus", "tie")
@@ -68,7 +69,7 @@ def test_a_run_of_pope_that_is_killed_twice_asks_nothing_twice(tmp_path: Path) -
         *("--max-concurrency", str(at_once)),
     )
     try:
-        for part in (QUESTIONS * 3 // 10, QUESTIONS * 4 // 10):
+        for part in (QUESTIONS * 3 // 10, QUESTIONS * 4 // 10)[:KILLS]:
             toll.allowed = part
             process = subprocess.Popen([BIN / "hallujudge", *command], stderr=subprocess.DEVNULL)
             assert eventually(lambda: len(toll.held) == at_once)
@@ -85,7 +86,7 @@ def test_a_run_of_pope_that_is_killed_twice_asks_nothing_twice(tmp_path: Path) -
         stop()
     assert toll.paid.total() == len(toll.paid) == QUESTIONS
     # Only the calls that were under way at a kill were sent again.
-    assert server.chats <= QUESTIONS + 2 * at_once
+    assert server.chats <= QUESTIONS + KILLS * at_once
     sent = {sha256(image).hexdigest() for body in server.requests for image in llm.images_of(body)}
     assert sent == {sha256((images / name).read_bytes()).hexdigest() for name in names}
     scored = here("score", "pope", "-r", out, "-o", tmp_path / "scores", "-f", "json")

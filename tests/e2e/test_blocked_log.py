@@ -16,6 +16,7 @@ import grpc
 import pytest
 from support.certificates import Certificates, make_certificates
 from support.running import BIN, ServerProcess
+from support.sizes import further
 from support.threads import PATIENCE
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -25,6 +26,9 @@ from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.threads import LOOK_SECONDS
 from hallujudge.sdk import Client, Connection
 
+ANSWERED = "test_calls_are_answered_and_the_server_ends_while_nobody_reads_its_output"
+SIGNALS = "test_two_signals_end_it_too"
+STARTS = "test_a_server_starts_while_its_standard_output_takes_no_line"
 _DRAIN_SECONDS = 2
 # The server kills itself 15 seconds after the drain.
 _END_SECONDS = _DRAIN_SECONDS + 15 + 15
@@ -65,14 +69,17 @@ class Blocked:
         return self.process.wait(_END_SECONDS)
 
 
-@pytest.fixture(params=["standard error", "access log on standard output"])
+ERRORS, LINES = "standard error", "access log on standard output"
+
+
+@pytest.fixture
 def blocked(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Blocked]:
     keys = tmp_path / "keys.json"
     key = create_key(keys, "ana", scopes=[Scope.SCORE])
     command: list[str | Path] = [BIN / "hallujudge", "serve", "--port", "0", "--workers", "1"]
     command += ["--keys-file", keys, "--drain-seconds", str(_DRAIN_SECONDS)]
     output, errors = os.pipe(), os.pipe()
-    if request.param != "standard error":
+    if request.param != ERRORS:
         command += ["--access-log", "-"]
     process = subprocess.Popen(
         command,
@@ -105,6 +112,7 @@ def _fill(pipe: int) -> None:
         os.close(own)
 
 
+@pytest.mark.parametrize("blocked", [ERRORS, further(ANSWERED, LINES)], indirect=True)
 def test_calls_are_answered_and_the_server_ends_while_nobody_reads_its_output(
     blocked: Blocked,
 ) -> None:
@@ -112,6 +120,7 @@ def test_calls_are_answered_and_the_server_ends_while_nobody_reads_its_output(
     assert blocked.end() == 0
 
 
+@pytest.mark.parametrize("blocked", [LINES, further(SIGNALS, ERRORS)], indirect=True)
 def test_two_signals_end_it_too(blocked: Blocked) -> None:
     assert blocked.answered(1) == 1
     blocked.process.send_signal(signal.SIGINT)
@@ -134,7 +143,9 @@ def _full_disk() -> tuple[int, int]:
     return os.open(os.devnull, os.O_RDONLY), os.open("/dev/full", os.O_WRONLY)
 
 
-@pytest.mark.parametrize("ends_of", [_full_pipe, _pipe_without_reader, _full_disk])
+@pytest.mark.parametrize(
+    "ends_of", [_full_pipe, further(STARTS, _pipe_without_reader), further(STARTS, _full_disk)]
+)
 def test_a_server_starts_while_its_standard_output_takes_no_line(
     ends_of: Callable[[], tuple[int, int]],
 ) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from support import scripted_llm
 from support.running import BIN, here, read_rows, unmeasured
+from support.sizes import sized
 from support.video_clips import clip, counted, shown, write_clip
 
 COMMAND = (BIN / "hallujudge", "build", "infact")
@@ -224,7 +225,7 @@ def test_a_full_disk_for_temporary_files_is_no_fault_of_the_video(tmp_path: Path
 
 def test_a_full_disk_ends_with_one_sentence_and_nothing_half_written(tmp_path: Path) -> None:
     source = videos(tmp_path, 1, frames=60)
-    for operator in ("gaussian_noise", "shuffle"):
+    for operator in sized(("shuffle",), ("gaussian_noise", "shuffle")):
         out = tmp_path / operator
         run = build_with_at_most(20_000, source, "--operator", operator, "-o", out)
         assert run.returncode == 1, run.stdout + run.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ import pytest
 from support import scripted_llm as llm
 from support.pictures import png
 from support.qa_samples import write_lines
-from support.running import BIN, ServerProcess
+from support.running import BIN, ServerProcess, unmeasured
 from support.small_disk import SmallDisk, small_disk
 from support.threads import eventually
 from support.tri_he_samples import SCENE
@@ -65,7 +64,7 @@ def ran(disk: SmallDisk, *command: object) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
         preexec_fn=disk.limit,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **LIMIT},
+        env={**unmeasured(), "PYTHONDONTWRITEBYTECODE": "1", **LIMIT},
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.running import BIN, errors_of, here, read_rows, unmeasured
-from support.sizes import sized
+from support.sizes import further, sized
 from support.threads import eventually
 
 SCORE = ("score", "chair", "-r", "good.jsonl", "-R", "references.json", "-o")
@@ -104,13 +104,16 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+STOPPED = "test_a_run_that_is_stopped_keeps_what_is_done"
+
+
 @pytest.mark.parametrize(
     ("remote", "number", "name"),
     [
         (False, signal.SIGINT, "Ctrl-C"),
-        (True, signal.SIGINT, "Ctrl-C"),
-        (False, signal.SIGTERM, "SIGTERM"),
         (True, signal.SIGTERM, "SIGTERM"),
+        further(STOPPED, True, signal.SIGINT, "Ctrl-C"),
+        further(STOPPED, False, signal.SIGTERM, "SIGTERM"),
     ],
 )
 def test_a_run_that_is_stopped_keeps_what_is_done(

@@ -21,9 +21,9 @@ from support.threads import eventually
 from support.toll import Toll, verdicts
 from support.tri_he_samples import SCENE
 
-COUNT = sized(5_000, 20_000)
+COUNT = sized(3_000, 20_000)
 MOST_BATCHES = COUNT // 222
-KILLS = sized(2, 5)
+KILLS = sized(1, 5)
 WORDS = ("dog", "cat", "man", "table", "surfboard", "red", "near", "a", "the", "with", "skateboard")
 FILES = ("items.jsonl", "report.json", "report.html")
 
@@ -45,15 +45,13 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_run_that_is_killed_three_times_writes_the_same_bytes(
-    archive: Path, tmp_path: Path
-) -> None:
+def test_a_run_that_is_killed_writes_the_same_bytes(archive: Path, tmp_path: Path) -> None:
     given = (archive / "captions.jsonl", archive / "objects.json")
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     score = ("score", "chair", "-r", given[0], "-R", given[1], "-f", "html", "-q")
     undisturbed = here(*score, "-o", whole)
     rng = random.Random(7)
-    for workers in ("1", "2", "1"):
+    for workers in sized(("2",), ("1", "2", "1")):
         batches = str(rng.randrange(1, MOST_BATCHES))
         run = subprocess.run(
             [sys.executable, killed_run.__file__, *given, parts, workers, batches], check=False

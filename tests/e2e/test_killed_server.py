@@ -23,10 +23,10 @@ from support.tri_he_samples import SCENE
 from hallujudge.sdk import Client, RunFolder, Timeouts
 
 AT_ONCE = 4
-ANSWERS = sized(30, 60)
+ANSWERS = sized(20, 60)
 CLAIMS = AT_ONCE
 """Of one item: after a kill items are scored alone, and its claims are what is under way then."""
-KILLS = sized(2, 3)
+KILLS = sized(1, 3)
 BETWEEN = sized(20, 40)
 """Calls that are answered between two kills."""
 
@@ -180,6 +180,8 @@ def test_an_item_that_kills_the_server_is_unscored_and_the_run_goes_on(
     assert fatal.paid.total() - len(fatal.paid) <= at_deaths, "beyond those under way at a death"
 
 
+# Whom a job blames, without processes: tests/integration/judge_service/jobs/test_job_suspicions.py.
+@pytest.mark.large("test_an_item_that_kills_the_server_is_unscored_and_the_run_goes_on")
 def test_an_item_that_kills_the_server_is_unscored_and_its_job_ends(
     fatal: FatalServer, tmp_path: Path
 ) -> None:

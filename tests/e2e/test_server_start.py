@@ -15,6 +15,7 @@ import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
 from support.running import BIN, ServerProcess, cli, here, unmeasured
+from support.sizes import further
 from support.tri_he_samples import FALSE, TRUE, answer, report_of, score
 
 SECRET = "sk-never-to-be-seen-1234567890"
@@ -53,14 +54,17 @@ def test_help_is_printed_and_nothing_is_served() -> None:
     assert "serves at" not in run.stdout
 
 
+SETTINGS = "test_settings_that_cannot_work_are_refused_at_start"
+
+
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"HALLUJUDGE_LLM_URL": "foo", "HALLUJUDGE_LLM_MODEL": "m"}, "'foo'"),
         ({"HALLUJUDGE_FALLBACK_URL": "foo", "HALLUJUDGE_FALLBACK_MODEL": "m"}, "'foo'"),
-        ({"HALLUJUDGE_JUDGE_ORDER": "llm,oracle"}, "oracle"),
-        ({"HALLUJUDGE_VERDICT_CACHE": "/nonexistent/folder/cache"}, "/nonexistent/folder/cache"),
         ({"HALLUJUDGE_CONFIG": "/nonexistent/settings.toml"}, "/nonexistent/settings.toml"),
+        further(SETTINGS, {"HALLUJUDGE_LLM_URL": "foo", "HALLUJUDGE_LLM_MODEL": "m"}, "'foo'"),
+        further(SETTINGS, {"HALLUJUDGE_JUDGE_ORDER": "llm,oracle"}, "oracle"),
+        further(SETTINGS, {"HALLUJUDGE_VERDICT_CACHE": "/nonexistent/cache"}, "/nonexistent/cache"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_at_start(
@@ -143,7 +147,11 @@ def stand_in(tmp_path: Path) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+VLLM = "test_serve_starts_vllm_and_stops_it"
+NO_VLLM = "test_serve_does_not_begin_with_a_vllm_that_answers_no_call"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, further(VLLM, signal.SIGINT)])
 def test_serve_starts_vllm_and_stops_it(tmp_path: Path, number: int) -> None:
     data = tmp_path / "data"
     server = ServerProcess(
@@ -170,7 +178,7 @@ def test_serve_starts_vllm_and_stops_it(tmp_path: Path, number: int) -> None:
     ("environment", "code", "said"),
     [
         ({"STAND_IN_ERROR": "501"}, 2, "HTTP 501: no such thing"),
-        ({"STAND_IN_ERROR": "400"}, 2, "HTTP 400: no such thing"),
+        further(NO_VLLM, {"STAND_IN_ERROR": "400"}, 2, "HTTP 400: no such thing"),
         ({"HALLUJUDGE_VLLM_ARGUMENTS": f"--api-key {SECRET}"}, 2, "--api-key"),
         ({"HALLUJUDGE_VLLM_ARGUMENTS": "--served-model-name a"}, 0, ""),
     ],
@@ -258,19 +266,22 @@ def replace(path: Path) -> None:
         file.replace(path.with_name(file.name))
 
 
+# Each kind of loss by itself: tests/unit/judge_service/server/test_known_databases.py.
+LOST = "test_a_database_that_was_lost_is_not_made_again_in_silence"
+
+
 @pytest.mark.parametrize(
     ("name", "lose", "state"),
     [
         ("jobs.sqlite", delete, "is missing"),
-        ("spending.sqlite", empty, "is empty"),
-        ("spending.sqlite", replace, "is another database"),
+        further(LOST, "spending.sqlite", empty, "is empty"),
+        further(LOST, "spending.sqlite", replace, "is another database"),
     ],
 )
 def test_a_database_that_was_lost_is_not_made_again_in_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, lose: Any, state: str
 ) -> None:
     settings = keyed(tmp_path)
-    assert start(**settings).returncode == 0  # nothing is lost
     for variable, value in settings.items():
         monkeypatch.setenv(variable, value)
     path = tmp_path / "data" / name
@@ -300,7 +311,13 @@ def test_where_all_databases_were_deleted_the_server_starts_and_says_so(tmp_path
     assert "jobs.sqlite is missing" in begun.stderr
 
 
-@pytest.mark.parametrize("program", [("hallujudge-server",), ("hallujudge", "serve")])
+EARLY = "test_a_signal_before_the_server_listens_ends_it_by_that_signal"
+MEMORY = "test_too_little_memory_is_named"
+
+
+@pytest.mark.parametrize(
+    "program", [("hallujudge", "serve"), further(EARLY, ("hallujudge-server",))]
+)
 def test_a_signal_before_the_server_listens_ends_it_by_that_signal(
     tmp_path: Path, program: tuple[str, ...]
 ) -> None:
@@ -318,7 +335,9 @@ def test_a_signal_before_the_server_listens_ends_it_by_that_signal(
     assert (process.returncode, errors) == (-signal.SIGTERM, "")
 
 
-@pytest.mark.parametrize("program", ["hallujudge serve --port 0", "hallujudge-server"])
+@pytest.mark.parametrize(
+    "program", ["hallujudge-server", further(MEMORY, "hallujudge serve --port 0")]
+)
 def test_too_little_memory_is_named(program: str) -> None:
     run = subprocess.run(
         ["bash", "-c", f"ulimit -v 700000; exec {BIN}/{program}"],

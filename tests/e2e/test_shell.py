@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 from support.running import BIN, ServerProcess, cli, errors_of, here, read_rows
+from support.sizes import further, sized
 from support.threads import PATIENCE, eventually
 
 
@@ -45,18 +46,21 @@ def test_a_command_without_more_shows_its_help_and_no_error(command: list[str]) 
     assert "Usage: hallujudge" in run.stdout
 
 
+MISTAKE = "test_a_mistake_ends_the_process_with_one_line"
+
+
 @pytest.mark.parametrize(
     "command",
     [
         ["score", "chair", "-r", "nowhere.jsonl", "-R", "nowhere.json", "-o", "out"],
-        ["metrics", "show", "nowhere"],
-        ["analyze", "nowhere"],
-        ["compare", "nowhere", "nowhere"],
-        ["build", "pope", "--objects", "nowhere.json", "-o", "out"],
-        ["graph", "validate", "nowhere.json"],
-        ["doctor", "--server", ""],
-        ["config", "show", "--config", "nowhere.toml"],
         ["nowhere"],
+        further(MISTAKE, ["metrics", "show", "nowhere"]),
+        further(MISTAKE, ["analyze", "nowhere"]),
+        further(MISTAKE, ["compare", "nowhere", "nowhere"]),
+        further(MISTAKE, ["build", "pope", "--objects", "nowhere.json", "-o", "out"]),
+        further(MISTAKE, ["graph", "validate", "nowhere.json"]),
+        further(MISTAKE, ["doctor", "--server", ""]),
+        further(MISTAKE, ["config", "show", "--config", "nowhere.toml"]),
     ],
 )
 def test_a_mistake_ends_the_process_with_one_line(tmp_path: Path, command: list[str]) -> None:
@@ -68,7 +72,10 @@ def test_a_mistake_ends_the_process_with_one_line(tmp_path: Path, command: list[
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("where", [">&-", "2>&-", ">/dev/full"])
+CLOSED = "test_a_closed_output_causes_no_traceback"
+
+
+@pytest.mark.parametrize("where", [">/dev/full", further(CLOSED, ">&-"), further(CLOSED, "2>&-")])
 def test_a_closed_output_causes_no_traceback(folder: Path, where: str) -> None:
     line = " ".join(map(str, [BIN / "hallujudge", *arguments(folder), where]))
     run = subprocess.run(
@@ -116,12 +123,16 @@ def test_names_of_files_need_not_be_text(folder: Path) -> None:
     assert "graph:custom-table@" in signature
 
 
+MANY = sized(15_000, 40_000)
+"""Captions that a server scores for many seconds: it dies long before the end."""
+
+
 def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
     caption = "A dog on a couch next to a cat. " * 20
     with (folder / "captions.jsonl").open("w") as stream:
-        for n in range(40_000):
+        for n in range(MANY):
             stream.write(json.dumps({"image_id": n, "caption": caption}) + "\n")
-    (folder / "references.json").write_text(json.dumps({str(n): ["dog"] for n in range(40_000)}))
+    (folder / "references.json").write_text(json.dumps({str(n): ["dog"] for n in range(MANY)}))
     server = ServerProcess()
     process = subprocess.Popen(
         [
@@ -141,15 +152,25 @@ def test_a_server_that_dies_leaves_what_it_scored(folder: Path) -> None:
     assert said.startswith("error: ")
     assert server.address in said
     count = len(read_rows(items))
-    assert 0 < count < 40_000
+    assert 0 < count < MANY
     assert kept.startswith(
-        expected_message("sdk.runs.folder:of-items-are-kept-in", count, folder / "out")
+        expected_message("sdk.runs.folder:of-items-are-kept-in", count, MANY, folder / "out")
     )
     assert not (folder / "out" / "report.json").exists()
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("name", ["captions.jsonl", "captions.csv"])
+INPUT = "test_responses_come_from_standard_input"
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("captions.jsonl", True),
+        ("captions.csv", False),
+        further(INPUT, "captions.jsonl", False),
+        further(INPUT, "captions.csv", True),
+    ],
+)
 def test_responses_come_from_standard_input(folder: Path, name: str, packed: bool) -> None:
     lines = ["image_id,caption", *(f"{n},A dog on a couch next to a cat." for n in range(5))]
     (folder / "captions.csv").write_text("\n".join(lines))

@@ -21,6 +21,18 @@ def test_browser():
 def test_gpu():
     pass
 """
+LARGE = """
+import pytest
+from support.sizes import further
+def test_quick():
+    pass
+@pytest.mark.large("test_quick")
+def test_other():
+    raise AssertionError
+@pytest.mark.parametrize("number", [1, further("test_some", 2)])
+def test_some(number):
+    assert number == 1
+"""
 UNKNOWN = """
 import pytest
 pytest.importorskip("no_such_package", reason="no_such_package is missing")
@@ -73,6 +85,32 @@ def test_an_unknown_reason_fails_every_ci_run(suite: Path, workers: tuple[str, .
     assert done.returncode == 1, done.stdout
     assert "no_such_package is missing (1, first test_other.py)" in done.stdout
     assert "'github': unheard of: Chromium is installed (1, first" in done.stdout
+
+
+@pytest.fixture
+def sizes(tmp_path: Path) -> Path:
+    (tmp_path / "test_some.py").write_text(LARGE)
+    return tmp_path
+
+
+def test_large_forms_are_counted_and_a_run_of_ci_accepts_no_skip_of_them(sizes: Path) -> None:
+    done = run(sizes, "-p", "support.sizes", "--skips", "suite")
+    assert done.returncode == 1, done.stdout
+    assert "2 passed, 2 skipped" in done.stdout
+    assert "   2  Further forms of what quicker tests prove for each commit." in done.stdout
+    assert "'suite': large form of test_quick (1, first test_some.py::test_other)" in done.stdout
+
+
+def test_large_forms_run_where_that_is_asked_for(sizes: Path) -> None:
+    done = run(sizes, "-p", "support.sizes", "--skips", "suite", "--large")
+    assert "2 failed, 2 passed" in done.stdout
+
+
+def test_a_large_form_names_a_test_of_its_module(sizes: Path) -> None:
+    (sizes / "test_some.py").write_text(LARGE.replace('large("test_quick")', 'large("quick")'))
+    done = run(sizes, "-p", "support.sizes", "--large")
+    assert done.returncode == 4, done.stdout
+    assert "test_some.py::test_other is a large form of quick, which is no test" in done.stderr
 
 
 def test_every_entry_says_why_and_what_to_do() -> None:

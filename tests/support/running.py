@@ -38,8 +38,8 @@ _ADDRESS_LINE = "hallujudge serves at "
 def unmeasured() -> dict[str, str]:
     """Return the environment of processes whose coverage is not measured.
 
-    Measuring ends with a write to a database. A stop in the middle of it breaks the database, which
-    the measuring process reports with a traceback of its own.
+    Measuring ends with a write to a database. A stop in the middle of it breaks the database, and
+    so does a full disk. The measuring process reports that with a traceback of its own.
     """
     return {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
 

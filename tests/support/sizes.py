@@ -1,13 +1,22 @@
-"""How much tests do: enough for each commit, and with `--large` as much as .ci/run asks for."""
+"""How much tests do: enough for each commit, and with `--large` as much as .ci/run asks for.
+
+Sizes are for tests that do more of the same. A test, or one set of its parameters, that proves in
+another form what a quicker test proves is marked `large("test_of_the_quicker")`. Without the option
+it is skipped; the end of the run counts these tests, and CI's run accepts no such skip.
+"""
 
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, settings
 
-__all__ = ["examples", "sized"]
+__all__ = ["examples", "further", "sized"]
+
+Size = TypeVar("Size")
 
 _SHARE = 4
 """One of this many examples is enough for each commit."""
@@ -38,7 +47,26 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("suite")
 
 
-def sized(small: int, large: int) -> int:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave large forms to runs with `--large`."""
+    for item in items:
+        if not (marker := item.get_closest_marker("large")):
+            continue
+        quicker = marker.args[0]
+        if not hasattr(getattr(item, "module", None), quicker):
+            raise pytest.UsageError(
+                f"{item.nodeid} is a large form of {quicker}, which is no test of its module"
+            )
+        if not _large:
+            item.add_marker(pytest.mark.skip(reason=f"large form of {quicker}"))
+
+
+def further(test: str, *values: object) -> ParameterSet:
+    """Return parameters that prove in another form what a test proves with those of each commit."""
+    return pytest.param(*values, marks=pytest.mark.large(test))
+
+
+def sized(small: Size, large: Size) -> Size:
     """Return the size of an input: the small one, or with `--large` the large one."""
     return large if _large else small
 

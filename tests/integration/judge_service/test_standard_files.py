@@ -9,13 +9,19 @@ from pathlib import Path
 
 import pytest
 from support.running import BIN
+from support.sizes import further
 from support.threads import PATIENCE
 
 _DISK_FULL = "error: No space left on device: check the disk and where output goes\n"
 _COMMAND, _SERVER = f"{BIN}/hallujudge", f"{BIN}/hallujudge-server"
 # A short text stays in the buffer until the process ends; a long one does not.
 _PRINTING = [f"{_COMMAND} --version", f"{_COMMAND} config show", f"{_SERVER} --help"]
+_SHORT, _LONG, _OTHER = _PRINTING
 _MISTAKES = [f"{_COMMAND} --no-such-option", f"{_SERVER} --no-such-option"]
+_FULL = "test_a_full_disk_below_standard_output_is_one_line"
+_UNREAD = "test_output_that_nobody_reads_ends_a_command_without_a_word"
+_CLOSED = "test_a_closed_output_or_a_full_error_file_changes_nothing_else"
+_MISTAKE = "test_a_mistake_has_its_exit_code_whatever_takes_the_words"
 
 
 def _run(line: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -34,8 +40,8 @@ def _run(line: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     ("command", "buffering"),
     [
         *((command, "") for command in _PRINTING),
-        (f"{sys.executable} -m hallujudge.judge_service --version", ""),
-        (f"{_COMMAND} --version", "1"),
+        further(_FULL, f"{sys.executable} -m hallujudge.judge_service --version", ""),
+        further(_FULL, _SHORT, "1"),
     ],
 )
 def test_a_full_disk_below_standard_output_is_one_line(
@@ -45,7 +51,7 @@ def test_a_full_disk_below_standard_output_is_one_line(
     assert (run.returncode, run.stderr) == (1, _DISK_FULL)
 
 
-@pytest.mark.parametrize("command", _PRINTING)
+@pytest.mark.parametrize("command", [_SHORT, _LONG, further(_UNREAD, _OTHER)])
 def test_output_that_nobody_reads_ends_a_command_without_a_word(
     tmp_path: Path, command: str
 ) -> None:
@@ -67,8 +73,15 @@ def test_output_that_nobody_reads_ends_a_command_without_a_word(
     assert (run.returncode, run.stderr) == (1, "")
 
 
-@pytest.mark.parametrize("command", _PRINTING)
-@pytest.mark.parametrize("where", ["2>/dev/full", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        (_SHORT, "<&- >&- 2>&-"),
+        (_OTHER, "2>/dev/full"),
+        *(further(_CLOSED, command, "<&- >&- 2>&-") for command in (_LONG, _OTHER)),
+        *(further(_CLOSED, command, "2>/dev/full") for command in (_SHORT, _LONG)),
+    ],
+)
 def test_a_closed_output_or_a_full_error_file_changes_nothing_else(
     tmp_path: Path, command: str, where: str
 ) -> None:
@@ -77,8 +90,17 @@ def test_a_closed_output_or_a_full_error_file_changes_nothing_else(
     assert bool(run.stdout) == (where == "2>/dev/full")
 
 
-@pytest.mark.parametrize("command", _MISTAKES)
-@pytest.mark.parametrize("where", ["2>&-", ">/dev/full", ">&- 2>/dev/full"])
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        (_MISTAKES[0], ">/dev/full"),
+        (_MISTAKES[0], ">&- 2>/dev/full"),
+        (_MISTAKES[1], "2>&-"),
+        further(_MISTAKE, _MISTAKES[0], "2>&-"),
+        further(_MISTAKE, _MISTAKES[1], ">/dev/full"),
+        further(_MISTAKE, _MISTAKES[1], ">&- 2>/dev/full"),
+    ],
+)
 def test_a_mistake_has_its_exit_code_whatever_takes_the_words(
     tmp_path: Path, command: str, where: str
 ) -> None:

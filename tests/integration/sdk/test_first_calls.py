@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support import first_calls
 from support import scripted_llm as llm
+from support.sizes import further
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,12 @@ def first_call(*arguments: str, **environment: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("call", IMPORTED)
+# Of each heavy module the call that needs it most.
+QUICKEST = ("chair corrected", "mementos", "tri-he")
+OTHERS = [further("test_embedded_scoring", call) for call in IMPORTED if call not in QUICKEST]
+
+
+@pytest.mark.parametrize("call", [*QUICKEST, *OTHERS])
 def test_embedded_scoring(call: str) -> None:
     found = first_call(call)
     assert found["on_loop"] == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 from support.scripted_llm import ScriptedLlm
-from support.sizes import sized
+from support.sizes import further, sized
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no forks")
 
@@ -148,6 +148,8 @@ with multiprocessing.get_context("fork").Pool(3) as workers:
     print(workers.map_async(wrong, (1, 3, 7)).get(80))
 """
 
+SCORES = "test_a_client_of_this_process_scores_after_a_fork"
+REFUSES = "test_a_client_of_a_server_refuses_to_score_after_a_fork"
 LOCK = """
 import os, sys
 from pathlib import Path
@@ -181,13 +183,13 @@ def run(script: str, *arguments: str | Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("face", ["sync", "async"])
+@pytest.mark.parametrize("face", ["sync", further(SCORES, "async")])
 def test_a_client_of_this_process_scores_after_a_fork(face: str) -> None:
     children = ["same 0.5", "new 0.5"] * 2
     assert run(FORKS, "embedded", face) == ["parent 0.5", *children, "parent 0.5"]
 
 
-@pytest.mark.parametrize("face", ["sync", "async"])
+@pytest.mark.parametrize("face", ["async", further(REFUSES, "sync")])
 def test_a_client_of_a_server_refuses_to_score_after_a_fork(server: str, face: str) -> None:
     before, *children, after = run(FORKS, server, face)
     assert (before, after) == ("parent 0.5", "parent 0.5")

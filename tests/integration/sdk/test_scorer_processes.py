@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 from support.running import ServerProcess
+from support.sizes import further
 from support.threads import PATIENCE
 
 from hallujudge.metrics import Outcome
@@ -111,8 +112,13 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.parametrize("remote", [False, True])
+GOES = "test_it_goes_to_other_processes"
+
+
+@pytest.mark.parametrize(
+    ("method", "remote"),
+    [("fork", False), ("spawn", True), further(GOES, "fork", True), further(GOES, "spawn", False)],
+)
 def test_it_goes_to_other_processes(server: str, method: str, remote: bool, tmp_path: Path) -> None:
     # In a process of its own: gRPC, once used, would not survive a fork of this one.
     script = tmp_path / "forked.py"

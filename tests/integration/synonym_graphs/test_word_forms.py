@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from support.sizes import further
 
 _FIND = """
 import sys
@@ -37,18 +38,27 @@ def test_matching_starts_no_large_library() -> None:
     assert loaded.strip() == "[]"
 
 
+USED = "test_nltk_can_be_used_as_usual_afterwards"
+
+
 @pytest.mark.parametrize(
     "use",
     [
         "import nltk; assert callable(nltk.word_tokenize)",
-        "from nltk import word_tokenize; assert callable(word_tokenize)",
-        "import nltk; assert nltk.__version__",
-        "import nltk.corpus; assert nltk.corpus.stopwords",
-        "import nltk.tokenize; assert callable(nltk.tokenize.word_tokenize)",
         "from nltk.tokenize import TweetTokenizer; import nltk; assert nltk.TweetTokenizer",
-        "import nltk.tokenize.casual; import nltk; assert nltk.tokenize.casual.TweetTokenizer",
-        "import nltk; assert nltk.data.path; assert callable(nltk.pos_tag)",
-        "import textblob; assert textblob.TextBlob",
+        *(
+            further(USED, use)
+            for use in (
+                "from nltk import word_tokenize; assert callable(word_tokenize)",
+                "import nltk; assert nltk.__version__",
+                "import nltk.corpus; assert nltk.corpus.stopwords",
+                "import nltk.tokenize; assert callable(nltk.tokenize.word_tokenize)",
+                "import nltk.tokenize.casual; import nltk; "
+                "assert nltk.tokenize.casual.TweetTokenizer",
+                "import nltk; assert nltk.data.path; assert callable(nltk.pos_tag)",
+                "import textblob; assert textblob.TextBlob",
+            )
+        ),
     ],
 )
 def test_nltk_can_be_used_as_usual_afterwards(use: str) -> None:

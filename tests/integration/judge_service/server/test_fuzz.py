@@ -12,7 +12,7 @@ from support.sizes import sized
 from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
 
-_CALLS = sized(100, 300)
+_CALLS = sized(60, 300)
 _SECONDS = float(os.environ.get("HALLUJUDGE_FUZZ_SECONDS", "0"))
 _SEED = int(os.environ.get("HALLUJUDGE_FUZZ_SEED", "1"))
 # The memory budget, and the libraries and models of whatever options a long run names.

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.server.known_databases import (
     known_databases,
     refuse_foreign_folders,
     refuse_lost_databases,
+    remember_database,
 )
 from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
 from hallujudge.judge_service.state_files import database_id
@@ -39,6 +42,35 @@ def test_a_first_start_finds_nothing_lost(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     refuse_lost_databases(settings)
     assert [one.is_lost for one in known_databases(settings)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("jobs.sqlite", "is missing"),
+        ("spending.sqlite", "is empty"),
+        ("spending.sqlite", "is another database"),
+    ],
+)
+def test_a_lost_database_is_refused_until_that_is_accepted_once(
+    tmp_path: Path, name: str, state: str
+) -> None:
+    settings = settings_of(tmp_path)
+    for file in ("jobs.sqlite", "spending.sqlite"):
+        # Both kinds have their id in a table of the same name.
+        with closing(Ledger(tmp_path / file)) as made:
+            remember_database(settings, tmp_path / file, made.database_id)
+    refuse_lost_databases(settings)
+    path = tmp_path / name
+    path.unlink()
+    if state == "is empty":
+        path.touch()
+    elif state != "is missing":
+        Ledger(path).close()
+    with pytest.raises(InvalidInputError, match=f"{path} {state}.*accept_new_state = 1"):
+        refuse_lost_databases(settings)
+    refuse_lost_databases(settings_of(tmp_path, accept_new_state=1))
+    refuse_lost_databases(settings)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "\x00"])
