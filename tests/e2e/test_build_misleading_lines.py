@@ -131,6 +131,10 @@ def test_all_captions_can_mislead(server: llm.ScriptedLlm, tmp_path: Path) -> No
     assert sorted(counts.values()) == [2, 3]
 
 
+# That replies outlast a kill: tests/e2e/test_ask_cli.py, whose command keeps them in the same way.
+@pytest.mark.large(
+    "test_a_model_writes_a_line_about_each_question_and_the_manifest_alone_repeats_it"
+)
 def test_a_killed_run_asks_nothing_twice(server: llm.ScriptedLlm, tmp_path: Path) -> None:
     """It is killed while the model writes, and again while files are made."""
     clip(videos(tmp_path) / "clip1.mp4", 600)

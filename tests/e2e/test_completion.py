@@ -7,11 +7,18 @@ import subprocess
 
 import pytest
 from support.running import BIN
+from support.sizes import further
+
+OFFERED = "test_shells_complete_commands"
 
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("hallujudge sc", "score"), ("hallujudge score ch", "chair"), ("hallujudge gr", "graph")],
+    [
+        ("hallujudge score ch", "chair"),
+        further(OFFERED, "hallujudge sc", "score"),
+        further(OFFERED, "hallujudge gr", "graph"),
+    ],
 )
 def test_shells_complete_commands(typed: str, offered: str) -> None:
     completed = subprocess.run(

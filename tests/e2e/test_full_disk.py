@@ -15,6 +15,7 @@ from support import scripted_llm as llm
 from support.pictures import png
 from support.qa_samples import write_lines
 from support.running import BIN, ServerProcess, unmeasured
+from support.sizes import further
 from support.small_disk import SmallDisk, small_disk
 from support.threads import eventually
 from support.tri_he_samples import SCENE
@@ -104,7 +105,10 @@ def asked_slowly(_number: int, _body: llm.Body) -> llm.Reply:
     ("command", "replies", "step", "more"),
     [
         (score, "out/verdicts.sqlite", slow, ("--resume",)),
-        (ask, "answers.replies.sqlite", asked_slowly, ()),
+        further(
+            "test_a_run_on_a_full_disk_pays_for_no_call_that_follows",
+            *(ask, "answers.replies.sqlite", asked_slowly, ()),
+        ),
     ],
 )
 def test_a_run_on_a_full_disk_pays_for_no_call_that_follows(

@@ -15,6 +15,7 @@ from support.certificates import Certificates, make_certificates
 from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import ServerProcess, here
+from support.sizes import sized
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.access.caller import Limits, Scope
@@ -230,7 +231,7 @@ def test_every_command_waits_for_the_quota_of_its_key_and_says_so(
 
     try:
         job = waited("submit", *files).strip()
-        for command in ("watch", "show", "cancel"):
+        for command in sized(("watch",), ("watch", "show", "cancel")):
             waited("jobs", command, job)
         waited("jobs", "list")
         waited("fetch", job, "-o", str(tmp_path / "fetched"))

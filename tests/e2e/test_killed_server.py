@@ -232,6 +232,8 @@ def test_a_run_at_a_server_that_is_killed(server: KilledServer, tmp_path: Path) 
         assert (out / name).read_bytes() == (undisturbed / name).read_bytes()
 
 
+# Jobs outlast deaths in test_jobs.py and test_faults.py of the server too, more quickly.
+@pytest.mark.large("test_a_run_at_a_server_that_is_killed")
 def test_a_job_of_a_server_that_is_killed(server: KilledServer, tmp_path: Path) -> None:
     out, given = tmp_path / "out", arguments()
     with Client(server.address, timeouts=Timeouts(reconnect_timeout=PATIENCE)) as client:
