@@ -181,6 +181,14 @@ def test_a_file_without_responses_is_named_first(
         answers(tmp_path)
 
 
+def test_results_of_no_task_are_not_the_totals_of_a_harness(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"results": {}}))
+    with pytest.raises(ArchiveError) as caught:
+        answers(path)
+    assert "harness" not in str(caught.value)
+
+
 POPE = {"image": "1.jpg", "question": "Is there a dog?", "answer": "Yes"}
 
 
