@@ -172,7 +172,7 @@ def test_a_count_of_fractions_is_declared_as_such_or_refused(answers: Path, tmp_
     file.write_text(changed(whole, points.format(", integral=False")), encoding="utf-8")
     runs = [tmp_path / "one", tmp_path / "two"]
     assert cli(*score, runs[0]).returncode == 0
-    copytree(*runs)
+    copytree(runs[0], runs[1])
     compared = cli("compare", *runs, "--benchmark", file)
     assert (compared.returncode, "3 items are scored in both" in compared.stdout) == (0, True)
 

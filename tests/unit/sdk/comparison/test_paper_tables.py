@@ -86,6 +86,25 @@ def test_groups_cross_models_with_their_own_values(models: dict[str, RunReport])
     assert grid.keys[1] == "adversarial accuracy"
 
 
+def test_two_fields_are_crossed_with_each_other() -> None:
+    rights = {
+        ("adversarial", "indoors"): 0.0,
+        ("adversarial", "outdoors"): 1.0,
+        ("popular", "indoors"): 1.0,
+        ("popular", "outdoors"): 0.0,
+    }
+    rows = [
+        {"question_id": n, "question": f"Is there a thing {n}?", "image": f"{n}.jpg"}
+        | {"label": "yes", "response": "yes" if right else "no", "category": split, "place": place}
+        for n, ((split, place), right) in enumerate(rights.items())
+    ]
+    with Client.embedded() as client:
+        report = client.score("pope", responses=rows, group_by=("category", "place"))
+    found = table({"one": report}, scores=("accuracy",), rows=("category", "place", "model"))
+    shown = {key: cell(found, category=key[0], place=key[1]).value for key in rights}
+    assert shown == rights
+
+
 def test_rows_with_the_same_first_key_are_next_to_each_other(models: dict[str, RunReport]) -> None:
     rows = table(models, rows=("category", "model")).page().grids[0].rows
     assert [row[:2] for row in rows] == [(split, name) for split in SPLITS for name in models]
