@@ -26,7 +26,7 @@ from hallujudge.sdk import AsyncClient
 FOREIGN = {
     "--api-key", "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock",
     "--cov", "--dbname", "--detach", "--examples", "--format", "--generation-config", "--headless",
-    "--help", "--load-format", "--log_samples", "--logprobs-mode", "--make-rshared",
+    "--help", "--large", "--load-format", "--log_samples", "--logprobs-mode", "--make-rshared",
     "--max-logprobs", "--max-num-seqs", "--minutes", "--no-deps", "--previous", "--profile",
     "--rounds", "--runner", "--served-model-name", "--skips", "--smoke", "--strict",
     "--structured-outputs-config", "--target", "--threads", "--tokenizer", "--uds",
