@@ -202,6 +202,33 @@ def seen_and_heard(size: int) -> Archive:
     return {"-r": rows(size, answer)}
 
 
+def marked_charts(size: int) -> Archive:
+    """Answers about charts, with their marks and the judge's texts."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        mark = rng.choice((0, 1, 1, 7))
+        where = {"id": f"{n // 3}_{n % 3}", "figure_path": f"images/{n // 3}.jpg"}
+        kind = {"q_type": ("desc", "open")[n % 2], "q_relation": ("irrel", "contra")[n // 2 % 2]}
+        asked = {"question": f"What is line {n}?", "ref_answer": "There is no such line."}
+        said = {"response": "About 5.", "eval_resp": f"Score: {mark}", "score": mark}
+        return {**where, **kind, **asked, **said}
+
+    return {"-r": rows(size, answer)}
+
+
+def graded_videos(size: int) -> Archive:
+    """Graded answers about videos, in groups of two."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        place = {"Index": n, "Video Path": f"Coin{n // 4}", "Group_id": f"Coin_group{n // 2}"}
+        kind = {"Causes": "Conflict with prior", "Aspects": ("Event", "Scene")[n % 2]}
+        asked = {"Form": "Binary-choice", "Question": f"Is it {n}?", "Answer": "No"}
+        said = {"Model Answer": rng.choice(YES_NO), "Correctness": rng.choice(("0", "1", "1."))}
+        return {**place, **kind, **asked, **said}
+
+    return {"-r": rows(size, answer)}
+
+
 def binary_clips(size: int) -> Archive:
     """Questions of VidHalluc with two clips each, in two files."""
     rng = random.Random(size)
@@ -373,6 +400,8 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "vqa": ("vqa", accepted_answers),
     "cmm": ("cmm", heard_clips),
     "avhbench": ("avhbench", seen_and_heard),
+    "charthal": ("charthal", marked_charts),
+    "haven": ("haven", graded_videos),
 }
 
 

@@ -133,6 +133,45 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         }
         for n, text in enumerate(AWKWARD * 2)
     ]
+    heard = [
+        {
+            "sub_category": ("audio-language", "visual_dominance")[n % 2],
+            "granularity": ("event-level", None)[n // 2 % 2],
+            "audio_path": f"{n // 2}.wav",
+            "question": f"Is there thing {n}?",
+            "answer": ("yes", "no")[n % 2],
+            "pred": text,
+        }
+        for n, text in enumerate(AWKWARD * 2)
+    ]
+    tasks = ("AV Hallucination (Video)", "AV Matching", "AV Captioning")
+    matched = [
+        {
+            "video_id": n // 3,
+            "task": tasks[n % 3],
+            "text": f"Is it {n}?",
+            "label": "A dog barks." if n % 3 == 2 else ("Yes", "No")[n % 2],
+            "prediction": text,
+        }
+        for n, text in enumerate(AWKWARD * 2)
+    ]
+    marked = [
+        {
+            **{"id": n, "q_type": "desc", "q_relation": ("irrel", "normal")[n % 2]},
+            **{"figure_path": n // 3, "question": "Which?", "ref_answer": "That one."},
+            **{"response": text, "score": (0, 1, 7, "1", None)[n % 5]},
+            "eval_resp": (None, "Score: 0.6", f"Score: {text}", "1")[n % 4],
+        }
+        for n, text in enumerate(AWKWARD)
+    ]
+    graded = [
+        {
+            **{"Index": n, "Question": "Is it?", "Answer": "No", "Causes": "c", "Aspects": "a"},
+            **{"Form": "Binary-choice", "Video Path": n // 3, "Group_id": f"g{n // 3}"},
+            **{"Model Answer": text, "Correctness": ("1", "0", "F", "1.", "")[n % 5]},
+        }
+        for n, text in enumerate(AWKWARD)
+    ]
     pairs = [(f"--{name}", folder / f"amber_{name}") for name in tables]
     return {
         "amber": (*(part for pair in pairs for part in pair), "--safe-words", folder / "safe"),
@@ -147,6 +186,10 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         "mmhal": ("--responses", write_lines(folder / "rated", rated)),
         "argus": ("--responses", write_lines(folder / "captions", captions)),
         "vqa": ("--responses", write_lines(folder / "open", opened)),
+        "cmm": ("--responses", write_lines(folder / "heard", heard)),
+        "avhbench": ("--responses", write_lines(folder / "matched", matched)),
+        "charthal": ("--responses", write_lines(folder / "marked", marked)),
+        "haven": ("--responses", write_lines(folder / "graded", graded)),
     }
 
 
@@ -175,6 +218,14 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("dash-b", "corrected"),
         ("elv-halluc", "published"),
         ("elv-halluc", "corrected"),
+        ("cmm", "published"),
+        ("cmm", "corrected"),
+        ("avhbench", "paper"),
+        ("charthal", "published"),
+        ("charthal", "evaluated"),
+        ("charthal", "corrected"),
+        ("haven", "paper"),
+        ("haven", "corrected"),
     ],
 )
 def test_files_are_equal(server: str, tmp_path: Path, metric: str, variant: str) -> None:

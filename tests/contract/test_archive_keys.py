@@ -20,6 +20,7 @@ OPTIONAL = {
     *("image", "video", "text", "question", "Question", "prompt"),
     *("desc", "judgement", "review", "objs"),
     *("gt_caption", "generated_caption", "judge_texts"),
+    *("figure_path", "Video Path", "score", "Correctness"),
 }
 
 

@@ -11,6 +11,8 @@ from hallujudge.sdk import inspect_archives
 FILES = {
     "amber/annotations.json": ("references", "amber", 15220),
     "avhbench/drawn_2.json": ("responses", "avhbench", 345),
+    "charthal/drawn_1.eval.json": ("responses", "charthal", 300),
+    "haven/drawn_1_eval_result.json": ("responses", "haven", 260),
     "cmm/drawn_1.output.json": ("responses", "cmm", 336),
     "amber/drawn_1.answers.json": ("responses", "amber", 14216),
     "chair/coco_reference_objects.json": ("references", "chair", 2000),

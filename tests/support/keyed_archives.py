@@ -79,6 +79,15 @@ HEARD = {
     **{"question": "Does a dog bark?", "answer": "yes", "pred": "Yes."},
 }
 MATCHED = {"video_id": "1", "task": "AV Matching", "text": "Do they match?"}
+MARKED = {
+    **{"id": "3_0", "figure_path": "images/3.jpg", "q_type": "open", "q_relation": "contra"},
+    **{"question": "What is it?", "ref_answer": "Nothing.", "response": "Nothing.", "score": 1},
+}
+GRADED = {
+    **{"Index": 1, "Question": "Is it?", "Answer": "No", "Causes": "Conflict with prior"},
+    **{"Aspects": "Event", "Form": "Binary-choice", "Video Path": "Coin0001"},
+    **{"Model Answer": "No.", "Correctness": "1"},
+}
 ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
@@ -206,6 +215,8 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     ),
     "argus": ("argus", [CAPTION], None),
     "cmm": ("cmm", [HEARD], None),
+    "charthal": ("charthal", [MARKED], None),
+    "haven": ("haven", [GRADED], None),
     "avhbench": ("avhbench", [{**MATCHED, "label": "Yes", "prediction": "Yes."}], None),
     "avhbench, joined": (
         "avhbench",
@@ -240,7 +251,17 @@ def doubled(archive: Any, *more: str) -> Any:
     """Return an archive whose records are there twice, with other ids."""
     if isinstance(archive, dict):
         return {key: doubled(held, *more) for key, held in archive.items()}
-    ids = {"question_id", "image_id", "image_name", "img_id", "id", "video_id", "audio_path", *more}
+    ids = {
+        "question_id",
+        "image_id",
+        "image_name",
+        "img_id",
+        "id",
+        "video_id",
+        "audio_path",
+        "Index",
+        *more,
+    }
     return [*archive, *({k: other_id(v) if k in ids else v for k, v in r.items()} for r in archive)]
 
 

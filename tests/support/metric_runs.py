@@ -262,6 +262,36 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         ],
         "variant": "corrected",
     },
+    "charthal": lambda: {
+        "responses": [
+            {
+                "id": f"{number}_0",
+                "figure_path": f"images/{number}.jpg",
+                "q_type": "desc",
+                "q_relation": "irrel",
+                "question": "What is the value of the red line?",
+                "ref_answer": "The chart has no red line.",
+                "response": text,
+                "eval_resp": said,
+                "score": mark,
+            }
+            for number, (text, said, mark) in enumerate(
+                [("There is none.", "Score: 1", 1), ("About 5.", "7", 7), (None, "Score: 0", 0)]
+            )
+        ],
+    },
+    "haven": lambda: {
+        "responses": [
+            {
+                **{"Index": number, "Question": "Is the man sewing?", "Answer": "No"},
+                **{"Causes": "Conflict with prior", "Aspects": "Event", "Form": "Binary-choice"},
+                **{"Video Path": f"Coin000{number}", "Group_id": "Coin_group0001"},
+                **{"Model Answer": text, "Correctness": grade},
+            }
+            for number, (text, grade) in enumerate([("No.", "1"), ("Yes.", "F"), (None, None)])
+        ],
+        "variant": "corrected",
+    },
     "mementos": lambda: {
         "responses": [
             {"image": "a.png", "description": "A man throws a ball to a unicorn."},

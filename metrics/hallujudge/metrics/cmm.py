@@ -95,38 +95,35 @@ def _level(item: AnswersItem) -> str:
     return f"{level}/{kind}" if level in GRANULARITIES and kind else ""
 
 
-def _or_zero(right: FloatArray, asked: FloatArray) -> FloatArray:
+def _or_zero(right: FloatArray, asked: FloatArray, every: FloatArray) -> FloatArray:
     import numpy as np
 
-    return right / np.where(asked, asked, 1)
+    # Without any question at all there is no script to follow.
+    return np.where(every, right / np.where(asked, asked, 1), np.nan)
 
 
 def _accuracies() -> Iterator[tuple[AnswerScore, AnswerScore]]:
     """Yield each accuracy, and as the script has it: 0 without a question."""
+    every = count("asked_all", "questions")
     for name, label in (
         ("accuracy", ""),
         ("perception_accuracy", "yes"),
         ("hallucination_resistance", "no"),
     ):
-        among = _labelled(label) if label else is_any
         which = f" with the label {label}" if label else ""
         of = (
-            count(
-                f"right_{label or 'all'}",
-                f"right answers{which}",
-                _labelled(label, is_right) if label else is_right,
-            ),
-            count(f"asked_{label or 'all'}", f"questions{which}", among),
+            count(f"right_{label or 'all'}", f"right answers{which}", _labelled(label, is_right)),
+            count(f"asked_{label or 'all'}", f"questions{which}", _labelled(label)),
         )
         meaning = f"right answers{which} / questions{which}"
         yield (
             share(name, meaning, *of, own=not label),
-            combined(name, meaning, _or_zero, of, n=of[1]),
+            combined(name, meaning, _or_zero, (*of, every), n=of[1]),
         )
 
 
 def _labelled(label: str, also: Condition = is_any) -> Condition:
-    return lambda answer: answer.label == label and also(answer)
+    return lambda answer: label in ("", answer.label) and also(answer)
 
 
 _SCORES = tuple(_accuracies())

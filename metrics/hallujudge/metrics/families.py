@@ -54,6 +54,8 @@ FAMILIES = [
     "argus",
     "cmm",
     "avhbench",
+    "charthal",
+    "haven",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

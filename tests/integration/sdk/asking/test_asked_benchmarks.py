@@ -214,6 +214,31 @@ CASES = {
         ("Did you see a cat?\nAnswer with yes or no.",),
         score={"perception_accuracy": 1},
     ),
+    "charthal": Case(
+        "charthal",
+        [
+            {
+                **{"id": "3_0", "figure_path": "images/3.jpg", "q_type": "open"},
+                **{"q_relation": "inexist", "question": "What is the red line?"},
+                **{"ref_answer": "There is no red line."},
+            }
+        ],
+        ("3.jpg",),
+        ("What is the red line?",),
+        "Nothing.",
+    ),
+    "haven": Case(
+        "haven",
+        [
+            {
+                **{"Index": 1, "Question": "Is it?", "Answer": "No", "Causes": "c"},
+                **{"Aspects": "Event", "Form": "Binary-choice", "Video Path": "Coin0001"},
+            }
+        ],
+        ("Coin0001.png",),
+        ("Is it?",),
+        "No.",
+    ),
     "mmhal": Case(
         "mmhal",
         [

@@ -119,6 +119,18 @@ READERS = (
         fields={"id": "", "response": "model_response", "label": "ref_answer"},
     ),
     ArchiveReader(
+        name="ChartHal's marked answers",
+        keys=("q_type", "q_relation", "ref_answer", "response"),
+        metrics=("charthal",),
+        fields={"id": "id", "response": "response"},
+    ),
+    ArchiveReader(
+        name="HAVEN's graded answers",
+        keys=("Causes", "Aspects", "Form", "Model Answer"),
+        metrics=("haven",),
+        fields={"id": "Index", "response": "Model Answer"},
+    ),
+    ArchiveReader(
         name="VideoHallucer's questions, one a record",
         keys=("pair_id", "role", "answer", "predict"),
         metrics=("video-hallucer",),

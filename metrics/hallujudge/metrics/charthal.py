@@ -1,0 +1,211 @@
+"""ChartHal: answers about charts, which a judge marks with 0 or 1.
+
+Wang et al., 2025; released scripts ``evaluate.py``, which reads a mark in the judge's text, and
+``get_result.py``, which counts marks. Questions have a type (``desc``, ``reason``, ``open``) and a
+relation to their chart (``irrel``, ``inexist``, ``contra``, ``normal``).
+
+* ``accuracy`` = answers marked 1 / answers marked 0 or 1; the script's overall_score / 100
+* ``exception_rate`` = answers without such a mark / answers
+
+Groups are ``q_type``, ``q_relation`` and ``q_type_q_relation``, such as ``desc/irrel``. Answers
+without a mark of 0 or 1 are unscored in all variants: exceptions, which leave every denominator.
+
+* ``published`` follows ``get_result.py``: only ``score`` is read, and a number (or true, false)
+  equal to 0 or 1 is a mark. The text "1" is none.
+* ``evaluated`` reads the judge's text as ``evaluate.py`` does, whatever ``score`` is: in the first
+  three lines the number after the word score, else a number before "/10", else the first lone
+  number from 0 to 10; limited to 0 to 10 and rounded, halves to even. "Score: 0.6" is 1, and "The
+  chart has 4 series. So the mark is 1." is 4.
+* ``corrected`` takes the last "score: N" of the judge's text, and ``score`` where there is none.
+  Values between 0 and 1 are no marks.
+
+Differences from the script: it divides by zero, and stops, unless each of the twelve pairs of type
+and relation has a mark. Here, a group without one has no score.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import structs
+
+from .answers.answer_scores import count, is_right, share, unparsed_rate
+from .answers.closed_questions import (
+    Answer,
+    AnswerParser,
+    AnswersItem,
+    AnswerVariant,
+    ClosedQuestions,
+    JudgedAnswers,
+    Keys,
+    Parsed,
+    one_answer,
+)
+from .answers.declared_metrics import metric_of
+from .framework.asking import Asking, plain
+from .framework.metric import Paper, verdicts_option
+
+TYPES = ("desc", "reason", "open")
+"""The types of questions."""
+RELATIONS = ("irrel", "inexist", "contra", "normal")
+"""The relations of questions to their charts."""
+MARKS = ("0", "1")
+"""The marks."""
+_MOST, _LINES = 10, 3
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+# As in the released script, one after the other.
+_RELEASED = (
+    re.compile(rf"\bscore\b\s*[:\-]?\s*{_NUMBER}", re.IGNORECASE),
+    re.compile(rf"{_NUMBER}\s*/\s*10"),
+    re.compile(r"(?<!\d)(10|[0-9])(?!\d)"),
+)
+# "Score: 1", "**Score:** 1" and "score 1."; not the end of another word.
+_STATED = re.compile(rf"\bscore\b[\s*]*[:\-]?[\s*]*{_NUMBER}", re.IGNORECASE)
+
+
+def _released(text: str) -> str:
+    """Return the mark that the released script reads; -1 for none."""
+    head = "\n".join(text.splitlines()[:_LINES])
+    found = next((match for each in _RELEASED if (match := each.search(head))), None)
+    return str(round(min(_MOST, float(found[1])))) if found else "-1"
+
+
+def _stated(text: str) -> str:
+    """Return the last stated mark; empty for none."""
+    found = _STATED.findall(text)
+    return str(found[-1]).removesuffix(".0") if found else ""
+
+
+def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
+    """Return an answer with what its record says of its mark: the score, and what a text states."""
+    score, text = record.get("score"), record.get("eval_resp")
+    said = text if isinstance(text, str) else ""
+    if score is None and not said:
+        return answer
+    # True and 1.0 equal 1, and a text equals no number.
+    held = f"{float(score):g}" if isinstance(score, (int, float)) else "text"
+    held = "" if score is None else held
+    parts = (f"score={held}", f"evaluated={_released(said)}", f"stated={_stated(said)}")
+    return structs.replace(answer, fields={**answer.fields, "judgement": " ".join(parts)})
+
+
+def _read(how: str, *names: str) -> AnswerParser:
+    """Return the parser that takes the first of some parts of a judgement that is not empty."""
+
+    def parse(answer: Answer) -> Parsed:
+        said = answer.fields.get("judgement", "")
+        held = dict(part.partition("=")[::2] for part in said.split(" "))
+        # A judge's own mark is the whole judgement.
+        found = next(filter(None, map(held.get, names)), "") if "=" in said else said
+        return Parsed(found if found in MARKS else None, found == "1", how)
+
+    return parse
+
+
+def _crossed(item: AnswersItem) -> str:
+    return "/".join(item.fields.get(name, "") for name in ("q_type", "q_relation"))
+
+
+def _notes(totals: Mapping[str, float]) -> Iterator[str]:
+    """Yield how many answers leave the denominator, and the accuracy if they counted as 0."""
+    marked, right, exceptions = (totals[name] for name in ("marked", "right", "exceptions"))
+    if exceptions and marked:
+        yield (
+            f"{exceptions:,.0f} of {marked + exceptions:,.0f} answers have no mark of 0 or 1, and "
+            f"leave the denominator; counted as 0, accuracy is {right / (marked + exceptions):.4f},"
+            f" not {right / marked:.4f}"
+        )
+
+
+def _variant(name: str, meaning: str, parse: AnswerParser) -> AnswerVariant:
+    return AnswerVariant(name=name, meaning=meaning, parse=parse, unparsed="unscored")
+
+
+BENCHMARK = ClosedQuestions(
+    name="charthal",
+    summary="Answers about charts, marked 0 or 1 by a judge.",
+    title="ChartHal: answers about charts, marked 0 or 1.",
+    papers=(
+        Paper(
+            title="ChartHal: A Fine-grained Framework Evaluating Hallucination of Large Vision "
+            "Language Models in Chart Understanding",
+            authors="Wang et al.",
+            names="Xingqi Wang, Yiming Cui, Xin Yao, Shijin Wang, Guoping Hu, Xiaoyu Qin",
+            year=2025,
+            link="arXiv:2509.17481",
+            where="evaluate.py and get_result.py",
+        ),
+    ),
+    unit="answers",
+    keys=Keys(
+        id=("id", "question_id"),
+        response=("response", "prediction", "output"),
+        label=(),
+        media=("figure_path", "figure_id"),
+        fields={
+            **{name: (name,) for name in ("q_type", "q_relation")},
+            "reference": ("ref_answer", "reference"),
+            "judgement": ("judgement",),
+        },
+        optional=("judgement",),
+    ),
+    seen=("judgement",),
+    kept=("reference",),
+    labels=(),
+    places={"q_type": TYPES, "q_relation": RELATIONS},
+    derived={"q_type_q_relation": _crossed},
+    question_files=True,
+    complete=_with_judgement,
+    asking=Asking(protocols=plain("{{question}}"), media=("figure_path",)),
+    variants=(
+        _variant("published", "get_result.py: a score equal to 0 or 1.", _read("score", "score")),
+        _variant("evaluated", "evaluate.py: its mark of the text.", _read("text", "evaluated")),
+        _variant(
+            "corrected",
+            "The last mark that the judge's text states, else the score.",
+            _read("stated", "stated", "score"),
+        ),
+    ),
+    options=(verdicts_option("judgements", "Judgements of answers.", "those of the file"),),
+    judged=JudgedAnswers(
+        noun="answers",
+        option="judgements",
+        verdict="judgement",
+        choices={mark: mark for mark in MARKS},
+        prompts={"": "charthal"},
+        slots={name: name for name in ("question", "reference", "response")},
+        reference="reference",
+        lacking="no ref_answer for this question",
+        rests_on=("Every score rests", "judgements"),
+        counted="marked",
+    ),
+    scores=(
+        share(
+            "accuracy",
+            "answers marked 1 / answers marked 0 or 1",
+            count("right", "answers marked 1", is_right),
+            count("marked", "answers marked 0 or 1"),
+            own=True,
+        ),
+        unparsed_rate(
+            "answered", "answers", name="exception_rate", column="exceptions", noun="marks"
+        ),
+    ),
+    main_score="accuracy",
+    ranking_source="It is the overall score of the released script.",
+    headline=("accuracy", "exception_rate"),
+    trial=one_answer(
+        id="1",
+        question="What is the value of the red line?",
+        response="There is no red line.",
+        fields={"q_type": TYPES[0], "q_relation": RELATIONS[1]},
+        answer_fields={"judgement": "1", "reference": "The chart has no red line."},
+    ),
+    group_by=("q_type", "q_relation", "q_type_q_relation"),
+    notes=_notes,
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+CharthalMetric = metric_of(BENCHMARK)
+"""The metric."""

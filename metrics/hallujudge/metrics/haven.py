@@ -1,0 +1,237 @@
+"""HAVEN: answers about videos by cause, aspect and form, which a judge grades 1 or 0.
+
+Gao et al., 2025; released script ``Judge/Judge.py``, whose judge grades each answer. It stores the
+grader's text as it is, and F for a call without a reply. The sums are ours, after the paper's
+tables; none is released with it.
+
+* ``accuracy`` = answers graded right / answers
+* ``groups_of_several_all_right`` = groups whose graded answers are all right / groups
+* ``groups_of_several_with_one_verdict`` = groups whose graded answers are all right or all wrong /
+  groups; in both, the groups are the values of ``Group_id`` with two or more graded answers
+* ``unparsed_rate`` = grades that could not be read / answers
+
+The groups of the report are ``cause``, ``aspect`` and ``form``. Variants:
+
+* ``paper``: only the text "1" is right. Any other is wrong, such as "1.", "Correct" and F.
+* ``corrected`` reads a leading 1 or 0, else the words correct and incorrect. Other texts, F and
+  empty ones among them, are unscored.
+
+How the paper's "bias score" measures consistency by group is not certain. An early commit of the
+repository (489850d, ``Evaluation/Consistency.py``) counts groups of several questions with one
+verdict, by the texts of verdicts; here "1." and "0" are both wrong in ``paper``. Its accuracy is
+over 6,497 questions, however many there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import structs
+
+from .answers.answer_scores import AnswerScore, Count, count, is_right, share, unparsed_rate
+from .answers.answer_text import number_of
+from .answers.answers_metric import AnswersMetric
+from .answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    ClosedQuestions,
+    JudgedAnswers,
+    Keys,
+    Parsed,
+    one_answer,
+)
+from .answers.declared_metrics import metric_of
+from .framework import columns_and_scores as framework
+from .framework.asking import Asking, plain
+from .framework.columns_and_scores import Column
+from .framework.metric import Paper, verdicts_option
+
+if TYPE_CHECKING:
+    from .framework.columns_and_scores import FloatArray
+
+FAILED = "F"
+"""What the released judge stores for a call without a reply."""
+_GRADES = ("0", "1")
+_GRADE_KEYS = ("Correctness", "judgement")
+# "1", "1." and "0 (wrong)"; neither 10 nor 1.5.
+_LEADING = re.compile(r"\W*([01])(?![.,]?\d)\b")
+_WORDS = re.compile(r"\b(not\s+|in)?correct\b", re.IGNORECASE)
+
+
+def _paper(answer: Answer) -> Parsed:
+    said = answer.fields.get("judgement", "")
+    return Parsed(said if said in _GRADES else None, said == "1", "exact grade")
+
+
+def _corrected(answer: Answer) -> Parsed:
+    said = answer.fields.get("judgement", "")
+    leading = _LEADING.match(said)
+    words = {"0" if found else "1" for found in _WORDS.findall(said)}
+    grade = leading[1] if leading else words.pop() if len(words) == 1 else None
+    return Parsed(grade, grade == "1", "leading grade or word")
+
+
+def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
+    """Return an answer whose empty grade is not a missing one: the blank keeps them apart."""
+    if answer.fields.get("judgement") or "" not in map(record.get, _GRADE_KEYS):
+        return answer
+    return structs.replace(answer, fields={**answer.fields, "judgement": " "})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Groups(AnswersMetric):
+    """A metric whose questions of one group are looked at together."""
+
+    place_columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="group", meaning="group, as a number", integral=False, label=True),
+    )
+
+    def places(self, item: AnswersItem) -> tuple[float, ...]:
+        """Return the group of a question as a number; 0 without one."""
+        group = item.fields.get("group", "")
+        return (number_of(group) if group else 0,)
+
+    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Return the columns of groups, each with the value of a group in one of its rows."""
+        import numpy as np
+
+        # A grade that can't be read leaves its group smaller.
+        rows = np.flatnonzero((items["group"] > 0) & (items["graded"] > 0))
+        _, first, of, sizes = np.unique(
+            items["group"][rows], return_index=True, return_inverse=True, return_counts=True
+        )
+        right = np.bincount(of, weights=items["grade"][rows], minlength=len(sizes))
+        several = sizes > 1
+        all_right = several & (right == sizes)
+        columns = (several, all_right, all_right | (several & (right == 0)))
+        made = {name: np.zeros(len(items["group"])) for name in _GROUP_COLUMNS}
+        for column, values in zip(made.values(), columns, strict=True):
+            column[rows[first]] = values
+        return made
+
+
+_GROUP_COLUMNS = ("groups", "groups_right", "groups_of_one_verdict")
+_ANSWERED = count("graded", "answers whose grade counts")
+# Its values make the columns of groups, so that rows stay as they are.
+_GRADE = Count(
+    name="grade",
+    meaning="whether the grade is right",
+    of=lambda bundle: sum(answer.right for answer in bundle),
+    label=True,
+)
+
+
+def _consistency() -> Iterator[AnswerScore]:
+    for name, meaning, column in (
+        ("all_right", "groups of several with right answers only", _GROUP_COLUMNS[1]),
+        ("with_one_verdict", "groups of several, all right or all wrong", _GROUP_COLUMNS[2]),
+    ):
+        definition = framework.share(
+            f"groups_of_several_{name}", f"{meaning} / such groups", column, "groups", bounded=False
+        )
+        yield AnswerScore(definition=definition, counts=(_GRADE, _ANSWERED))
+
+
+def _notes(totals: Mapping[str, float]) -> Iterator[str]:
+    if unread := totals.get("unparsed", 0):
+        yield f"{unread:,.0f} grades, {FAILED} among them, are not the text 1 or 0: they are wrong"
+
+
+BENCHMARK = ClosedQuestions(
+    name="haven",
+    summary="Answers about videos by cause, aspect and form, graded by a judge.",
+    title="HAVEN: answers about videos by cause, aspect and form, graded 1 or 0.",
+    papers=(
+        Paper(
+            title="Exploring Hallucination of Large Multimodal Models in Video Understanding: "
+            "Benchmark, Analysis and Mitigation",
+            authors="Gao et al.",
+            names="Hongcheng Gao, Jiashu Qu, Jingyi Tang, Baolong Bi, Yue Liu, Hongyu Chen, Li "
+            "Liang, Li Su, Qingming Huang",
+            year=2025,
+            link="arXiv:2503.19622",
+            where="Judge/Judge.py",
+        ),
+    ),
+    unit="answers",
+    keys=Keys(
+        id=("Index", "id", "question_id"),
+        response=("Model Answer", "response", "prediction", "output"),
+        label=(),
+        question=("Question", "question"),
+        media=("Video Path", "video"),
+        fields={
+            "cause": ("Causes", "cause"),
+            "aspect": ("Aspects", "aspect"),
+            "form": ("Form", "form"),
+            "group": ("Group_id", "group"),
+            "reference": ("Answer", "reference"),
+            "judgement": _GRADE_KEYS,
+        },
+        optional=("group", "judgement"),
+    ),
+    seen=("judgement",),
+    kept=("reference",),
+    labels=(),
+    question_files=True,
+    complete=_completed,
+    asking=Asking(protocols=plain("{{question}}"), media=("Video Path",)),
+    variants=(
+        AnswerVariant(
+            name="paper",
+            meaning='Only the grade "1" is right; any other text, also of failed calls, is wrong.',
+            parse=_paper,
+            notes=_notes,
+        ),
+        AnswerVariant(
+            name="corrected",
+            meaning="Reads a leading 1 or 0, correct and incorrect; other grades are unscored.",
+            parse=_corrected,
+            unparsed="unscored",
+        ),
+    ),
+    options=(verdicts_option("judgements", "Judgements of answers.", "those of the file"),),
+    judged=JudgedAnswers(
+        noun="answers",
+        option="judgements",
+        verdict="judgement",
+        choices={grade: grade for grade in _GRADES},
+        prompts={"": "haven"},
+        slots={name: name for name in ("question", "reference", "response")},
+        reference="reference",
+        lacking="no Answer for this question",
+        rests_on=("Every score rests", "judgements"),
+        counted="graded",
+    ),
+    scores=(
+        share(
+            "accuracy",
+            "answers graded right / answers",
+            count("right", "answers graded right", is_right),
+            _ANSWERED,
+            own=True,
+        ),
+        *_consistency(),
+        unparsed_rate("answered", "answers", noun="grades"),
+    ),
+    main_score="accuracy",
+    ranking_source="The paper's tables compare models by it.",
+    headline=("accuracy", "groups_of_several_all_right"),
+    trial=one_answer(
+        id="1",
+        question="Is the man sewing?",
+        response="No.",
+        fields={"cause": "Conflict with prior", "aspect": "Event", "form": "Binary-choice"},
+        answer_fields={"judgement": "1", "reference": "No"},
+    ),
+    group_by=("cause", "aspect", "form"),
+    base=_Groups,
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+HavenMetric = metric_of(BENCHMARK)
+"""The metric."""
