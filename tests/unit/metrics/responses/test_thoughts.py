@@ -80,6 +80,7 @@ def test_a_text_that_only_cites_marks_loses_nothing(text: str) -> None:
         ("not there</think>Yes", "Yes", "not there"),
         ("not there </think> Yes", "Yes", "not there"),
         ("</think>Yes", "Yes", ""),
+        ("  </think> yes ", "yes", ""),
         ("<think>no end <answer>Yes</answer>", "Yes", "no end"),
         ("<think>hm</think><answer>A cat", "A cat", "hm"),
         (
