@@ -157,6 +157,47 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         ],
         None,
     ),
+    "humblebench": (
+        "humblebench",
+        [
+            {
+                **{"question_id": 1, "type": "Object", "image": "1.jpg", "label": "A"},
+                **{"question": "What is it?", "prediction": "A"},
+            }
+        ],
+        None,
+    ),
+    "vlms-are-biased": (
+        "vlms-are-biased",
+        [
+            {
+                **{"id": "q1", "topic": "Logos", "ground_truth": "4", "expected_bias": "3"},
+                **{"image": "1.png", "response": "{4}"},
+            }
+        ],
+        None,
+    ),
+    "naturalbench": (
+        "naturalbench",
+        [
+            {
+                **{"Index": 0, "combination": f"q{n // 2}_i{n % 2}", "Question_Type": "yes_no"},
+                **{"response": "Yes.", "answer": "Yes" if n in (0, 3) else "No"},
+            }
+            for n in range(4)
+        ],
+        None,
+    ),
+    "crpe": (
+        "crpe",
+        [
+            {
+                **{"question_id": 1, "image": "1.jpg", "category": "object"},
+                **{"correct_option": "A", "response": "A"},
+            }
+        ],
+        None,
+    ),
     "dash-b": (
         "dash-b",
         [{"img_id": "88.jpg", "object_name": "cup", "gt": "yes", "response": "Yes."}],
@@ -251,17 +292,8 @@ def doubled(archive: Any, *more: str) -> Any:
     """Return an archive whose records are there twice, with other ids."""
     if isinstance(archive, dict):
         return {key: doubled(held, *more) for key, held in archive.items()}
-    ids = {
-        "question_id",
-        "image_id",
-        "image_name",
-        "img_id",
-        "id",
-        "video_id",
-        "audio_path",
-        "Index",
-        *more,
-    }
+    names = {"image_id", "image_name", "img_id", "video_id", "audio_path"}
+    ids = {"question_id", "id", "Index", *names, *more}
     return [*archive, *({k: other_id(v) if k in ids else v for k, v in r.items()} for r in archive)]
 
 

@@ -292,6 +292,54 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         ],
         "variant": "corrected",
     },
+    "humblebench": lambda: {
+        "responses": [
+            {
+                **{"question_id": n, "type": "Object", "image": f"{n}.jpg", "label": label},
+                **{"question": "What is it?\nA. a cup\nE. None of the above", "prediction": text},
+            }
+            for n, (label, text) in enumerate([("A", "A."), ("E", "A cup or a jug."), ("E", None)])
+        ],
+        "variant": "corrected",
+    },
+    "vlms-are-biased": lambda: {
+        "responses": [
+            {
+                **{
+                    "ID": f"q{n}",
+                    "topic": "Logos",
+                    "prompt": "How many stripes?",
+                    "response": text,
+                },
+                **{"ground_truth": "4", "expected_bias": "3", "image_path": f"{n}.png"},
+            }
+            for n, text in enumerate(["{4}", "3 or 4", "{3}", None])
+        ],
+        "variant": "corrected",
+    },
+    "naturalbench": lambda: {
+        "responses": [
+            {
+                **{"Index": n // 4, "combination": f"q{n // 2 % 2}_i{n % 2}", "response": text},
+                **{"Question_Type": "yes_no", "answer": "Yes" if n % 4 in (0, 3) else "No"},
+            }
+            for n, text in enumerate(
+                [*("Yes.", "No.", "No.", "Yes."), *("Yes.", "Well.", "No.", "Yes."), *[None] * 4]
+            )
+        ],
+        "variant": "corrected",
+    },
+    "crpe": lambda: {
+        "responses": [
+            {
+                **{"question_id": n, "image": f"{n // 4}.jpg", "category": "object"},
+                **{"question": f"What?\nA. {'abcd'[n % 4 :]}", "correct_option": "A"},
+                "response": text,
+            }
+            for n, text in enumerate(["A", "A.", "(A)", "A", "Well.", None])
+        ],
+        "variant": "corrected",
+    },
     "mementos": lambda: {
         "responses": [
             {"image": "a.png", "description": "A man throws a ball to a unicorn."},

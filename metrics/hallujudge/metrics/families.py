@@ -56,6 +56,10 @@ FAMILIES = [
     "avhbench",
     "charthal",
     "haven",
+    "humblebench",
+    "vlms_are_biased",
+    "naturalbench",
+    "crpe",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

@@ -153,6 +153,10 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with an unparsed answer, which a score may count."""
         result = super().unread_result(item, made)
+        verdicts = made.evidence.answers if isinstance(made.evidence, AnswersEvidence) else ()
+        if why := [v.how for v in verdicts if v.answer is not None and v.correct is None]:
+            # The parser says why an answer that it read does not count.
+            result = structs.replace(result, detail=why[0])
         counts = any(each.unread for each in self.metric.counts) or self.metric.means
         return structs.replace(result, statistics=made.statistics) if counts else result
 

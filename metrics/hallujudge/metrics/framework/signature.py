@@ -49,6 +49,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "extract": "extractor",
     "avg": "average over sequences",
     "unparsed": "outcome of unparsed answers",
+    "mode": "mode of the questions",
     "tentative": "tentative claims",
     "judgements": "source of judgements",
     "ratings": "source of ratings",

@@ -129,7 +129,7 @@ def first_values(source: Path | Records | list[Record]) -> Iterator[Mapping[str,
             raise
         if whole and isinstance(whole.value, Mapping) and not isinstance(whole.value, Unreadable):
             yield whole.value
-        if whole and not isinstance(whole.value, Mapping):
+        if whole and type(whole.value) is not str and not isinstance(whole.value, Mapping):
             return
     if (first := next(iter(read_records(source)), None)) is not None:
         yield first.values

@@ -27,7 +27,7 @@ from .joins import IdCheck
 from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
 from .local_files import STDIN
-from .records import Record, response_value
+from .records import LISTED_TEXT, Record, response_value
 from .table_files import EXCEL_CELL_CHARS
 
 if TYPE_CHECKING:
@@ -140,6 +140,8 @@ def inspect_file(file: FoundFile) -> ArchiveSummary:
         archive = open_file(file)
         if archive.reader is None:
             archive = structs.replace(archive, reader=declared_layout(archive.first))
+        if archive.reader is None and LISTED_TEXT in archive.first:
+            raise ArchiveError(f"{file.path}: a list of texts; write one object for each record")
         return _summary(archive)
     except HallujudgeError as err:
         if (known := _further_file(file)) is not None:

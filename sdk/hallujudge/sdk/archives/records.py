@@ -26,6 +26,9 @@ TEXT_FLAG = "InputOptions(text_key=…)"
 """The option that names the key of the text, for messages."""
 # "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
+LISTED_TEXT = "listed_text"
+"""Key of the text in records of a file that is a list of texts, for the benchmarks whose files are
+such lists."""
 # A record may have parts of these names: only lists of objects that have ids count.
 _LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions", "questions")
 # Keys of all records of a file, next to what describes the run.
@@ -189,6 +192,9 @@ def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterato
                 yield _together(inner, position)
                 position += len(inner)
             continue
+        if values and set(map(type, values)) == _TEXT:
+            # A script's list of answers, whose places are all that joins them with questions.
+            values = [{LISTED_TEXT: value} for value in values]
         objects = cast("Sequence[Mapping[str, object]]", values)  # JSON's keys are texts
         if set(map(type, values)) <= _OBJECT:
             if values:

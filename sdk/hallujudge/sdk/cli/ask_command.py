@@ -144,10 +144,11 @@ def ask(
     Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
     command is started again. The API key is HALLUJUDGE_LLM_API_KEY.
 
-    Benchmarks: amber, avhbench, chair, charthal, cmm, dash-b, elv-halluc, event-hallusion,
-    hallusion-bench, haven, infact, mementos, mmhal, object-halbench, openchair, pope, tri-he,
-    video-hallucer, vidhal-mcqa, vidhal-ordering, vidhalluc-bqa, vidhalluc-mcq, vidhalluc-sth,
-    vidhalluc-tsh, vqa, and those that --benchmark declares.
+    Benchmarks: amber, avhbench, chair, charthal, cmm, crpe, dash-b, elv-halluc, event-hallusion,
+    hallusion-bench, haven, humblebench, infact, mementos, mmhal, naturalbench, object-halbench,
+    openchair, pope, tri-he, video-hallucer, vidhal-mcqa, vidhal-ordering, vidhalluc-bqa,
+    vidhalluc-mcq, vidhalluc-sth, vidhalluc-tsh, vlms-are-biased, vqa, and those that --benchmark
+    declares.
     """
     if show_prompts:
         typer.echo(_prompts_of(benchmark), nl=False)

@@ -187,6 +187,70 @@ CASES = {
         ("Does this image show a cup?",),
         score={"accuracy": 1},
     ),
+    "humblebench": Case(
+        "humblebench",
+        [
+            {
+                **{"question_id": 1, "type": "Object", "image": "1.jpg", "label": "E"},
+                "question": "What is it?\nA. a cup\nE. None of the above",
+            }
+        ],
+        ("1.jpg",),
+        ("What is it?\nA. a cup\nE. None of the above\nAnswer with the letter",),
+        "E",
+        {"accuracy": 1, "none_accuracy": 1},
+    ),
+    "vlms-are-biased": Case(
+        "vlms-are-biased",
+        [
+            {
+                **{"ID": "q1", "topic": "Logos", "ground_truth": "4", "expected_bias": "3"},
+                **{"image_path": "1.png", "prompt": "How many stripes? Put it in braces."},
+            }
+        ],
+        ("1.png",),
+        ("How many stripes?",),
+        "{3}",
+        {"accuracy": 0, "bias_ratio": 1},
+    ),
+    "naturalbench": Case(
+        "naturalbench",
+        [
+            {
+                **{"Index": 7, "Question_0": "Is it red?", "Question_1": "Is it blue?"},
+                **{"Image_0_Question_0": "Yes", "Image_1_Question_0": "No"},
+                **{"Image_0_Question_1": "No", "Image_1_Question_1": "Yes"},
+                "Question_Type": "yes_no",
+            }
+        ],
+        ("7_0.png", "7_1.png"),
+        ("Is it red?\nAnswer", "Is it blue?\nAnswer"),
+        lambda prompt: "Yes" if "red" in prompt else "No",
+        {"accuracy": 0.5, "question_accuracy": 0, "image_accuracy": 0.5, "group_accuracy": 0},
+    ),
+    "crpe": Case(
+        "crpe",
+        [
+            {
+                **{"question_id": n, "image": "1.jpg", "category": "exist"},
+                "text": "What is there?\n"
+                + "\n".join(
+                    f"{'ABCD'[(at + n) % 4]}. {thing}" for at, thing in enumerate(["cat", "cup"])
+                ),
+                "correct_option": "ABCD"[n],
+            }
+            for n in range(4)
+        ],
+        ("1.jpg",),
+        (
+            "What is there?\nA. cat",
+            "What is there?\nB.",
+            "What is there?\nC.",
+            "What is there?\nD.",
+        ),
+        lambda prompt: next(line[0] for line in prompt.splitlines() if line.endswith(". cat")),
+        {"accuracy": 1},
+    ),
     "elv-halluc": Case(
         "elv-halluc",
         [

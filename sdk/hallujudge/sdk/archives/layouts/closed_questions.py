@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from ..records import LISTED_TEXT
 from ..table_files import structured
-from .archive_reader import ArchiveReader, mapping_at
+from .archive_reader import ArchiveReader, converting, mapping_at
+from .harnesses import response_of_output
 
 
 def _lists_dash_b(values: Mapping[str, object]) -> bool:
@@ -92,11 +95,70 @@ def _is_video_hallucer(values: Mapping[str, object]) -> bool:
     )
 
 
+def _chat_answer(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the text of a chat completion that the record holds whole."""
+    return {"response": response_of_output(mapping_at(values, "api_response"))}
+
+
 # Keys of responses, which files of questions lack.
 _RESPONSES = frozenset(
     {"response", "prediction", "model_answer", "model_prediction", "output", "text"}
 )
+_FOUR_OPTIONS = re.compile(r"^A\. .*\nB\. .*\nC\. .*\nD\. ", re.MULTILINE)
+# An article is no letter: files of other benchmarks are lists of texts too.
+_SHORT_ANSWER = re.compile(r"\W*(?:(?:yes|no)\b|[ab](?=\W*$|[.:)]))", re.IGNORECASE)
+_BIASED = ("ground_truth", "expected_bias", "topic")
 READERS = (
+    ArchiveReader(
+        name="LLaVA's answers to questions with four options",
+        keys=("question_id", "prompt", "text"),
+        matches=lambda values: _FOUR_OPTIONS.search(str(values["prompt"])) is not None,
+        shape="a prompt with the options A to D",
+        metrics=("crpe",),
+        any_metric=True,
+        fields={"id": "question_id", "response": "text"},
+        arguments="-R crpe_relation.jsonl",
+        model_key="model_id",
+    ),
+    ArchiveReader(
+        name="CRPE's questions",
+        keys=("question_id", "text", "category", "correct_option"),
+        metrics=("crpe",),
+        role="references",
+        fields={"id": "question_id", "label": "correct_option"},
+    ),
+    ArchiveReader(
+        name="VLMs are Biased's results, with chat completions",
+        keys=(*_BIASED, "api_response"),
+        metrics=("vlms-are-biased",),
+        convert=converting(_chat_answer),
+        fields={"id": "ID"},
+        model_key="api_response.model",
+    ),
+    ArchiveReader(
+        name="VLMs are Biased's questions",
+        keys=_BIASED,
+        metrics=("vlms-are-biased",),
+        role="references",
+        matches=_RESPONSES.isdisjoint,
+        fields={"id": "ID", "label": "ground_truth"},
+    ),
+    ArchiveReader(
+        name="NaturalBench's answers, a list of texts",
+        keys=(LISTED_TEXT,),
+        matches=lambda values: _SHORT_ANSWER.match(str(values[LISTED_TEXT])) is not None,
+        shape="a text that begins with yes, no, A or B",
+        metrics=("naturalbench",),
+        fields={"id": "", "response": LISTED_TEXT},
+        arguments="-R questions.json",
+    ),
+    ArchiveReader(
+        name="NaturalBench's groups",
+        keys=("Index", "Question_0", "Question_1", "Question_Type"),
+        metrics=("naturalbench",),
+        role="references",
+        fields={"id": "Index"},
+    ),
     ArchiveReader(
         name="DASH-B's answers",
         keys=("img_id", "object_name", "gt", "response"),

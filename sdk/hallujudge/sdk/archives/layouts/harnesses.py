@@ -166,6 +166,21 @@ LMMS_EVAL_READERS = (
         _lmms_sample("HallusionBench", name, _hallusion_bench, "hallusion-bench", fields={"id": ""})
         for name in _HALLUSION_BENCH_SCORES
     ),
+    _lmms_sample(
+        "NaturalBench",
+        "naturalbench_G_ACC",
+        _general,
+        "naturalbench",
+        arguments="-R questions.json",
+    ),
+    _lmms_sample(
+        "VLMs are Biased",
+        "accuracy_by_topic",
+        _general,
+        "vlms-are-biased",
+        arguments="-R questions.json",
+        variant="lmms-eval",
+    ),
     ArchiveReader(
         name="an lmms-eval sample file with yes/no labels",
         keys=("doc_id", "target"),

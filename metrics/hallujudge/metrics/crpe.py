@@ -1,0 +1,251 @@
+"""CRPE: questions about existence, subjects, predicates and objects, each asked four times.
+
+Wang et al., 2024; the released ``eval_crpe.py`` of the All-Seeing Project V2. A question has four
+options, which are rolled on by one each time: it counts if all four answers are right.
+
+* ``accuracy`` = questions with four right answers / questions; in ``lmms-eval`` right answers /
+  answers, which is another number under the same name
+* ``answer_accuracy`` = right answers / answers, in every variant
+* ``unparsed_rate`` = answers that are no option's letter / answers
+
+``published`` follows the released script. An answer is right if its text is the letter and nothing
+else: "B.", "(B)", "b" and ``<answer>B</answer>`` are wrong, empty ones too. Four answers of a
+category are a question in the order of the file, whatever their ids, so that lines that changed
+places change the numbers. Where the number of answers of a category is not a multiple of four, the
+script stops, and the score is None here. It prints no figure of all categories: ``accuracy`` has a
+value for each category, and overall only if there is one category.
+
+``lmms-eval`` follows its task ``crpe_relation``: thoughts and the marks of an answer go, then all
+punctuation; an option's text anywhere in what is left, the leftmost one, is that option. So "It is
+not the cart" is the cart, "The answer is B." is wrong, "B. t-shirt" too since its hyphen is lost,
+and a closing mark without an opening one leaves the thought in the answer.
+
+``corrected`` reads an option's letter or text, and puts the answers together that have one image,
+stem and set of options. A question without four answers, or with one that can't be parsed, does not
+count in ``accuracy``, whose n says how many do; ``unparsed_rate`` says how many answers are unread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from string import punctuation
+from typing import TYPE_CHECKING, ClassVar
+
+from .answers.answer_scores import AnswerScore, Count, count, is_right, share, unparsed_rate
+from .answers.answer_text import number_of
+from .answers.answers_metric import AnswersMetric
+from .answers.choices import read_choice
+from .answers.closed_questions import (
+    Answer,
+    AnswersItem,
+    AnswerVariant,
+    ClosedQuestions,
+    Keys,
+    Parsed,
+    one_answer,
+)
+from .answers.declared_metrics import metric_of
+from .framework import columns_and_scores as framework
+from .framework.columns_and_scores import Column, ScoreDefinition
+from .framework.metric import Paper
+from .hallusion_bench.question_groups import Grouping
+from .responses.thoughts import Division, Said, without_keyed_thought
+
+if TYPE_CHECKING:
+    from .framework.columns_and_scores import FloatArray
+
+CATEGORIES = ("exist", "subject", "predicate", "object")
+"""What questions are about."""
+PUBLISHED, HARNESS, CORRECTED = "published", "lmms-eval", "corrected"
+_MEANT = {
+    PUBLISHED: "accuracy counts four answers of a category, in the order of the file, as one",
+    HARNESS: "accuracy counts each answer, not the four to a question as the paper does",
+    CORRECTED: "accuracy counts the four answers to a question as one, wherever they are",
+}
+_TIMES = 4
+_OPTION = re.compile(r"\b([A-Z])\.\s+([^\n]*)")
+
+
+def _published(answer: Answer) -> Parsed:
+    text = answer.response or ""
+    value = text if len(text) == 1 else None
+    # A label of several letters makes any answer wrong, as in the script.
+    right = value == answer.label and len(answer.label) == 1
+    return Parsed(value, right, "the letter alone")
+
+
+_TAGS = re.compile(r"<think>.*?</think>|<thought>.*?</thought>", re.DOTALL)
+_MARKED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_NO_MARKS = str.maketrans("", "", punctuation)
+
+
+def _harness(answer: Answer) -> Parsed:
+    text = _TAGS.sub("", answer.response or "").strip()
+    text = marked[1].strip() if (marked := _MARKED.search(text)) else text
+    said = re.sub(r"[^\w\s]", "", text).strip()
+    letters = {text.strip(): letter for letter, text in _OPTION.findall(answer.question)}
+    places = [(at, n, x) for n, x in enumerate(letters) if (at := said.find(x)) >= 0]
+    value = letters[min(places)[2]] if places else said
+    wanted, given = (each.lower().translate(_NO_MARKS) for each in (answer.label, value))
+    known = value.upper() if value.upper() in letters.values() else None
+    return Parsed(known, given == wanted, "an option's text" if places else "letter")
+
+
+def _corrected(answer: Answer) -> Parsed:
+    value, how = read_choice(answer.response or "", dict(_OPTION.findall(answer.question)))
+    return Parsed(value, value == answer.label.upper(), how)
+
+
+def _as_written(text: str) -> Said:
+    """Return a response with its marks, which the scripts do not know."""
+    return Said(without_keyed_thought(text) or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Circular(AnswersMetric):
+    """A metric whose answers count together by fours, whatever lies between them."""
+
+    place_columns: ClassVar[tuple[Column, ...]] = (
+        Column(name="category", meaning="category, as a number", label=True),
+        Column(name="place", meaning="place in the file", label=True),
+        Column(name="question", meaning="question, as a number", integral=False, label=True),
+    )
+
+    @property
+    def division(self) -> Division | None:
+        """Return the rule that leaves a response as it is; None for the common rules."""
+        return None if self.variant == CORRECTED else _as_written
+
+    def places(self, item: AnswersItem) -> tuple[float, ...]:
+        """Return the category, the place in the file and the question of an answer."""
+        answer = item.answers[0] if item.answers else Answer(None)
+        # Rolled options are the same lines of the question, with other letters.
+        lines = sorted(re.sub(r"^[A-Z]\.\s+", "", line) for line in answer.question.splitlines())
+        category = item.fields.get("category", "")
+        code = CATEGORIES.index(category) + 1 if category in CATEGORIES else 0
+        question = number_of(category, item.group_id, *lines)
+        # A client may send anything as a place.
+        place = answer.fields.get("place", "")[:9]
+        return code, int(place) if place.isdecimal() else 0, question
+
+    def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+        """Return the columns of questions that count, and of those that are right."""
+        import numpy as np
+
+        category, every = items["category"], np.ones(len(items["right"]), dtype=np.bool_)
+        keys = items["question"].copy()
+        if self.variant == PUBLISHED:
+            order = np.lexsort((items["place"], category))
+            first = np.searchsorted(category[order], category[order])
+            keys[order] = category[order] * len(order) + (np.arange(len(order)) - first) // _TIMES
+        groups = Grouping(keys, every)
+        whole = groups.count(every) == _TIMES
+        counted = whole & (groups.count(items["answered"] > 0) == _TIMES)
+        if self.variant == PUBLISHED:
+            # The script prints no figure of several categories, and stops within a question.
+            counted &= whole.all() and len(np.unique(category)) == 1
+        right = counted & (groups.count(items["right"] > 0) == _TIMES)
+        return {"questions": groups.placed(counted), "right_questions": groups.placed(right)}
+
+    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
+        """Return the shared notes, and which of the two numbers ``accuracy`` is."""
+        own = (_MEANT[self.variant],) if totals["answers"] else ()
+        return (*AnswersMetric.notes_on(self, totals), *own)
+
+
+_CIRCULAR = framework.share(
+    "accuracy",
+    "questions with four right answers / questions",
+    "right_questions",
+    "questions",
+    bounded=False,
+)
+_RIGHT = count("right", "right answers", is_right)
+_ANSWERED = count("answered", "answers that count")
+_ANSWERS = share("answer_accuracy", "right answers / answers", _RIGHT, _ANSWERED, own=True)
+# Rows stay as they are, since questions are made from whole tables of answers.
+_ROW = Count(name="row", meaning="whether the answer is right", of=lambda b: b[0].right, label=True)
+_SHARED = (_ANSWERS, unparsed_rate("answers", "answers, parsed or not"))
+
+
+def _scores(definition: ScoreDefinition) -> tuple[AnswerScore, ...]:
+    return (AnswerScore(definition=definition, counts=(_ROW,)), *_SHARED)
+
+
+def _questions(
+    records: Sequence[Mapping[str, object]], key: str
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield records; the text of a question is its question, and that of an answer its response."""
+    for place, values in enumerate(records):
+        yield place, {"question": values.get("text"), **values} if key == "label" else values
+
+
+BENCHMARK = ClosedQuestions(
+    name="crpe",
+    summary="Existence, subjects, predicates and objects, each asked four times.",
+    title="CRPE: circular multiple choice about relations in images.",
+    papers=(
+        Paper(
+            title="The All-Seeing Project V2: Towards General Relation Comprehension of the Open "
+            "World",
+            authors="Wang et al.",
+            names="Weiyun Wang, Yiming Ren, Haowen Luo, Tiantong Li, Chenxiang Yan, Zhe Chen, "
+            "Wenhai Wang, Qingyun Li, Lewei Lu, Xizhou Zhu, Yu Qiao, Jifeng Dai",
+            year=2024,
+            link="arXiv:2402.19474",
+            venue="ECCV 2024",
+            where="section 4 and eval_crpe.py",
+        ),
+    ),
+    unit="answers",
+    keys=Keys(
+        response=("response", "text", "prediction", "output"),
+        label=("correct_option", "label"),
+        id=("question_id", "doc_id", "id"),
+        question=("question", "prompt"),
+        media=("image",),
+        fields={"category": ("category",)},
+    ),
+    labels=(),
+    places={"category": CATEGORIES},
+    place_field="place",
+    parses_kept=True,
+    question_files=True,
+    unfold=_questions,
+    questions_name="crpe_relation.jsonl",
+    variants=(
+        AnswerVariant(
+            name=PUBLISHED,
+            meaning="The released script: the letter alone; questions are fours in file order.",
+            parse=_published,
+            missing="wrong",
+        ),
+        AnswerVariant(
+            name=HARNESS,
+            meaning="lmms-eval's rule: each answer counts alone; an option's text is its letter.",
+            parse=_harness,
+            missing="wrong",
+            scores=_scores(replace(_ANSWERS.definition, name="accuracy")),
+        ),
+        AnswerVariant(
+            name=CORRECTED,
+            meaning="A letter or an option's text; questions by image, stem and options.",
+            parse=_corrected,
+            unparsed="unscored",
+        ),
+    ),
+    scores=_scores(_CIRCULAR),
+    main_score="answer_accuracy",
+    ranked_by=("accuracy",),
+    ranking_source="The paper's tables rank models by it, for each category.",
+    headline=("accuracy", "answer_accuracy"),
+    trial=one_answer(id="1", response="A", label="A", fields={"category": "object"}),
+    group_by=("category",),
+    base=_Circular,
+)
+"""The declaration."""
+BENCHMARKS = (BENCHMARK,)
+CrpeMetric = metric_of(BENCHMARK)
+"""The metric."""

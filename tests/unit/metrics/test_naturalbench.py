@@ -1,0 +1,116 @@
+"""NaturalBench: what the released rule makes of answers, and how groups are put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hallujudge.metrics import Answer
+from hallujudge.metrics.naturalbench import BENCHMARK
+from hallujudge.sdk import Client, Report
+from hallujudge.sdk.errors import ArchiveError
+
+GROUP = {
+    **{"Index": 0, "Question_0": "Is it red?", "Question_1": "Is it blue?"},
+    **{"Image_0_Question_0": "Yes", "Image_1_Question_0": "No"},
+    **{"Image_0_Question_1": "No", "Image_1_Question_1": "Yes", "Question_Type": "yes_no"},
+}
+LETTERS = {
+    "the article is the letter A": ("It shows a kite, so B.", "A", "B"),
+    "an article before the letter counts": ("A kite; the letter is B", "A", "B"),
+    "both letters are the first one": ("A or B", "A", None),
+    "an option's text has no letter": ("violin.", None, None),
+    "a letter in brackets": ("(b)", "B", "B"),
+}
+WORDS = {
+    "a no that is taken back": ("No, wait: yes", "no", None),
+    "a yes that is taken back": ("Yes... on a second look, no", "yes", None),
+    "no doubt": ("There is no doubt about it: yes", "no", None),
+    "another word for no": ("Nope", None, None),
+    "another word for yes": ("Yeah", None, None),
+    "both": ("yes/no", "yes", None),
+    "upper case": ("NO", "no", "no"),
+}
+
+
+def read(text: str, kind: str) -> list[str | None]:
+    answer = Answer(response=text, label="yes", name="q0_i0", fields={"type": kind})
+    return [variant.parse(answer).value for variant in BENCHMARK.variants]
+
+
+@pytest.mark.parametrize("surprise", LETTERS)
+def test_what_is_read_of_letters(surprise: str) -> None:
+    text, *wanted = LETTERS[surprise]
+    assert read(text, "multiple_choice") == wanted, surprise
+
+
+@pytest.mark.parametrize("surprise", WORDS)
+def test_what_is_read_of_words(surprise: str) -> None:
+    text, *wanted = WORDS[surprise]
+    assert read(text, "yes_no") == wanted, surprise
+
+
+def scored(texts: list[str], *groups: dict[str, Any], variant: str = "published") -> Report:
+    answers = [{"doc_id": n, "response": text} for n, text in enumerate(texts)]
+    with Client.embedded() as client:
+        return client.score(
+            "naturalbench", responses=answers, references=[*groups], variant=variant
+        )
+
+
+ALL_RIGHT = ["Yes.", "No.", "No.", "Yes."]
+
+
+def test_a_group_needs_four_right_answers_and_an_image_two() -> None:
+    report = scored([*ALL_RIGHT, "Yes.", "Yes.", "No.", "Yes."], GROUP, {**GROUP, "Index": 1})
+    assert report.accuracy == 7 / 8
+    assert (report.question_accuracy, report.image_accuracy) == (3 / 4, 3 / 4)
+    assert report.group_accuracy == 1 / 2
+
+
+def test_stored_answers_are_never_read_and_a_note_says_so() -> None:
+    other = {**GROUP, "Image_0_Question_0": "No", "Image_1_Question_0": "Yes"}
+    published, corrected = (
+        scored(ALL_RIGHT, other, variant=variant) for variant in ("published", "corrected")
+    )
+    assert published.group_accuracy == 1
+    assert any("never reads: 1" in note for note in published.notes)
+    assert corrected.accuracy == 1 / 2
+
+
+def test_an_unread_answer_is_wrong_and_leaves_its_group_out_of_the_corrected_variant() -> None:
+    texts, groups = [*ALL_RIGHT, "Nope", *ALL_RIGHT[1:]], (GROUP, {**GROUP, "Index": 1})
+    published, corrected = (
+        scored(texts, *groups, variant=variant) for variant in ("published", "corrected")
+    )
+    assert (published.accuracy, published.unparsed_rate) == (7 / 8, 1 / 8)
+    assert (corrected.accuracy, corrected.coverage.unscored) == (1, 1)
+    assert corrected.unparsed_rate == 1 / 8
+
+
+def test_an_incomplete_group_is_an_error() -> None:
+    with pytest.raises(ArchiveError, match="q1_i1"):
+        scored(ALL_RIGHT[:3], GROUP)
+
+
+def test_groups_in_another_order_than_their_index_are_refused() -> None:
+    with pytest.raises(ArchiveError, match="order of Index"):
+        scored([*ALL_RIGHT, *ALL_RIGHT], {**GROUP, "Index": 1}, GROUP)
+
+
+def test_a_list_of_texts_is_joined_with_its_groups_and_with_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "outputs.json"
+    file.write_text('["Yes.", "No.", "No.", "Yes."]')
+    with Client.embedded() as client:
+        report = client.score("naturalbench", responses=file, references=[GROUP])
+        assert report.group_accuracy == 1
+        with pytest.raises(ArchiveError, match="NaturalBench's answers"):
+            client.score("chair", responses=file, references={"1": ["dog"]})
+
+
+def test_a_record_that_names_no_combination_is_not_placed_by_its_order() -> None:
+    rows = [{"Index": 0, "Question_Type": "yes_no", "answer": "yes", "response": "Yes."}] * 4
+    with Client.embedded() as client, pytest.raises(ArchiveError, match="combination"):
+        client.score("naturalbench", responses=rows)
