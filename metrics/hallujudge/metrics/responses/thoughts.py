@@ -338,7 +338,12 @@ def lmms_eval_division(text: str) -> Said:
     the next closing mark; of a text with closing marks only, what follows the last one is left. A
     thought without an end stays in the text.
     """
-    answer, thoughts, first = text, [], ""
+    # An archive may hold the thought under a key of its own, as the tool's logs do since 0.7.
+    keyed = _of_key(text) or Said(text)
+    if not keyed.finished:
+        return keyed
+    answer, first = keyed.answer, keyed.form
+    thoughts = [keyed.thought] if keyed.thought else []
     for opening, closing in _LMMS_EVAL_TAGS:
         while opening in answer and closing in answer:
             before, _, rest = answer.partition(opening)

@@ -191,3 +191,9 @@ def test_the_page_lists_every_mark_with_its_source() -> None:
     for form in (*MARKS, *ANSWER_MARKS):
         row = f"| `{form.opening}` … `{form.closing}` | {form.families} | {form.source} |\n"
         assert row in text, form.name
+
+
+def test_lmms_evals_rule_reads_the_answer_beside_a_thought_of_a_key_of_its_own() -> None:
+    said = lmms_eval_division(with_thought("Two dogs.", "<think>Or one.</think>yes", "resps"))
+    assert (said.answer, said.thought, said.form) == ("yes", "Two dogs.\nOr one.", "key resps")
+    assert not lmms_eval_division(with_thought("Two dogs.", None, "resps")).finished
