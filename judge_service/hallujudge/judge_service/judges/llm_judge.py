@@ -98,7 +98,7 @@ class LlmJudge:
         names = [single, "judge_sentence"]
         if self._claims_per_call > 1:
             names.append("judge_claims")
-        if self._together:
+        if self._most_in_a_call:
             return self.identity_with([load_template(name) for name in names[:2]])
         found = self.identity_with([load_template(name) for name in names])
         per_call = ("claims_per_call", str(self._claims_per_call))
@@ -143,7 +143,7 @@ class LlmJudge:
         return self.reports_probabilities and settings.offline is None
 
     @property
-    def _together(self) -> int:
+    def _most_in_a_call(self) -> int:
         """Claims in one call at most that judges each of them by itself; 0 for chat."""
         return MOST_TOGETHER.get(self.client.settings.api, 0)
 
@@ -269,12 +269,12 @@ class LlmJudge:
             item,
             claims_per_call=self._claims_per_call,
             wording=self._wording,
-            together=self._together,
+            together=self._most_in_a_call,
         )
 
     def request_of(self, question: Question) -> ChatRequest:
         """Return what is sent for a question."""
-        if self._together:
+        if self._most_in_a_call:
             return ChatRequest(
                 messages=question.messages,
                 max_tokens=len(question.claims) * len(question.choices),
@@ -331,7 +331,7 @@ class LlmJudge:
     def reports_probabilities(self) -> bool:
         """Whether the server is asked for the probabilities of tokens."""
         settings = self.client.settings
-        if self._together:
+        if self._most_in_a_call:
             return True
         return "top_logprobs" in settings.sampling.parameters(settings.dialect)
 

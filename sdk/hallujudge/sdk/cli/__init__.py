@@ -58,11 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         typed = tuple(sys.argv[1:])
         return run_command(partial(_run, partial(_execute, typed), typed))
     typed = tuple(arguments)
-    try:
-        return _run(partial(_execute, typed), typed)
-    finally:
-        # A process that goes on after a command looks for cycles in all that it left.
-        gc.unfreeze()
+    return _run(partial(_execute, typed), typed)
 
 
 # Importing a module adds its commands to the tree; families are imported when they are used.

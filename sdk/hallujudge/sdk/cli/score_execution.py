@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import shlex
 import sys
@@ -240,8 +239,6 @@ class ScoreExecution:
         """Read the inputs and print notes on them."""
         with nullcontext() if self.command.quiet else shown_reading():
             prepared = PreparedRun.of(self.command.run, spec, workers)
-        # The items live as long as the command.
-        gc.freeze()
         self.command.note(*graph_notes(spec), *prepared.items.notes)
         return prepared
 
