@@ -178,7 +178,8 @@ class ObjectMatcher:
 
         The loop runs for every run of every caption, so it calls no function in Python.
         """
-        low = text.lower().translate(self._signs)
+        # A translation without any sign would look at every character all the same.
+        low = text.lower().translate(self._signs) if self._signs else text.lower()
         cache = self._runs
         if cache is None or len(low) != len(text):
             return self._by_tokens(text)

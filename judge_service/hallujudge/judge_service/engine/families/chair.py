@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from hallujudge.metrics import ChairEvidence, ChairItem, ChairMetric
@@ -132,11 +132,11 @@ def _response_notes(spec: ScoreSpec, items: Iterable[ChairItem]) -> tuple[str, .
     """
     if _variant_of(spec) != "published" or _graph_of(spec) != _PUBLISHED_GRAPH:
         return ()
-    published, corrected = (read_graph(graph) for graph in _DEFAULT_GRAPHS.values())
+    missed_in = _missed_words(*(read_graph(graph) for graph in _DEFAULT_GRAPHS.values()))
     missed: Counter[str] = Counter()
     captions = affected = 0
     for item in items:
-        found = _missed(item, published, corrected)
+        found = missed_in(item)
         missed.update(found)
         captions, affected = captions + 1, affected + bool(found)
     if affected <= _TOLD_SHARE * captions:
@@ -151,21 +151,27 @@ def _response_notes(spec: ScoreSpec, items: Iterable[ChairItem]) -> tuple[str, .
     )
 
 
-def _missed(item: ChairItem, published: SynonymGraph, corrected: SynonymGraph) -> set[str]:
-    """Return words for objects of the image that the published rules do not find in its caption.
+def _missed_words(
+    published: SynonymGraph, corrected: SynonymGraph
+) -> Callable[[ChairItem], set[str]]:
+    """Return what finds a caption's words for its image's objects that published rules miss.
 
     Plain words and pairs of them suffice for a note; a client at a server loads no matcher.
     """
-    words = _WORD.findall((item.response or "").lower())
-    said = {word: root for word in {*words} if (root := corrected.root_of(word))}
-    pairs = {" ".join(pair) for pair in pairwise(words)}
-    known = (
-        corrected.root_of(form)
-        for form in {*said, *pairs} - _NEVER_FOUND
-        if published.root_of(form)
-    )
-    shown = {corrected.root_of(name) for name in item.reference_objects or ()} - {*known}
-    return {word for word, root in said.items() if root in shown}
+    # Captions repeat words, and few pairs begin as one of the graph's names does.
+    published_root, root_of = cache(published.root_of), cache(corrected.root_of)
+    openings = {form.split()[0] for form, _ in published.edges if " " in form.strip()}
+
+    def missed(item: ChairItem) -> set[str]:
+        words = _WORD.findall((item.response or "").lower())
+        said = {word: root for word in {*words} if (root := root_of(word))}
+        pairs = {f"{one} {next_}" for one, next_ in pairwise(words) if one in openings}
+        forms = {*said, *pairs} - _NEVER_FOUND
+        known = {root_of(form) for form in forms if published_root(form)}
+        shown = set(map(root_of, item.reference_objects or ())) - known
+        return {word for word, root in said.items() if root in shown}
+
+    return missed
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
