@@ -31,7 +31,7 @@ def test_folders_are_equal(server: str, tmp_path: Path, metric: str) -> None:
 
 @pytest.mark.parametrize("first", ["here", "there"])
 def test_a_run_is_resumed_elsewhere(server: str, tmp_path: Path, first: str) -> None:
-    left = 3
+    left = 2
 
     def stop(_batch: BatchResult) -> None:
         nonlocal left
@@ -39,7 +39,7 @@ def test_a_run_is_resumed_elsewhere(server: str, tmp_path: Path, first: str) -> 
         if not left:
             raise StoppedError
 
-    ids = [str(number) for number in range(600)]
+    ids = [str(number) for number in range(1_200)]
     run: dict[str, Any] = {
         "responses": {key: f"A dog and {key} cats." for key in ids},
         "references": {key: ["dog"] for key in ids},

@@ -157,13 +157,15 @@ class AsyncClient:
         """
         from hallujudge.judge_service.engine.streams import RunProgress
 
-        from .runs.parts import batches_async
+        from .runs.parts import batch_size, batches_async
 
         backend = await self._connected()
         header = await backend.header(spec)
         tally = Tally(header.metric, spec.group_by)
+        size = batch_size(spec, local=backend.worker_settings is not None)
+        batches = batches_async(items, size)
         # Close it now rather than at garbage collection, so that stopping early stops the server.
-        async with aclosing(backend.score_stream(spec, header, batches_async(items))) as parts:
+        async with aclosing(backend.score_stream(spec, header, batches)) as parts:
             async for part in parts:
                 if isinstance(part, RunProgress):
                     if on_progress is not None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
 from msgspec import structs
 
-from hallujudge.metrics import Evidence, Item, ItemResult, Outcome
+from hallujudge.metrics import Evidence, ItemResult, Outcome
 from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS, fraction_of
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.choices import is_an_option
@@ -20,16 +19,13 @@ from hallujudge.metrics.answers.closed_questions import (
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
-from ..threads import map_cpu
-from .pipelines import TextPipeline, checked_items, placed_result, unscored_result
+from .pipelines import TextPipeline, scored_result, unscored_result
 from .registry import MetricEntry, declared_trial
 from .resources import Resources
 from .responses import Problem, ResponseCheck
 from .spec import ScoreSpec
 
 _SHOWN_CHARS = 80
-# The results of so many bundles are made together, in about a tenth of a millisecond.
-_PART = 32
 # How many answers that can be scored are remembered, and outcomes: two answers have a few dozen.
 _MOST_CLEAR = 1 << 16
 _MISSING = (
@@ -73,17 +69,6 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             settings["overall"] = f"one row for each {self.metric.repeated_by} of a question"
         return settings
 
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Return one result for each item, in order."""
-        mine: list[AnswersItem] = checked_items(items, AnswersItem)
-        parts = [mine[at : at + _PART] for at in range(0, len(mine), _PART)]
-        made = await map_cpu(self.results, parts, chars=lambda part: sum(map(self.size, part)))
-        return list(chain.from_iterable(made))
-
-    def results(self, items: Sequence[AnswersItem]) -> list[ItemResult]:
-        """Return the result of each bundle, in order."""
-        return list(map(self.result, items))
-
     def result(self, item: AnswersItem) -> ItemResult:
         """Return the result of a bundle."""
         if self._own.leaves_out is not None and self._own.leaves_out(item):
@@ -123,7 +108,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return the result of a bundle with its statistics, and those of its place."""
         made = self.metric.placed(item, made)
         if made.readable:
-            return placed_result(item, made, *self._place_of(item))
+            return scored_result(item, made, self._place_of(item))
         return self.placed(item, super().made_result(item, made))
 
     def unscored(self, item: AnswersItem, reason: UnscoredReason, detail: str) -> ItemResult:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import StreamIds
 from hallujudge.judge_service.threads import import_in_thread
 from hallujudge.metrics import ItemResult, Metric, Outcome, Tally
@@ -26,6 +27,7 @@ from .item_lines import ItemLines
 from .saved_items import pack_shown
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.metrics import Item
 
     from ..archives import ItemSource
@@ -35,14 +37,28 @@ if TYPE_CHECKING:
 
 BATCH_ITEMS = 64
 """How many items make a batch."""
-MANY_ITEMS = 512
-"""How many answers to closed questions make one: a batch costs as much time as thirty of them."""
+_MANY_ITEMS = 512
 # A batch is one message to a server, and must stay below its size limit.
 _BATCH_CHARS = 1 << 20
 # An example is printed as one note; details may quote whole responses.
 _DETAIL_CHARS = 240
 # Length of the JSON head of a journal's entry, before the head.
 _HEAD_SIZE_BYTES = 4
+
+
+def batch_size(spec: ScoreSpec, *, local: bool) -> int:
+    """Return how many items make a batch of a run.
+
+    A batch costs as much time as thirty answers or ten captions. Items that need a model or a
+    parser are kept soon, and those for a server must fit its messages.
+
+    Args:
+        spec: How the items are scored.
+        local: Whether processes of this machine score, not a server.
+    """
+    entry = metric_entry(spec.metric)
+    quick = local and not entry.needs_models(spec) and not entry.parses(spec)
+    return _MANY_ITEMS if quick else BATCH_ITEMS
 
 
 def batches(items: Iterable[Item], size: int = BATCH_ITEMS) -> Iterator[Batch]:

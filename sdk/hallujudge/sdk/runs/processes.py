@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from hallujudge.judge_service.engine.streams import ordered_map
 
 from ..errors import HallujudgeError
-from .parts import Part
+from .parts import Part, batch_size
 from .worker import (
     ATTEMPTS,
     DiedError,
@@ -322,6 +322,7 @@ class PoolParts:
 
     def __init__(self, settings: WorkerSettings, workers: int) -> None:
         self._ahead = _GROUPS_AHEAD * workers
+        self._size = batch_size(settings.spec, local=True)
         self._starting: Future[None] | None = None
         self._processes: Processes[WorkerSettings, Any, Any] = Processes(
             Work(prepare_worker, settings, do_task),
@@ -355,7 +356,7 @@ class PoolParts:
         """Yield the parts of items; see :class:`PartSource`."""
         try:
             async with aclosing(
-                ordered_map(groups_of(items, first), self._made, limit=self._ahead)
+                ordered_map(groups_of(items, first, self._size), self._made, limit=self._ahead)
             ) as done:
                 async for parts in done:
                     for part in parts:

@@ -29,9 +29,8 @@ from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import load_settings
 
 from ..errors import InternalError, MissingExtraError, UnavailableError
-from .parts import Part
+from .parts import Part, batch_size
 from .worker import (
-    GROUP_BATCHES,
     Group,
     Worker,
     WorkerSettings,
@@ -381,8 +380,8 @@ class RayParts:
 
         With language models a group is a single batch, so that few items wait for a slow worker.
         """
-        size = 1 if self._calls else GROUP_BATCHES
-        for group in item_groups(items.start_at(first), first, size):
+        size, count = batch_size(self._settings.spec, local=True), 1 if self._calls else None
+        for group in item_groups(items.start_at(first), first, size, count):
             yield group
 
     async def _made(self, group: Group, place: int) -> list[Part]:

@@ -17,12 +17,11 @@ from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics import Report, Tally
-from hallujudge.metrics.families import benchmark_named
 
 from ..backends import BatchResult
 from ..errors import InternalError
 from .manifest import PAGE, VERDICTS
-from .parts import BATCH_ITEMS, MANY_ITEMS, Part, PartMaker, PartSource, batches_async
+from .parts import Part, PartMaker, PartSource, batch_size, batches_async
 from .run_inputs import PreparedRun, manifest_of
 from .score_run import input_notes
 from .worker import WorkerSettings, worker_count
@@ -243,7 +242,7 @@ class BackendParts:
         """Yield the parts of items; see :class:`PartSource`."""
         run, spec = self.prepared.run, self.prepared.spec
         maker = PartMaker(self.header.metric, spec.group_by, run.save_options)
-        size = MANY_ITEMS if self._is_quick() else BATCH_ITEMS
+        size = batch_size(spec, local=self.backend.worker_settings is not None)
         batches = batches_async(items.start_at(first), size)
         stream = self.backend.score_stream(spec, self.header, batches)
         async with aclosing(stream) as results:
@@ -256,15 +255,6 @@ class BackendParts:
                     run.on_batch(done)
                 yield maker.make(done, first)
                 first += len(done.items)
-
-    def _is_quick(self) -> bool:
-        """Return whether items are answers that are compared with their labels in this process.
-
-        Items that need a model are kept soon, and those for a server must fit its messages.
-        """
-        spec, here = self.prepared.spec, self.backend.worker_settings is not None
-        declared = benchmark_named(spec.metric) is not None
-        return here and declared and not metric_entry(spec.metric).needs_models(spec)
 
 
 class ProgressWatch:

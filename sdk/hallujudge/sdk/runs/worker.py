@@ -21,7 +21,7 @@ from hallujudge.metrics.families import add_benchmarks, added_sources
 
 from ..backends import BatchResult
 from ..errors import InternalError, InvalidInputError
-from .parts import Part, PartMaker, batches
+from .parts import BATCH_ITEMS, Part, PartMaker, batch_size, batches
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
@@ -49,8 +49,8 @@ ATTEMPTS = 2
 _MOST_DEATHS = 4
 _DIED = "each worker process that scored this item died"
 
-GROUP_BATCHES = 8
-"""Batches in a group. Sending each batch alone would cost a round trip of the pipe each time."""
+# Sending each small batch alone would cost a round trip of the pipe each time.
+_GROUP_ITEMS = 512
 
 # A slice is read by the worker, so it may be larger than a group, which travels through the pipe.
 _SLICE_ITEMS = 2048
@@ -78,11 +78,12 @@ class Group(Protocol):
     def size(self) -> int:
         """Number of items."""
 
-    def batches(self, readers: GroupReaders) -> Iterator[Batch]:
+    def batches(self, readers: GroupReaders, size: int) -> Iterator[Batch]:
         """Yield the items in batches.
 
         Args:
             readers: The readers of this process.
+            size: How many items make a batch.
         """
 
 
@@ -116,7 +117,7 @@ class ItemGroup:
         """See :class:`Group`."""
         return sum(map(len, self.made))
 
-    def batches(self, readers: GroupReaders) -> Iterator[Batch]:  # noqa: ARG002  # the protocol's
+    def batches(self, readers: GroupReaders, size: int) -> Iterator[Batch]:  # noqa: ARG002  # the protocol's
         """Yield the items in batches; see :class:`Group`."""
         return iter(self.made)
 
@@ -136,11 +137,11 @@ class SliceGroup:
     size: int
     """See :class:`Group`."""
 
-    def batches(self, readers: GroupReaders) -> Iterator[Batch]:
+    def batches(self, readers: GroupReaders, size: int) -> Iterator[Batch]:
         """Yield the items in batches; see :class:`Group`."""
         items = readers.of(self.reader).items(self.start, self.piece)
         skipped = self.first - self.start.values
-        return batches(islice(items, skipped, skipped + self.size))
+        return batches(islice(items, skipped, skipped + self.size), size)
 
 
 class ItemAlone(NamedTuple):
@@ -191,7 +192,7 @@ async def parts_of(group: Group, done: Callable[[Task], Awaitable[Any]]) -> list
 async def _parts_one_by_one(group: Group, done: Callable[[Task], Awaitable[Any]]) -> list[Part]:
     parts: list[Part] = []
     first, found = group.first, _Found()
-    for batch in group.batches(GroupReaders()):
+    for batch in group.batches(GroupReaders(), BATCH_ITEMS):
         results = [await _result_alone(item, done, found) for item in batch]
         parts += await done(AloneScored(batch, results, first))
         first += len(batch)
@@ -224,15 +225,16 @@ async def _result_alone(
     return result
 
 
-async def groups_of(items: ItemSource, first: int) -> AsyncIterator[Group]:
+async def groups_of(items: ItemSource, first: int, size: int) -> AsyncIterator[Group]:
     """Yield the groups of a source's items, for processes on this machine.
 
     Args:
         items: The items.
         first: Position of the first item to score.
+        size: How many items make a batch.
     """
     made = (
-        item_groups(items.start_at(first), first)
+        item_groups(items.start_at(first), first, size)
         if items.slices is None
         else slice_groups(items.slices, first, len(items))
     )
@@ -240,16 +242,19 @@ async def groups_of(items: ItemSource, first: int) -> AsyncIterator[Group]:
         yield group
 
 
-def item_groups(items: Iterator[Item], first: int, size: int = GROUP_BATCHES) -> Iterator[Group]:
+def item_groups(
+    items: Iterator[Item], first: int, size: int, count: int | None = None
+) -> Iterator[Group]:
     """Yield groups of items that this process reads.
 
     Args:
         items: The items.
         first: Position of the first one in the run.
-        size: Batches of a group.
+        size: How many items make a batch.
+        count: Batches of a group; None for as many as have some hundred items.
     """
-    source = batches(items)
-    while made := list(islice(source, size)):
+    source = batches(items, size)
+    while made := list(islice(source, count or max(1, _GROUP_ITEMS // size))):
         group = ItemGroup(made, first)
         yield group
         first += group.size
@@ -347,9 +352,10 @@ class Worker:
     async def parts(self, group: Group) -> list[Part]:
         """Return the parts of a group of items."""
         session, maker = await self.open()
+        size = batch_size(self._settings.spec, local=True)
         parts = []
         first = group.first
-        for batch in group.batches(self._readers):
+        for batch in group.batches(self._readers, size):
             results = await session.evaluate(batch)
             read = BatchResult(items=session.read(batch, results), results=results)
             parts.append(maker.make(read, first))

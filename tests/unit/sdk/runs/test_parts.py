@@ -33,7 +33,7 @@ def test_items_without_an_image_fill_batches() -> None:
 
 
 def test_groups_of_one_batch_keep_images_whole() -> None:
-    groups = list(item_groups(iter(items(("a", 60), ("b", 10), ("c", 3))), 5, 1))
+    groups = list(item_groups(iter(items(("a", 60), ("b", 10), ("c", 3))), 5, 64, 1))
     assert [(group.first, group.size) for group in groups] == [(5, 70), (75, 3)]
 
 

@@ -15,7 +15,8 @@ from hallujudge.sdk.runs.manifest import Manifest
 from hallujudge.sdk.runs.parts import Part, UnscoredCounts
 from hallujudge.sdk.runs.passing_reasons import EarlierRun, passing_reasons
 
-COUNT = 400
+BATCH = 512
+COUNT = 6 * BATCH + 16
 FILES = ("items.jsonl", "report.json", "report.html", "manifest.json", "journal.bin")
 
 
@@ -69,12 +70,14 @@ def lose(folder: Path, *numbers: int, reason: str = "PROCESS_DIED") -> None:
 
 def ids(*batches: int) -> list[str]:
     """Return the ids of the items of some batches."""
-    return [str(n) for batch in batches for n in range(batch * 64, min((batch + 1) * 64, COUNT))]
+    return [
+        str(n) for batch in batches for n in range(batch * BATCH, min((batch + 1) * BATCH, COUNT))
+    ]
 
 
 @pytest.mark.parametrize(
     ("lost", "batches"),
-    [([0], [0]), ([70, 130, 300], [1, 2, 4]), ([399], [6]), ([0, 399], [0, 6])],
+    [([0], [0]), ([560, 1_040, 2_400], [1, 2, 4]), ([COUNT - 1], [6]), ([0, COUNT - 1], [0, 6])],
 )
 def test_the_batches_of_lost_items_alone_are_scored_again(
     client: Client, tmp_path: Path, whole: dict[str, bytes], lost: list[int], batches: list[int]
@@ -90,7 +93,7 @@ def test_a_run_that_is_not_resumed_stays_and_says_how_to_complete_it(
     client: Client, tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
     folder = tmp_path / "run"
-    lose(folder, 70, 71)
+    lose(folder, 560, 561)
     before = contents(folder)
     assert scored(client, folder) == []
     assert contents(folder) == before
@@ -107,7 +110,7 @@ def test_scoring_again_may_be_stopped_and_resumed(
     client: Client, tmp_path: Path, whole: dict[str, bytes], batches: int
 ) -> None:
     folder = tmp_path / "run"
-    lose(folder, 70, 300)
+    lose(folder, 560, 2_400)
     before = contents(folder)
     left = [None] * batches
 
@@ -127,7 +130,7 @@ def test_another_run_is_not_taken_for_an_earlier_one(
     client: Client, tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
     folder = tmp_path / "run"
-    lose(folder, 70)
+    lose(folder, 560)
 
     def stop(_batch: BatchResult) -> None:
         raise StoppedError
@@ -143,17 +146,17 @@ def test_workers_score_again_in_processes_of_their_own(
     client: Client, tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
     folder = tmp_path / "run"
-    lose(folder, 70, 300)
+    lose(folder, 560, 2_400)
     scored(client, folder, resume=True, workers=2, on_batch=None)
     assert contents(folder) == whole
 
 
-@pytest.mark.parametrize("first", [0, 64, 70, 90, 128, 300, 399, 400])
+@pytest.mark.parametrize("first", [0, 512, 560, 720, 1_024, 2_400, COUNT - 1, COUNT])
 def test_pieces_are_all_items_from_the_first_on(
     client: Client, tmp_path: Path, whole: dict[str, bytes], first: int
 ) -> None:
     assert whole
-    lose(tmp_path / "run", 65, 130, 399)
+    lose(tmp_path / "run", 520, 1_040, COUNT - 1)
     earlier = EarlierRun.of(tmp_path / "run")
     assert earlier is not None
     assert earlier.reasons == {"PROCESS_DIED": 3}
@@ -191,7 +194,7 @@ def test_reasons_that_say_nothing_about_an_item_pass(
 ) -> None:
     assert whole
     folder = tmp_path / "run"
-    lose(folder, 70, reason=reason)
+    lose(folder, 560, reason=reason)
     assert scored(client, folder, resume=True) == (ids(1) if passes else [])
     for add in (_of_items, _of_claims):
         counts = UnscoredCounts()

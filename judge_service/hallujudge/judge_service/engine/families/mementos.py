@@ -11,7 +11,7 @@ from msgspec import structs
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.mementos import (
     KeywordEvidence,
     MatchedKeyword,
@@ -214,7 +214,7 @@ class MementosPipeline:
             invalid=_invalid(item, made.invalid),
         )
         scored = self.metric.score_description(objects.counts, behaviors.counts, evidence.invalid)
-        return scored_result(item, scored.statistics, scored.scores, evidence)
+        return scored_result(item, ScoredItem(scored.statistics, scored.scores, evidence))
 
 
 def _variant(name: str) -> KeywordVariant:

@@ -318,15 +318,16 @@ class OpenObjectsPipeline(TextPipeline[OpenObjectsItem, OpenObjectsMetric]):
         return self.metric.score_caption(found, named, has_captions=bool(reference.captions))
 
     async def _in_thread(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
-        return await in_thread(lambda: self._results(items))
+        return await in_thread(lambda: self.results(items))
 
-    def _results(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
+    def results(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
+        """Return the result of each item, whose texts are encoded together."""
         check_wanted()
         texts: set[str] = set()
         for item in items:
             if self.problem(item) is None:
                 texts |= texts_of(read_caption(item.response or ""), self._reference(item))
-        # Encoded together, since batches of equal length take less time.
+        # Batches of equal length take less time.
         self._encoder.vectors(sorted(texts))
         return list(map(self.result, items))
 

@@ -13,7 +13,7 @@ from msgspec import structs
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, TriHeMetric, checked_against_all
 from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 
@@ -219,7 +219,7 @@ class TriHePipeline:
         if (reason := self.metric.unscored_reason(verdicts)) is not None:
             return unscored_result(item, *reason, evidence)
         result = self.metric.score_answer(verdicts, rejected=len(claims.invalid))
-        return scored_result(item, result.statistics, result.scores, evidence)
+        return scored_result(item, ScoredItem(result.statistics, result.scores, evidence))
 
 
 def _with_places(
