@@ -1,22 +1,30 @@
-"""Count the functions that a caption enters when it is scored in this process.
+"""Count the functions that a caption enters, scored in this process and by the command.
 
     python benchmarks/caption_functions.py [--list]
 
 A function counts if one of its arguments is the caption or holds it, an item or a list of items
-included. The caption is scored twice, and the second time is counted: what is loaded once is not
-part of the way. Functions inside expressions and generated ``__init__`` do not count. The test of
-this script, ``tests/project/test_benchmarks.py``, holds how many there may be.
+included. The caption is scored twice each way, and the second time is counted: what is loaded once
+is not part of the way. The command reads it from a file of JSON lines. Functions inside expressions
+and generated ``__init__`` do not count. The test of this script,
+``tests/project/test_benchmarks.py``, holds how many there may be.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+import tempfile
 import threading
 from collections import defaultdict
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
 from types import FrameType
 
 from hallujudge.sdk import Client
+from hallujudge.sdk.cli import main as command
 
 CAPTION = "A cat sits on a red sofa next to a dog."
 # Deep enough for a caption in an item in a batch in a list of batches.
@@ -78,17 +86,41 @@ class Watch:
             self.found[module].add(name)
 
 
-def functions_entered() -> Found:
-    """Return the functions that a caption enters, by module."""
+def functions_entered(score: Callable[[], object]) -> Found:
+    """Return the functions that a caption enters, by module.
+
+    Args:
+        score: Scores the caption.
+    """
     watch = Watch()
     threading.setprofile(watch)
     sys.setprofile(watch)
-    with Client.embedded() as client:
-        for watch.on in (False, True):
-            client.score("chair", responses={"42": CAPTION}, references={"42": ["cat", "couch"]})
-        watch.on = False
+    for watch.on in (False, True):
+        score()
+    watch.on = False
     sys.setprofile(None)
+    threading.setprofile(None)
     return watch.found
+
+
+def in_process() -> Found:
+    """Return what a caption enters that a client scores."""
+    with Client.embedded() as client:
+        return functions_entered(
+            lambda: client.score(
+                "chair", responses={"42": CAPTION}, references={"42": ["cat", "couch"]}
+            )
+        )
+
+
+def by_command() -> Found:
+    """Return what a caption enters that ``hallujudge score chair`` reads, scores and writes."""
+    with tempfile.TemporaryDirectory() as name, redirect_stdout(StringIO()):
+        captions, objects = Path(name, "captions.jsonl"), Path(name, "objects.json")
+        captions.write_text(json.dumps({"image_id": "42", "caption": CAPTION}) + "\n")
+        objects.write_text(json.dumps({"42": ["cat", "couch"]}))
+        given = ("-r", captions, "-R", objects, "-o", Path(name, "run"), "-q", "--overwrite")
+        return functions_entered(lambda: command(["score", "chair", *map(str, given)]))
 
 
 def main() -> None:
@@ -96,10 +128,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true", help="name the functions")
     options = parser.parse_args()
-    found = functions_entered()
-    print(f"a caption enters {sum(map(len, found.values()))} functions in {len(found)} modules")
-    if options.list:
-        for module, names in sorted(found.items()):
+    for way, found in (("in this process", in_process()), ("by the command", by_command())):
+        count = sum(map(len, found.values()))
+        print(f"a caption enters {count} functions in {len(found)} modules {way}")
+        for module, names in sorted(found.items()) if options.list else ():
             print(f"{module}: {', '.join(sorted(names))}")
 
 

@@ -122,7 +122,7 @@ def test_items_of_every_family(kind: str) -> None:
         assert back == item
         assert texts_of(back) == texts_of(item)
         # A page keeps only such items, and finds their type by the name of its module.
-        assert has_messages(item)
+        assert has_messages(type(item))
 
     check()
 

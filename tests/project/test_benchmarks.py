@@ -13,6 +13,9 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("bench_*.py"))
+# Functions and modules. In this process, a dozen make values of other libraries plain, find bad
+# records and how a model was asked; by the command, two dozen recognise layouts.
+MOST_ENTERED = {"in this process": (58, 24), "by the command": (62, 23)}
 # Hides packages that are installed, then runs a script as `python SCRIPT` would.
 WITHOUT = """
 import runpy, sys
@@ -118,11 +121,10 @@ def test_small_runs_end_with_figures(script: str, arguments: str, said: str) -> 
 def test_a_caption_enters_few_functions() -> None:
     """Layers that only pass a caption on come back one by one, and no other test sees them."""
     done = run(FOLDER / "caption_functions.py", "--list")
-    found = re.match(r"a caption enters (\d+) functions in (\d+) modules\n", done.stdout)
-    assert found, done.stderr
-    functions, modules = map(int, found.groups())
-    # Not fewer than the caption's own work needs: otherwise the script no longer sees it.
-    # Nineteen of them make values of other libraries plain, find bad records and how a model was
-    # asked, and read thoughts and answers apart.
-    assert 20 < functions <= 59, done.stdout
-    assert 10 < modules <= 25, done.stdout
+    found = re.findall(r"a caption enters (\d+) functions in (\d+) modules (.+)\n", done.stdout)
+    ways = {way: (int(functions), int(modules)) for functions, modules, way in found}
+    assert ways.keys() == MOST_ENTERED.keys(), done.stderr
+    for way, (functions, modules) in ways.items():
+        # Not fewer than the caption's own work needs: otherwise the script no longer sees it.
+        assert 20 < functions <= MOST_ENTERED[way][0], done.stdout
+        assert 10 < modules <= MOST_ENTERED[way][1], done.stdout

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from types import MethodType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, WeakMethod
 
 LOOK_SECONDS = 0.5
@@ -194,13 +194,22 @@ def _quota(file: Path) -> int | None:
         return None
 
 
+Work: TypeAlias = Callable[[Sequence[_T]], list[_R]]
+"""Returns the result of each value of a block, in order."""
+Chars: TypeAlias = Callable[[_T], int]
+"""Returns how many characters of a caption take as long to match as a value."""
+
+
+def of_each(function: Callable[[_T], _R]) -> Work[_T, _R]:
+    """Return the work of a function of single values."""
+    return lambda values: list(map(function, values))
+
+
 class Scheduler(Protocol):
     """Shares the processor between callers."""
 
-    async def map(
-        self, function: Callable[[_T], _R], values: Sequence[_T], chars: Callable[[_T], int]
-    ) -> list[_R]:
-        """Return the function of each value, in order."""
+    async def map(self, work: Work[_T, _R], values: Sequence[_T], chars: Chars[_T]) -> list[_R]:
+        """Return the results of values, in order."""
 
     async def in_thread(self, work: Callable[[], _T], *, short: bool = False) -> _T:
         """Run work in a thread, for which callers queue."""
@@ -231,27 +240,26 @@ def check_wanted() -> None:
         raise CancelledError
 
 
-async def map_cpu(
-    function: Callable[[_T], _R], values: Sequence[_T], *, chars: Callable[[_T], int]
-) -> list[_R]:
-    """Return the function of each value, in order, while an event loop serves other calls.
+async def map_cpu(work: Work[_T, _R], values: Sequence[_T], *, chars: Chars[_T]) -> list[_R]:
+    """Return the results of values, in order, while an event loop serves other calls.
 
     In a server, callers take turns. Elsewhere short work runs in place and long work in a thread:
     running every small batch in a thread halved the speed, because threads share the interpreter
     lock.
 
     Args:
-        function: The work.
+        work: Does the values of a block; a server's scheduler makes blocks of less than a
+            millisecond.
         values: The inputs of the work.
         chars: Returns how many characters of a caption take as long to match as a value.
     """
     if len(values) <= _FEW_VALUES and sum(map(chars, values)) <= _FEW_CHARS:
-        return list(map(function, values))
+        return work(values)
     if (scheduler := _SCHEDULER.get()) is not None:
-        return await scheduler.map(function, values, chars)
+        return await scheduler.map(work, values, chars)
     if sum(map(chars, values)) <= LONG_CHARS:
-        return list(map(function, values))
-    return await asyncio.to_thread(lambda: list(map(function, values)))
+        return work(values)
+    return await asyncio.to_thread(work, values)
 
 
 async def in_thread(work: Callable[[], _T], *, short: bool = False) -> _T:

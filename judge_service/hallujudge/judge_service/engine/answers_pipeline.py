@@ -109,7 +109,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         made = self.metric.placed(item, made)
         if made.readable:
             return scored_result(item, made, self._place_of(item))
-        return self.placed(item, super().made_result(item, made))
+        return self.placed(item, self.unread_result(item, made))
 
     def unscored(self, item: AnswersItem, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of a bundle that can't be scored, which may have a row."""

@@ -14,13 +14,15 @@ from typing import Generic, TypeVar
 
 from ..access.caller import current_caller
 from ..access.fair_queue import FairQueue
-from ..threads import end_when_set
+from ..threads import Chars, Work, end_when_set
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 # About a millisecond of matching: more of it in one piece does not run on a server's event loop.
 _SLICE_CHARS = 10_000
+# Between blocks, the clock says whether a slice has ended.
+_BLOCK_VALUES, _BLOCK_CHARS = 32, 2_500
 # A call passes the event loop about five times, and may wait for a slice each time.
 _SLICE_SECONDS = 0.001
 # Work in a thread makes others wait only for the interpreter lock.
@@ -47,11 +49,9 @@ class CpuScheduler:
         self._rounds = _Threads("rounds", clock)
         self._long = _Threads("long", clock)
 
-    async def map(
-        self, function: Callable[[_T], _R], values: Sequence[_T], chars: Callable[[_T], int]
-    ) -> list[_R]:
-        """Return the function of each value, in order."""
-        work = _Work(function, values, lambda value: chars(value) > _SLICE_CHARS, self._clock)
+    async def map(self, do: Work[_T, _R], values: Sequence[_T], chars: Chars[_T]) -> list[_R]:
+        """Return the results of values, in order."""
+        work = _Work(do, values, chars, self._clock)
         while not work.done:
             if work.next_is_long:
                 await self._rounds.run(partial(work.go_on, _ROUND_SECONDS))
@@ -84,18 +84,18 @@ class CpuScheduler:
 
 
 class _Work(Generic[_T, _R]):
-    """Values on their way through a function."""
+    """Values that are worked on, block by block."""
 
     def __init__(
         self,
-        function: Callable[[_T], _R],
+        do: Work[_T, _R],
         values: Sequence[_T],
-        is_long: Callable[[_T], bool],
+        chars: Chars[_T],
         clock: Callable[[], float],
     ) -> None:
-        self._function = function
+        self._do = do
         self._values = values
-        self._is_long = is_long
+        self._chars = list(map(chars, values))
         self._clock = clock
         self.results: list[_R] = []
 
@@ -105,15 +105,26 @@ class _Work(Generic[_T, _R]):
 
     @property
     def next_is_long(self) -> bool:
-        return self._is_long(self._values[len(self.results)])
+        return self._chars[len(self.results)] > _SLICE_CHARS
 
     def go_on(self, seconds: float) -> None:
         """Work for some time, on values of one kind."""
         began, kind = self._clock(), self.next_is_long
         while not self.done and self.next_is_long == kind:
-            self.results.append(self._function(self._values[len(self.results)]))
+            start = len(self.results)
+            self.results += self._do(self._values[start : self._block_end(start)])
             if self._clock() - began >= seconds:
                 return
+
+    def _block_end(self, start: int) -> int:
+        """Return the end of a block: one value, or more that take a part of a slice together."""
+        end, chars = start, 0
+        for size in self._chars[start : start + _BLOCK_VALUES]:
+            chars += size
+            if end > start and chars > _BLOCK_CHARS:
+                break
+            end += 1
+        return end
 
 
 class _Threads:

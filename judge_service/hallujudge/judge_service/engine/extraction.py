@@ -18,7 +18,7 @@ from ..extractors import (
 )
 from ..extractors.llm_extractor_base import Extraction
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
-from ..threads import RULES_EFFORT, map_cpu
+from ..threads import RULES_EFFORT, map_cpu, of_each
 from .judge_factory import JudgeFactory
 from .judge_prompts import PROMPT_PRESET
 from .registry import FoundClaim
@@ -329,7 +329,7 @@ class PairExtractor:
             dict.fromkeys(text for pair in pairs for text in (pair.reference, pair.predicted))
         )
         keywords = await map_cpu(
-            self._rules.extract, texts, chars=lambda text: RULES_EFFORT * len(text)
+            of_each(self._rules.extract), texts, chars=lambda text: RULES_EFFORT * len(text)
         )
         known = dict(zip(texts, keywords, strict=True))
         return [

@@ -27,7 +27,7 @@ from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
-from ..threads import map_cpu
+from ..threads import map_cpu, of_each
 from .answers_pipeline import ONE_EACH, AnswersPipeline
 from .judge_options import ESCALATION_OPTIONS, SHARE_OPTION, escalation_of, share_rule_of
 from .judge_prompts import (
@@ -114,7 +114,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         found = iter(await self.judge.choose([each for part in asked for each in part.values()]))
         chosen = [{place: next(found) for place in part} for part in asked]
         return await map_cpu(
-            lambda index: self.judged(mine[index], chosen[index]),
+            of_each(lambda index: self.judged(mine[index], chosen[index])),
             range(len(mine)),
             chars=lambda index: self.size(mine[index]),
         )

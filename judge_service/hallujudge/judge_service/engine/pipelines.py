@@ -7,9 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
-from itertools import chain
-from operator import itemgetter
-from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import structs
 
@@ -26,11 +24,7 @@ from ..errors import InvalidInputError, Violation
 from ..threads import map_cpu
 from .responses import Problem, ResponseCheck
 
-# Items that are scored without looking at what else waits: about half a millisecond of matching.
-_BLOCK_ITEMS, _BLOCK_CHARS = 32, 5_000
-
 _ItemT = TypeVar("_ItemT", bound=Item)
-_Block: TypeAlias = tuple[Sequence[_ItemT], int]
 MetricT = TypeVar("MetricT", bound=Metric)
 
 
@@ -86,37 +80,18 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order."""
         mine: list[_ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
-        made = await map_cpu(
-            lambda block: self.results(block[0]), self._blocks(mine), chars=itemgetter(1)
-        )
-        return list(chain.from_iterable(made))
+        return await map_cpu(self.results, mine, chars=self.size)
 
     def results(self, items: Sequence[_ItemT]) -> list[ItemResult]:
         """Return the result of each item of a block, in order."""
         return list(map(self.result, items))
 
-    def _blocks(self, items: Sequence[_ItemT]) -> list[_Block[_ItemT]]:
-        """Return items in blocks, each with its size; others get the processor between two."""
-        blocks: list[_Block[_ItemT]] = []
-        start = chars = 0
-        for place, size in enumerate(map(self.size, items)):
-            if place > start and (place - start == _BLOCK_ITEMS or chars + size > _BLOCK_CHARS):
-                blocks.append((items[start:place], chars))
-                start, chars = place, 0
-            chars += size
-        return [*blocks, (items[start:], chars)]
-
     def result(self, item: _ItemT) -> ItemResult:
         """Return the result of one item."""
         if (problem := self.problem(item)) is not None:
             return self.unscored(item, *problem)
-        return self.made_result(item, self.score(item))
-
-    def made_result(self, item: _ItemT, made: ScoredItem[Evidence]) -> ItemResult:
-        """Return the result of one item with its statistics."""
-        if not made.readable:
-            return self.unread_result(item, made)
-        return scored_result(item, made)
+        made = self.score(item)
+        return scored_result(item, made) if made.readable else self.unread_result(item, made)
 
     def unscored(self, item: _ItemT, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of an item that can't be scored."""

@@ -152,22 +152,26 @@ def _with_responses(item: Item, texts: Sequence[str | None], thought: str = "") 
 
 
 def read_items(
-    metric: Metric, options: Mapping[str, str], pairs: Sequence[tuple[Item, ItemResult]]
-) -> list[Item]:
+    metric: Metric,
+    options: Mapping[str, str],
+    items: Sequence[Item],
+    results: Sequence[ItemResult],
+) -> Sequence[Item]:
     """Return scored items as they were read: with answers in place of responses, thoughts apart.
 
     Args:
         metric: The metric.
         options: The options, or the settings, of the run.
-        pairs: The items with their results; those without traits are plain answers.
+        items: The items.
+        results: Their results; items whose result has no traits are plain answers.
     """
-    marked = [at for at, (_, result) in enumerate(pairs) if result.traits]
-    items = [item for item, _ in pairs]
-    if marked:
-        reader = ItemReader(metric, options)
-        for at in marked:
-            items[at] = reader.read(items[at]).item
-    return items
+    if not any(result.traits for result in results):
+        return items
+    reader = ItemReader(metric, options)
+    return [
+        reader.read(item).item if result.traits else item
+        for item, result in zip(items, results, strict=True)
+    ]
 
 
 class ReadingPipeline:

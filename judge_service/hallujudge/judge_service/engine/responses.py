@@ -176,7 +176,7 @@ class ResponseCheck:
             )
         if not self._clear(text[:_OPENING_CHARS]) and (problem := self._failure(text, what)):
             return problem
-        return self.language(text, what) if self._english_only else None
+        return self.language(text, what)
 
     def _failure(self, text: str, what: str) -> Problem | None:
         if self._count_empty:

@@ -20,7 +20,7 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from ..errors import UnsupportedError
 from ..installation import __version__
 from ..observe.recorder import record_items
-from ..threads import check_wanted, import_in_thread, in_thread, map_cpu
+from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_each
 from ..work_recorder import recorder
 from .pipelines import unscored_result
 from .reading_pipeline import read_items
@@ -146,10 +146,9 @@ class ScoringSession:
         """What limits the use of the scores, whatever the items are."""
         return self._pipeline.notes
 
-    def read(self, items: Sequence[Item], results: Sequence[ItemResult]) -> list[Item]:
+    def read(self, items: Sequence[Item], results: Sequence[ItemResult]) -> Sequence[Item]:
         """Return scored items as they were read: with answers in place of responses."""
-        pairs = list(zip(items, results, strict=True))
-        return read_items(self._pipeline.metric, self._spec.options, pairs)
+        return read_items(self._pipeline.metric, self._spec.options, items, results)
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""
@@ -191,7 +190,7 @@ class ScoringSession:
             self.add(results)
         else:
             parts = [results[at : at + _PART] for at in range(0, len(results), _PART)]
-            await map_cpu(self.add, parts, chars=lambda part: _RESULT_CHARS * len(part))
+            await map_cpu(of_each(self.add), parts, chars=lambda part: _RESULT_CHARS * len(part))
         return results
 
     def tally_of(self, results: Sequence[ItemResult]) -> bytes:

@@ -16,7 +16,7 @@ from hallujudge.metrics.framework.claims import (
     triplet_of,
 )
 
-from ..threads import map_cpu
+from ..threads import map_cpu, of_each
 from . import (
     SYNONYMS,
     DescriptionPair,
@@ -260,7 +260,7 @@ class SentenceExtractor:
 
     async def extract_many(self, texts: Sequence[str]) -> list[list[tuple[Sentence, Span]]]:
         """Return the sentences of each text, while a server serves other calls."""
-        return await map_cpu(self.extract, texts, chars=len)
+        return await map_cpu(of_each(self.extract), texts, chars=len)
 
     def _ends(self, text: str, match: re.Match[str]) -> bool:
         before = text[max(0, match.start() - 12) : match.start()]

@@ -14,7 +14,7 @@ from ..engine import Engine, ScoringSession
 from ..engine.registry import metric_entry
 from ..engine.session import extract, normalize
 from ..errors import InvalidInputError, Violation
-from ..threads import map_cpu
+from ..threads import map_cpu, of_each
 from ..wire import convert as _convert
 from ..wire.convert import pieces_of, shrink
 from ..wire.tri_he import without_graphs
@@ -122,7 +122,9 @@ class Calls:
         check_texts(request.texts)
         spec = admitted_spec(request.spec)
         texts = await extract(spec, request.texts, self.engine.resources)
-        claims = await map_cpu(_text_claims, texts, chars=lambda found: _CLAIM_CHARS * len(found))
+        claims = await map_cpu(
+            of_each(_text_claims), texts, chars=lambda found: _CLAIM_CHARS * len(found)
+        )
         return pb.ExtractResponse(texts=claims)
 
     async def judge(self, request: pb.JudgeRequest) -> pb.JudgeResponse:
@@ -159,7 +161,7 @@ class Calls:
         check_count(self._limits.max_batch_items, len(messages), within)
         read = partial(_convert.read_item, item_type=metric_entry(spec.metric).item_type)
         # In slices, so that calls of other callers are served in between.
-        found = await map_cpu(read, messages, chars=pb.Item.ByteSize)
+        found = await map_cpu(of_each(read), messages, chars=pb.Item.ByteSize)
         return _convert.items_of(found, within=within)
 
 
@@ -197,7 +199,7 @@ async def _write_all(
     def write(result: ItemResult) -> None:
         _convert.write_result(result, to.add())
 
-    await map_cpu(write, without_graphs(results), chars=lambda _: 0)
+    await map_cpu(of_each(write), without_graphs(results), chars=lambda _: 0)
 
 
 def _text_claims(claims: Sequence[FoundClaim]) -> pb.TextClaims:

@@ -63,15 +63,10 @@ def type_named(name: str) -> type:
     return _imported(_HOMES[name])
 
 
-def has_messages(item: Item) -> bool:
-    """Return whether items of this type can be sent; those of a family without a .proto can't."""
-    kind = type(item)
-    return _is_known(kind.__module__, kind.__name__)
-
-
 @cache
-def _is_known(module: str, name: str) -> bool:
-    return f"{module}.{name}".removeprefix(_METRICS) in _ITEMS.values()
+def has_messages(kind: type[Item]) -> bool:
+    """Return whether items of a type can be sent; those of a family without a .proto can't."""
+    return f"{kind.__module__}.{kind.__name__}".removeprefix(_METRICS) in _ITEMS.values()
 
 
 def _imported(home: str) -> type:

@@ -99,12 +99,12 @@ class RunHeader(Struct, frozen=True, kw_only=True):
     release: str
     """The release that scores."""
 
-    def read(self, items: Sequence[Item], results: Sequence[ItemResult]) -> list[Item]:
+    def read(self, items: Sequence[Item], results: Sequence[ItemResult]) -> Sequence[Item]:
         """Return scored items as they were read: with answers in place of responses."""
         # Imported here because the engine is not needed before there are results.
         from hallujudge.judge_service.engine.reading_pipeline import read_items
 
-        return read_items(self.metric, self.settings, list(zip(items, results, strict=True)))
+        return read_items(self.metric, self.settings, items, results)
 
     def report(self, tally: Tally, interval: IntervalSettings) -> Report:
         """Return the report over all items of a tally.

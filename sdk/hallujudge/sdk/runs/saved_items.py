@@ -158,7 +158,10 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     Returns:
         The items and results, compressed; nothing beyond what the page shows.
     """
-    if not _within(first, html=options.html) or not _are_known(pairs):
+    from hallujudge.judge_service.wire import has_messages
+
+    kinds = {type(item) for item, _ in pairs}
+    if not _within(first, html=options.html) or not all(map(has_messages, kinds)):
         return b""
     kept = pairs
     if not options.keep_text:
@@ -167,12 +170,6 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     content = _VALUES + values if values is not None else _MESSAGES + to_messages(kept)
     # Level 1 takes a third of the time of level 6 for nearly the same size.
     return zlib.compress(content, 1)
-
-
-def _are_known(pairs: Sequence[tuple[Item, ItemResult]]) -> bool:
-    from hallujudge.judge_service.wire import has_messages
-
-    return all(has_messages(item) for item, _ in pairs)
 
 
 def to_messages(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes:

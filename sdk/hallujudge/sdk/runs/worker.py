@@ -345,8 +345,7 @@ class Worker:
         if isinstance(task, AloneScored):
             pairs = zip(task.batch, task.results, strict=True)
             results = [kept or session.unscored([item], _DIED)[0] for item, kept in pairs]
-            batch = BatchResult(items=session.read(task.batch, results), results=results)
-            return [maker.make(batch, task.first)]
+            return [maker.make(_read(session, task.batch, results), task.first)]
         return await self.parts(task)
 
     async def parts(self, group: Group) -> list[Part]:
@@ -357,14 +356,17 @@ class Worker:
         first = group.first
         for batch in group.batches(self._readers, size):
             results = await session.evaluate(batch)
-            read = BatchResult(items=session.read(batch, results), results=results)
-            parts.append(maker.make(read, first))
+            parts.append(maker.make(_read(session, batch, results), first))
             first += len(batch)
         return parts
 
     def check(self, task: SliceCheck) -> CheckedSlice | None:
         """Return what a slice of an archive holds."""
         return self._readers.of(task.reader).check(*task.span)
+
+
+def _read(session: ScoringSession, batch: Batch, results: Sequence[ItemResult]) -> BatchResult:
+    return BatchResult(items=session.read(batch, results), results=results)
 
 
 class _OnlyWorker(NamedTuple):

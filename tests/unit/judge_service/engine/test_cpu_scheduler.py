@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.engine.cpu_scheduler import CpuScheduler
-from hallujudge.judge_service.threads import check_wanted, in_thread, map_cpu, use_scheduler
+from hallujudge.judge_service.threads import (
+    check_wanted,
+    in_thread,
+    map_cpu,
+    of_each,
+    use_scheduler,
+)
 
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
 
@@ -23,13 +29,13 @@ def scripted(step: float) -> Callable[[], float]:
 
 async def test_a_small_batch_waits_for_a_slice_and_not_for_a_large_batch() -> None:
     order: list[str] = []
-    # Each value takes half a millisecond, so a slice has two.
+    # Each value is a block that takes half a millisecond, so a slice has two.
     scheduler = CpuScheduler(scripted(0.0005))
 
     async def work(caller: Caller, count: int) -> None:
         with acting_as(caller):
             use_scheduler(scheduler)
-            await map_cpu(order.append, [caller.name] * count, chars=len)
+            await map_cpu(of_each(order.append), [caller.name] * count, chars=lambda _: 2_500)
 
     # Another batch of ana's, or many of them, are no further slices before ben's.
     await asyncio.gather(*(work(ANA, 20) for _ in range(5)), work(BEN, 1))
@@ -46,9 +52,24 @@ async def test_results_keep_their_order_across_slices_and_threads() -> None:
         places[value] = threading.get_ident() == main
         return -value
 
-    results = await map_cpu(work, values, chars=lambda value: 50_000 if value % 10 == 3 else 1)
+    results = await map_cpu(
+        of_each(work), values, chars=lambda value: 50_000 if value % 10 == 3 else 1
+    )
     assert results == [-value for value in values]
     assert [value for value in values if not places[value]] == [3, 13, 23, 33]
+
+
+async def test_small_values_are_worked_on_in_blocks() -> None:
+    use_scheduler(CpuScheduler())
+    blocks: list[list[int]] = []
+
+    def work(values: Sequence[int]) -> list[int]:
+        blocks.append(list(values))
+        return blocks[-1]
+
+    sizes = [1] * 40 + [2_000, 2_000, 9_000, 20_000, 1]
+    assert await map_cpu(work, sizes, chars=int) == sizes
+    assert blocks == [[1] * 32, [1] * 8 + [2_000], [2_000], [9_000], [20_000], [1]]
 
 
 async def test_a_thread_keeps_its_place_until_its_work_ends() -> None:
@@ -100,7 +121,7 @@ async def test_work_in_a_thread_ends_with_its_call() -> None:
 async def test_an_error_of_the_work_reaches_the_caller() -> None:
     use_scheduler(CpuScheduler())
     with pytest.raises(ZeroDivisionError):
-        await map_cpu(lambda value: 1 // value, [1, 0], chars=lambda _: 1)
+        await map_cpu(of_each(lambda value: 1 // value), [1, 0], chars=lambda _: 1)
     with pytest.raises(ZeroDivisionError):
         await in_thread(lambda: 1 // 0)
-    assert await map_cpu(lambda value: value, [2], chars=lambda _: 1) == [2]
+    assert await map_cpu(of_each(lambda value: value), [2], chars=lambda _: 1) == [2]

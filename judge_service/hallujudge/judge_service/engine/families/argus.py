@@ -25,12 +25,12 @@ from ...judges import payer_of
 from ...judges.choice_judge import ChoiceJudge, Chosen
 from ...judges.questions import Question
 from ...llm.estimate import Estimate
-from ...threads import map_cpu
+from ...threads import map_cpu, of_each
 from ..judge_options import SHARE_OPTION
 from ..judge_prompts import choice_question, prompt_option
 from ..judge_quality import asked_judge_note, given_verdicts_note
 from ..judging_pipeline import choice_judge, judging_of
-from ..pipelines import TextPipeline, checked_items, unscored_result
+from ..pipelines import TextPipeline, checked_items, scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -91,7 +91,7 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
         answers = iter(await self._judge.choose([each for asked in questions for each in asked]))
         chosen = [[next(answers) for _ in asked] for asked in questions]
         return await map_cpu(
-            lambda index: self._judged(captions[index], chosen[index]),
+            of_each(lambda index: self._judged(captions[index], chosen[index])),
             range(len(captions)),
             chars=lambda index: self.size(captions[index]),
         )
@@ -177,7 +177,7 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
         evidence = made.evidence if made else _NOTHING
         evidence = structs.replace(evidence, judging=judging_of(chosen))
         if failed is None and made is not None:
-            return self.made_result(item, made._replace(evidence=evidence))
+            return scored_result(item, made._replace(evidence=evidence))
         assert failed is not None, "one of the two"
         return structs.replace(self.unscored(item, *failed), evidence=evidence)
 

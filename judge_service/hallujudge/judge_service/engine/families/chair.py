@@ -14,7 +14,7 @@ from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.synonym_graphs import SynonymGraph, compile_matcher
 from hallujudge.synonym_graphs.object_lexicon import Lemma
 
-from ...threads import map_cpu
+from ...threads import map_cpu, of_each
 from ..pipelines import TextPipeline
 from ..registry import FoundClaim, MetricEntry, Trial
 from ..resources import Resources, read_graph
@@ -220,7 +220,9 @@ async def _extract(
 ) -> list[list[FoundClaim]]:
     matcher = (await asyncio.to_thread(_open, spec, resources)).matcher
     return await map_cpu(
-        lambda text: [FoundClaim(start=m.start, end=m.end, claim=m) for m in matcher.find(text)],
+        of_each(
+            lambda text: [FoundClaim(start=m.start, end=m.end, claim=m) for m in matcher.find(text)]
+        ),
         texts,
         chars=len,
     )

@@ -38,7 +38,7 @@ from ...extractors import (
     PairKeywords,
 )
 from ...extractors.llm_extractor_base import Extraction
-from ...threads import map_cpu
+from ...threads import map_cpu, of_each
 from ..extraction import (
     EXTRACT_PROMPT,
     GIVEN,
@@ -174,7 +174,7 @@ class MementosPipeline:
             return unscored_result(item, *problem) if problem else self._score(item, found)
 
         return await map_cpu(
-            result,
+            of_each(result),
             range(len(sequences)),
             # A character of a keyword takes about ten times as long as one of a caption.
             chars=lambda index: 10 * _characters(sequences[index]),

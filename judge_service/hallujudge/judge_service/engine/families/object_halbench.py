@@ -18,7 +18,7 @@ from ...extractors.llm_extractors import AskedAnswer, LlmObjectExtractor
 from ...extractors.rules.lexicon import wordnet_noun_lemma
 from ...extractors.rules.rule_extractors import shared_analyser
 from ...llm.estimate import Estimate, estimate_calls
-from ...threads import map_cpu
+from ...threads import map_cpu, of_each
 from ..extraction import EXTRACT_PROMPT, check_prompt, extract_prompt_option
 from ..pipelines import checked_items, unscored_result
 from ..registry import MetricEntry, Trial
@@ -91,7 +91,9 @@ class ObjectHalBenchPipeline(ChairPipeline):
         answers = checked_items(items, ObjectHalBenchItem)
         sources = self._sources(answers)
         made = dict(zip(sources, await self._extractor.try_many(list(sources)), strict=True))
-        return await map_cpu(lambda item: self._extracted(item, made), answers, chars=self.size)
+        return await map_cpu(
+            of_each(lambda item: self._extracted(item, made)), answers, chars=self.size
+        )
 
     async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
         """Return the calls that the language model would get, without calling it."""
@@ -131,7 +133,7 @@ class ObjectHalBenchPipeline(ChairPipeline):
         phrases = extraction.found
         if self.metric.variant == "published":
             phrases = tuple(dict.fromkeys(word for each in phrases for word in self._words(each)))
-        return self.made_result(item, self.score(structs.replace(item, predicted_objects=phrases)))
+        return self.result(structs.replace(item, predicted_objects=phrases))
 
     def _words(self, phrase: str) -> list[str]:
         """Return the words of an extracted object, as the released script makes them of it.

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Generic, NamedTuple, TypeVar
 
-from ...threads import RULES_EFFORT, map_cpu
+from ...threads import RULES_EFFORT, map_cpu, of_each
 from .. import ExtractedTriplet, Keyword, Keywords
 from .chunks import Chunker
 from .lexicon import Lexicon, Morphology, load_lexicon
@@ -64,7 +64,9 @@ class _RuleExtractor(ABC, Generic[_FoundT]):
 
     async def extract_many(self, texts: Sequence[str]) -> list[_FoundT]:
         """Return what is found in each text, while a server serves other calls."""
-        return await map_cpu(self.extract, texts, chars=lambda text: RULES_EFFORT * len(text))
+        return await map_cpu(
+            of_each(self.extract), texts, chars=lambda text: RULES_EFFORT * len(text)
+        )
 
     def analyser(self) -> Analyser:
         """Return the analyser; the shipped one is loaded on first use."""
@@ -100,7 +102,9 @@ class RuleTripletExtractor(_RuleExtractor[list[ExtractedTriplet]]):
         """
         pairs = list(zip_longest(texts, questions, fillvalue=""))
         return await map_cpu(
-            lambda pair: self.extract(*pair), pairs, chars=lambda pair: RULES_EFFORT * len(pair[0])
+            of_each(lambda pair: self.extract(*pair)),
+            pairs,
+            chars=lambda pair: RULES_EFFORT * len(pair[0]),
         )
 
 
