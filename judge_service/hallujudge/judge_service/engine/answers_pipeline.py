@@ -49,6 +49,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._own = declared.variant(metric.variant)
         self._makes_fields = bool(declared.derived or self._own.derived)
         self._clusters = type(metric).cluster is not AnswersMetric.cluster
+        self._moves = self._makes_fields or self._clusters
         self._alone = declared.bundle.alone
         same = "label" in declared.bundle.same
         self._checks_answers = bool(declared.keys.confidence) or declared.labels_chosen or same
@@ -108,7 +109,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return the result of a bundle with its statistics, and those of its place."""
         made = self.metric.placed(item, made)
         if made.readable:
-            return scored_result(item, made, self._place_of(item))
+            return scored_result(item, made, self._place_of(item) if self._moves else None)
         return self.placed(item, self.unread_result(item, made))
 
     def unscored(self, item: AnswersItem, reason: UnscoredReason, detail: str) -> ItemResult:

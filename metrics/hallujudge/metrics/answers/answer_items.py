@@ -61,9 +61,8 @@ class AnswersItem(Item, frozen=True, kw_only=True):
             if each.question != first.question or each.options != first.options:
                 return ItemRecords(self._questions(), self._labels())
         # One question under several conditions is the same whichever of them were run.
-        options = _options_of(first)
-        asked = [("", first.question, options)] if options else first.question
-        said = _said_of(first)
+        asked = [("", first.question, _options_of(first))] if first.options else first.question
+        said = _said_of(first) if first.fields else ()
         for each in others:
             if each.label != first.label or _said_of(each) != said:
                 return ItemRecords(asked, self._labels())

@@ -175,7 +175,8 @@ class AnswersMetric(SoftMetric):
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return all that parsers and counts see of an answer that is like others."""
         declared = self.benchmark
-        said = answer.response, answer.label, self._name_of(answer)
+        name = "" if declared.bundle.names_are_ids else answer.name
+        said = answer.response, answer.label, name
         return (*said, *map(answer.fields.get, declared.seen)) if declared.seen else said
 
     def _name_of(self, answer: Answer) -> str:

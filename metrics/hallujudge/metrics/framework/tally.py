@@ -132,7 +132,8 @@ class Tally:
 
     def _put(self, results: Sequence[ItemResult]) -> None:
         if self._signed:
-            self._data.add([each for each in results if not each.left_out])
+            # What a variant leaves out has neither of these; see ItemResult.left_out.
+            self._data.add([each for each in results if each.statistics or each.reason])
         for result in results:
             if result.outcome is Outcome.UNSCORED:
                 self._reasons[result.reason] += 1

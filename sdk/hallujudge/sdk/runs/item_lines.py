@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from hallujudge.metrics import AnswersItem, Column, Item, ItemResult, Outcome
 from hallujudge.metrics.framework.columns_and_scores import are_counts
@@ -25,8 +25,12 @@ _LINE = (
     *("evidence", "thought_evidence"),
 )
 """The keys of a line, in their order; :meth:`ItemResult.head` has the first of them."""
-# Parts of results whose JSON is kept: more than equal answers have, in some megabytes.
+# Results whose JSON is kept: more than equal answers have, in some megabytes.
 _MOST_KNOWN = 1 << 13
+
+_Key: TypeAlias = tuple[int, int, int]
+_Parts: TypeAlias = tuple[object, object, object]
+"""The scores, the statistics and the evidence of a result."""
 
 
 def item_lines(
@@ -69,11 +73,9 @@ class ItemLines:
         self._columns = columns
         self._names = tuple(column.name for column in columns)
         self._keep_text = keep_text
-        # Identity -> the value, which lives as long as it is known, and what its JSON is made of.
-        self._known: dict[int, tuple[object, object]] = {}
-        # What one item alone has is encoded with its line, which is faster.
-        self._repeated: dict[int, Raw] = {}
-        self._made: dict[tuple[int, int, int], tuple[object, object, object]] = {}
+        # Identities of what the parts of a line are made of, which live as long as they are known.
+        self._seen: dict[_Key, tuple[ItemResult, _Parts]] = {}
+        self._repeated: dict[_Key, _Parts] = {}
 
     def of(self, pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
         """Return a line for each item.
@@ -86,12 +88,17 @@ class ItemLines:
                 its column can hold: readers would refuse the line.
         """
         line, absent = _line_type()
-        keep_text, lines = self._keep_text, []
+        keep_text, lines, made = self._keep_text, [], list(pairs)
+        # Equal answers share their scores, and so does nothing else.
+        shared = len({id(result.scores) for _, result in made}) <= len(made) // 2
         # A loop without calls in Python, and values that are encoded in two thirds of the time of a
         # dict: these are most of what a run of closed questions writes.
-        for item, result in pairs:
-            key = id(result.scores), id(result.statistics), id(result.evidence)
-            scores, numbers, evidence = self._made.get(key) or self._parts(key, result)
+        for item, result in made:
+            if shared:
+                key = id(result.scores), id(result.statistics), id(result.evidence)
+                scores, numbers, evidence = self._repeated.get(key) or self._known(key, result)
+            else:
+                scores, numbers, evidence = self._parts(result)
             said = response_of(item)
             reason = detail = absent
             if result.outcome is _UNSCORED:
@@ -122,39 +129,22 @@ class ItemLines:
             )
         return _encoder().encode_lines(lines)
 
-    def _parts(
-        self, key: tuple[int, int, int], result: ItemResult
-    ) -> tuple[object, object, object]:
+    def _known(self, key: _Key, result: ItemResult) -> _Parts:
+        """Return the parts of a line, as JSON from the second result on that has the same ones."""
+        if (seen := self._seen.get(key)) is not None:
+            scores, numbers, evidence = map(_raw, seen[1])
+            self._repeated[key] = scores, numbers, evidence
+            return self._repeated[key]
+        if len(self._seen) > _MOST_KNOWN:
+            self._seen.clear()
+            self._repeated.clear()
+        parts = self._parts(result)
+        self._seen[key] = result, parts
+        return parts
+
+    def _parts(self, result: ItemResult) -> _Parts:
         """Return the scores, the statistics and the evidence of a result."""
-        if len(self._known) > _MOST_KNOWN:
-            for known in (self._known, self._repeated, self._made):
-                known.clear()
-        made = (*self._numbers(result), self._evidence(result))
-        if all(map(self._repeated.__contains__, key)):
-            self._made[key] = made
-        return made
-
-    def _evidence(self, result: ItemResult) -> object:
-        if (evidence := result.evidence) is None:
-            return {}
-        return self._again(evidence) or self._first(evidence, evidence.to_json())
-
-    def _again(self, value: object) -> Raw | None:
-        """Return the JSON of what another item has too; None if it is new."""
-        key = id(value)
-        if (made := self._repeated.get(key)) is None and key in self._known:
-            made = self._repeated[key] = _raw(self._known[key][1])
-        return made
-
-    def _first(self, value: object, made: object) -> object:
-        self._known[id(value)] = value, made
-        return made
-
-    def _numbers(self, result: ItemResult) -> tuple[object, object]:
-        numbers, scores = result.statistics, result.scores
-        known, own = self._again(numbers), self._again(scores)
-        if known is not None and own is not None:
-            return own, known
+        numbers = result.statistics
         counts = are_counts(numbers)
         _refuse_infinite(result, () if counts else numbers)
         plain = numbers if counts else [n if type(n) is int else _plain(n) for n in numbers]
@@ -162,8 +152,7 @@ class ItemLines:
             raise ValueError(f"item {result.id!r} has {len(numbers)} statistics")
         if numbers and not counts:
             _refuse_unreadable(result, self._columns)
-        named = _statistics_type(self._names)(*plain)
-        return own or self._first(scores, dict(scores)), self._first(numbers, named)
+        return dict(result.scores), _statistics_type(self._names)(*plain), _evidence_of(result)
 
 
 def _evidence_of(result: ItemResult) -> object:
