@@ -33,8 +33,7 @@ from hallujudge.metrics.answers.closed_questions import (
     Keys,
     compared_by,
 )
-from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.answers.variant_comparison import VariantComparison
+from hallujudge.metrics.answers.declared_metrics import VariantComparison, metric_of
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 
 NAMES = ("base", "other", "third")

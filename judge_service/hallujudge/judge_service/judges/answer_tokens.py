@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..llm.chat import ChatReply
-from ..llm.token_lists import TokenChoice
+from ..llm.reply_messages import TokenChoice
 
 
 class Branch(NamedTuple):

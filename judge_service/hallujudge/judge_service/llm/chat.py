@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from ..errors import fault_of
 from .failures import CallFailedError, FailureKind, shown_text
 from .prompt_templates import Message
-from .reply_messages import said_in, tool_arguments
-from .token_lists import TokenChoice, read_tokens
+from .reply_messages import TokenChoice, read_tokens, said_in, tool_arguments
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""

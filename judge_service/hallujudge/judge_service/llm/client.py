@@ -22,12 +22,11 @@ from .chat import (
     most_prompt_tokens,
 )
 from .chat_servers import BatchFiles, ChatServer, next_server, preferred
-from .circuits import ByCaller
+from .circuits import ByCaller, Rejections, unusable
 from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 from .known_judge import KnownJudge
 from .protocols import Exchanges
-from .rejections import Rejections, unusable
 from .reply_problems import is_cut_thought
 from .server_probe import ServerProbe, is_same
 

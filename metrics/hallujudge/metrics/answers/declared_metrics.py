@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -17,6 +19,8 @@ from .other_parsers import missing_counts, other_parsers
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
+    from .answers_metric import AnswersMetric
+    from .closed_questions import AnswersItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +127,35 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         kw_only=True,
     )
     return cast("type[_MetricT]", made)
+
+
+class VariantComparison:
+    """Scores of the same answers under every variant, added up over batches.
+
+    Args:
+        metric: The metric.
+    """
+
+    def __init__(self, metric: type[AnswersMetric]) -> None:
+        self._rows: dict[AnswersMetric, Counter[tuple[float, ...]]] = {
+            metric(variant=variant.name): Counter() for variant in metric.benchmark.variants
+        }
+
+    def add(self, items: Sequence[AnswersItem]) -> None:
+        """Add bundles whose answers all have a response and a label."""
+        for metric, rows in self._rows.items():
+            rows.update([metric.score(item).statistics for item in items])
+
+    def scores(self) -> dict[str, dict[str, float | None]]:
+        """Return variant -> score -> value; None if it is undefined."""
+        return {metric.variant: _scores(metric, rows) for metric, rows in self._rows.items()}
+
+
+def _scores(
+    metric: AnswersMetric, rows: Mapping[tuple[float, ...], int]
+) -> dict[str, float | None]:
+    import numpy as np
+
+    sums = {name: np.array([total]) for name, total in metric.totals(rows).items()}
+    values = {score.name: float(score.value(sums)[0]) for score in metric.scores}
+    return {name: None if math.isnan(value) else value for name, value in values.items()}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.responses.keyed_thoughts import THOUGHT_KEYS, thought_in
+from hallujudge.metrics.responses.reader import THOUGHT_KEYS, thought_in
 from hallujudge.metrics.responses.thoughts import with_thought
 
 from .archive_files import value_at

@@ -14,8 +14,7 @@ import typer
 from hallujudge.judge_service.engine.registry import LLM_JUDGES, metric_entry
 from hallujudge.metrics import AnswersItem
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.answers.variant_comparison import VariantComparison
+from hallujudge.metrics.answers.declared_metrics import VariantComparison, metric_of
 from hallujudge.metrics.errors import warn_deprecated
 from hallujudge.metrics.families import benchmarks_of
 from hallujudge.metrics.framework.file_schemas import schema_of

@@ -35,7 +35,7 @@ from .run_options import Overwrite, Workers
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
     from ..comparison.overview import LeftOut, Overview, ScoredRun
-    from ..comparison.reruns import RunChoice
+    from ..comparison.planned_runs import RunChoice
 
 
 @score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))

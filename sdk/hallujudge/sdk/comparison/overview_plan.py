@@ -20,8 +20,7 @@ from ..archives.further_files import (
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
 from ..errors import ArchiveError, InvalidInputError
-from .planned_runs import LeftOut, PlannedRun
-from .reruns import RunChoice, chosen_runs, stem_of, task_of_file
+from .planned_runs import LeftOut, PlannedRun, RunChoice, chosen_runs, stem_of, task_of_file
 from .run_names import renamed_models
 
 _UNREAD = "not read: its name is that of notes or output; end it in .jsonl if it holds responses"

@@ -1,13 +1,17 @@
-"""The runs that an overview may have: an archive with its metric, or why it is left out."""
+"""The runs that an overview may have, and which of several runs of one model and task it shows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from ..archives.inputs import References
+from ..errors import InvalidInputError
+from ..report.report_text import counted
 
 # Names of models come from logs and become folders: slashes and other marks are replaced.
 _UNSAFE = re.compile(r"[^\w.+-]+")
@@ -73,3 +77,97 @@ class PlannedRun:
 def _safe(name: str) -> str:
     """Return a name of a folder: letters, digits, dots and dashes."""
     return _UNSAFE.sub("_", name).strip("._")[:_MAX_NAME_CHARS] or "model"
+
+
+RunChoice: TypeAlias = Literal["newest", "largest", "all"]
+"""Which of several runs are scored: the newest whole one, the largest one, or all."""
+RUN_CHOICES: tuple[RunChoice, ...] = ("newest", "largest", "all")
+
+# Tools write the time of a run into names: 20250102_030405, 2025-01-02T03-04-05, T20250102.
+_TIME = re.compile(
+    r"(?<!\d)(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T_-]?([0-2]\d)[-:]?([0-5]\d)[-:]?([0-5]\d))?(?!\d)"
+)
+# The suffixes of a file's name; a model's version, as in llava-1.5-7b, is not one.
+_SUFFIXES = re.compile(r"(\.[a-z]\w*)+$", re.IGNORECASE)
+# Runs with a limit, such as --limit 8, are smaller; a later release of a benchmark may lack some
+# questions.
+_WHOLE = 0.9
+
+
+def stem_of(name: str) -> str:
+    """Return a file's name without its suffixes, such as ``.jsonl.gz``."""
+    return _SUFFIXES.sub("", name) or name
+
+
+def task_of_file(name: str, model: str, task: str) -> str:
+    """Return what a file's name says of the task, so that files of several models say the same.
+
+    Args:
+        name: Name of the file, such as ``llava-1.5-7b_POPE.xlsx``.
+        model: Name of the model, which may follow folders.
+        task: Name of the task, if the tool says it; Inspect AI puts a random id after it.
+    """
+    stem = stem_of(name)
+    if task and task in stem:
+        stem = stem[: stem.rindex(task) + len(task)]
+    timed = _TIME.search(stem)
+    if timed:
+        # A zone may follow the time, such as +00-00.
+        stem = stem[: timed.start()] + stem[timed.end() :].lstrip("+-_0123456789")
+    stem = stem.removeprefix(model.rpartition("/")[2]).strip("_-")
+    return "" if stem == task else stem
+
+
+def chosen_runs(
+    runs: Sequence[PlannedRun], choice: RunChoice
+) -> tuple[list[PlannedRun], list[tuple[PlannedRun, str]]]:
+    """Return the runs that are scored, and the others with the reason.
+
+    Runs of one model and metric are of one task if their tool says so, or their files' names differ
+    in nothing but a time, and if their first ids are equal: parts of one run have other ids.
+
+    Args:
+        runs: All runs of a tree.
+        choice: Which of several runs of one task are scored.
+
+    Raises:
+        InvalidInputError: There is no such choice.
+    """
+    if choice not in RUN_CHOICES:
+        raise InvalidInputError(f"runs is {choice!r:.40}; choose from {', '.join(RUN_CHOICES)}")
+    tasks: dict[tuple[str, ...], list[PlannedRun]] = {}
+    for run in runs:
+        tasks.setdefault(_task(run), []).append(run)
+    kept, others = [], []
+    for same in tasks.values():
+        chosen = same if choice == "all" else [_chosen(same, choice)]
+        kept += chosen
+        others += [(run, _why(run, chosen[0])) for run in same if run not in chosen]
+    return kept, others
+
+
+def _task(run: PlannedRun) -> tuple[str, ...]:
+    if not run.first_id:
+        return (run.source,)
+    return run.model, run.metric, run.task or f"file {run.file_task}", run.first_id
+
+
+def _chosen(runs: Sequence[PlannedRun], choice: RunChoice) -> PlannedRun:
+    if choice == "largest":
+        return max(runs, key=lambda run: (run.records, _time(run)))
+    most = max(run.records for run in runs)
+    return max((run for run in runs if run.records >= _WHOLE * most), key=_time)
+
+
+def _time(run: PlannedRun) -> tuple[str, str]:
+    """Return the time that the name of a run's file or folder has, and that of its writing."""
+    written = datetime.fromtimestamp(run.archive.stat().st_mtime, tz=UTC).strftime("%Y%m%d%H%M%S")
+    found = _TIME.findall(run.source)
+    return "".join(found[-1]).ljust(len(written), "0") if found else written, written
+
+
+def _why(run: PlannedRun, chosen: PlannedRun) -> str:
+    return (
+        f"another run of {run.model}, {run.metric}, with {counted(run.records, 'record')}; "
+        f"{chosen.source} has {chosen.records:,}. The option runs = all scores both"
+    )

@@ -19,10 +19,9 @@ from hallujudge.judge_service.state_files import identity
 from hallujudge.metrics import Report
 
 from ..errors import InvalidInputError, OutputError
-from .folder_lock import FolderLock
+from .folder_lock import FolderLock, copy_open_file, lost_folder, place_of
 from .item_lines import signed_lines
 from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
-from .lost_folder import copy_open_file, lost_folder, place_of
 from .manifest import (
     ITEMS,
     JOURNAL,

@@ -15,7 +15,7 @@ from hallujudge.judge_service.judges.questions import (
 )
 from hallujudge.judge_service.judges.replies import ReadAnswer, read_choice, read_keyed
 from hallujudge.judge_service.llm.chat import ChatReply, parse_reply
-from hallujudge.judge_service.llm.token_lists import TokenChoice
+from hallujudge.judge_service.llm.reply_messages import TokenChoice
 from hallujudge.metrics.framework.claims import Triplet
 
 

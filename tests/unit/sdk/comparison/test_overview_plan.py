@@ -13,7 +13,7 @@ from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS,
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.comparison.overview import Overview, score_all
-from hallujudge.sdk.comparison.reruns import task_of_file
+from hallujudge.sdk.comparison.planned_runs import task_of_file
 
 SCORED = tuple(q for q in QUESTIONS if q.answer and not q.answer.startswith("Failed"))
 KEYWORDS = (

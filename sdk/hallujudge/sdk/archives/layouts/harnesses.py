@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hallujudge.metrics.responses.keyed_thoughts import thought_in
-from hallujudge.metrics.responses.reader import PLAIN_READER
+from hallujudge.metrics.responses.reader import PLAIN_READER, thought_in
 from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..records import Record

@@ -19,8 +19,7 @@ from ...report.table_pages import Grid, Page, Shown
 from ...runs.stored_runs import read_run
 from ..leaderboards import OVERVIEW
 from ..overview_plan import plan_of
-from ..planned_runs import LeftOut, PlannedRun
-from ..reruns import RunChoice
+from ..planned_runs import LeftOut, PlannedRun, RunChoice
 from ..results import notes_of_runs
 from ..run_names import MODEL
 from ..table_cells import (
