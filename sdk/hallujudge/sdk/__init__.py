@@ -17,7 +17,7 @@ from hallujudge.metrics.framework import names_on_use
 
 # Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.registry import FoundClaim as FoundClaim
+    from hallujudge.judge_service.engine.found_claims import FoundClaim as FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource as GraphSource
     from hallujudge.judge_service.engine.spec import InlineGraph as InlineGraph
     from hallujudge.judge_service.engine.spec import ScoreSpec as ScoreSpec
@@ -146,7 +146,7 @@ _NAMES = {
     ".runs.score_run": "OnBatch OnProgress ScoreRun",
     ".runs.response_scores": "Response ResponseScore",
     ".scorer": "Scorer",
-    "hallujudge.judge_service.engine.registry": "FoundClaim",
+    "hallujudge.judge_service.engine.found_claims": "FoundClaim",
     "hallujudge.judge_service.engine.spec": "GraphSource InlineGraph ScoreSpec ShippedGraph",
     "hallujudge.judge_service.engine.streams": "RunProgress",
     "hallujudge.judge_service.installation": "__version__",

@@ -16,7 +16,7 @@ from .errors import DeadlineError, UnsupportedError
 from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.registry import FoundClaim
+    from hallujudge.judge_service.engine.found_claims import FoundClaim
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.settings.connection import Connection

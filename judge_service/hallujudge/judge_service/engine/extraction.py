@@ -19,9 +19,9 @@ from ..extractors import (
 from ..extractors.llm_extractor_base import Extraction
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..threads import RULES_EFFORT, map_cpu, of_each
+from .found_claims import FoundClaim
 from .judge_factory import JudgeFactory
 from .judge_prompts import PROMPT_PRESET
-from .registry import FoundClaim
 from .resources import Offers, Resources
 from .spec import ScoreSpec
 

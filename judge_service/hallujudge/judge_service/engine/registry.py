@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -20,11 +20,9 @@ from hallujudge.metrics.families import (
     families,
     has_module,
 )
-from hallujudge.metrics.framework.claims import Modality, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import ASKED, PROMPTS
 from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
-from hallujudge.synonym_graphs import Mention
 
 from ..errors import InvalidInputError, NotFoundError, Violation
 from .pipelines import Pipeline as Pipeline
@@ -33,24 +31,8 @@ from .resources import Resources
 from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
 from .spec import ScoreSpec
 
-ClaimValue: TypeAlias = Mention | Triplet | str
-"""An object mention, a triplet, or a keyword in its root form."""
-
-
-class FoundClaim(Struct, frozen=True, kw_only=True):
-    """A claim and its place in a text."""
-
-    start: int
-    """The first character."""
-    end: int
-    """One past the last character."""
-    claim: ClaimValue
-    """The claim."""
-    kind: str = ""
-    """The kind of a keyword: ``objects`` or ``behaviors``."""
-    modality: Modality | None = None
-    """How the text puts a triplet; None if unknown."""
-
+if TYPE_CHECKING:
+    from .found_claims import FoundClaim
 
 LLM_JUDGES = ("llm", "router")
 """The judges that call a language model: one, or those of ``judge_order`` one after the other."""

@@ -11,16 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from hallujudge.synonym_graphs import (
-    GraphError,
-    GraphInvalidError,
-    SynonymGraph,
-    load_graph,
-    parse_graph,
-    shipped_graphs,
-    validate_graph,
-)
-
 from ..access.memory import MemoryBudget
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
 from ..settings.connection import listed
@@ -28,6 +18,8 @@ from ..threads import LONG_CHARS
 from .spec import GraphSource, InlineGraph, ShippedGraph
 
 if TYPE_CHECKING:
+    from hallujudge.synonym_graphs import SynonymGraph
+
     from ..settings.server_settings import ServerSettings
     from .judge_factory import JudgeFactory
 
@@ -187,6 +179,16 @@ class Offers(Struct, frozen=True, kw_only=True):
 
 def read_graph(source: GraphSource) -> SynonymGraph:
     """Return a validated graph, without the cache of :meth:`Resources.graph`."""
+    # Imported here because most metrics have no graph.
+    from hallujudge.synonym_graphs import (
+        GraphError,
+        GraphInvalidError,
+        load_graph,
+        parse_graph,
+        shipped_graphs,
+        validate_graph,
+    )
+
     try:
         if isinstance(source, ShippedGraph):
             # load_graph accepts paths too, but a remote caller must not open files of the server.

@@ -24,13 +24,14 @@ from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_eac
 from ..work_recorder import recorder
 from .pipelines import unscored_result
 from .reading_pipeline import read_items
-from .registry import FoundClaim, Pipeline, checked_entry, metric_entry, open_pipeline
+from .registry import Pipeline, checked_entry, metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
 from .spec import GraphSource, InlineGraph, ScoreSpec
 from .streams import RunProgress
 
 if TYPE_CHECKING:
     from ..llm.estimate import Estimate
+    from .found_claims import FoundClaim
     from .judge_factory import JudgeFactory
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hallujudge.judge.v1 import scoring_pb2
     from hallujudge.metrics import Item, ItemResult, Report
 
-    from ..engine.registry import FoundClaim
+    from ..engine.found_claims import FoundClaim
     from ..engine.spec import ScoreSpec
 
 # Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).

@@ -17,7 +17,7 @@ from hallujudge.metrics.answers.closed_questions import AnswersEvidence
 from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence
 
-from ..engine.registry import FoundClaim
+from ..engine.found_claims import FoundClaim
 from ..engine.spec import GraphLayout, GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 from ..errors import InvalidInputError
 from . import evidence_types, item_types, tri_he

@@ -25,7 +25,7 @@ from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
 from ..errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.registry import FoundClaim
+    from hallujudge.judge_service.engine.found_claims import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.judge_service.llm.estimate import Estimate

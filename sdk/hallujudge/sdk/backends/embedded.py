@@ -24,7 +24,7 @@ from . import Batch, BatchResult, RunHeader, ServerInfo
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
-    from hallujudge.judge_service.engine.registry import FoundClaim
+    from hallujudge.judge_service.engine.found_claims import FoundClaim
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.budget import SharedCalls

@@ -67,7 +67,7 @@ from .recovery import LOST, Losses, ProgressWatch, Reconnecting, WaitLog
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hallujudge.judge_service.engine.registry import FoundClaim
+    from hallujudge.judge_service.engine.found_claims import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item

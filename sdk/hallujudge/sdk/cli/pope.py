@@ -13,7 +13,6 @@ import typer
 from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
-from ..archives.chair_references import read_coco
 from ..archives.detected_objects import DetectedObjects, read_detections
 from ..archives.joins import read_mapping
 from ..archives.json_files import amount
@@ -137,6 +136,9 @@ def _shown(
         found = read_detections(detections, min_score=min_score, graph=graph)
         _say(found)
         return found.objects
+    # Imported here because `score pope` needs no graph.
+    from ..archives.chair_references import read_coco
+
     shown = read_coco(instances or ()) if objects is None else _read_objects(objects)
     if graph is None:
         return shown

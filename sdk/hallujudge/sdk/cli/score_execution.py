@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.metrics import Outcome, Report
 from hallujudge.metrics.framework.results import UnscoredReason
 
@@ -142,7 +141,7 @@ class ScoreExecution:
                     again=self.command.batch_replies is not None,
                 )
             )
-            paid = kept_replies(self._replies)
+            paid = _kept_replies(self._replies)
             kept = partial(_kept, output, prepared.items, self._replies)
             try:
                 with self._progress(prepared.items) as progress:
@@ -152,7 +151,7 @@ class ScoreExecution:
                 typer.echo(f"stopped by {stopped_by(err)}: {kept()}", err=True)
                 return None
             except BaseException:
-                if output.written or kept_replies(self._replies) > paid:
+                if output.written or _kept_replies(self._replies) > paid:
                     typer.echo(kept(), err=True)
                 raise
 
@@ -348,9 +347,19 @@ def _kept(output: RunFolder, items: Sized, replies: Path) -> str:
     return f"{output.kept(len(items))}{more}. To go on, repeat the command with --resume"
 
 
+def _kept_replies(path: Path) -> int:
+    """Return how many replies of judges a file has."""
+    if not path.exists():
+        return 0
+    # Imported here because most runs have no judge, and no database.
+    from hallujudge.judge_service.llm.cache_file import kept_replies
+
+    return kept_replies(path)
+
+
 def _paid(replies: Path) -> str:
     """Return how many replies of judges a file keeps; empty if there are none."""
-    count = kept_replies(replies)
+    count = _kept_replies(replies)
     held = amount(count, "reply that was paid for is", "replies that were paid for are")
     return f"{held} kept in {replies}" if count else ""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from hallujudge.metrics import Report
 
+from ..report.page import MOST_PAGE_ITEMS
 from ..report.page.document import (
     Images,
     content_digest,
@@ -23,7 +24,6 @@ from ..report.page.document import (
 from ..report.page.first_screen import html_table
 from ..report.page.page_parts import (
     ITEMS_IN_PART,
-    MOST_PAGE_ITEMS,
     Columns,
     Content,
     Markup,

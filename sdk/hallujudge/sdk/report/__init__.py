@@ -2,15 +2,26 @@
 
 Renderers turn a :class:`~hallujudge.metrics.Report` into text. They use no
 files and no network. Responses and ids may hold any text, so every renderer escapes them.
+
+Names are imported when they are first used: a run prints one of these.
 """
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
 
-from hallujudge.metrics import Report
+from typing import TYPE_CHECKING
 
-from .export_formats import render_csv, render_latex, render_markdown, render_scores
-from .page import HtmlPage, PageAbout
-from .terminal_tables import render_table, render_variants
+from hallujudge.metrics.framework import names_on_use
+
+if TYPE_CHECKING:
+    from .export_formats import (
+        PRINTED,
+        render_csv,
+        render_latex,
+        render_markdown,
+        render_scores,
+    )
+    from .page import HtmlPage, PageAbout
+    from .terminal_tables import render_table, render_variants
 
 __all__ = [
     "PRINTED",
@@ -24,10 +35,11 @@ __all__ = [
     "render_variants",
 ]
 
-PRINTED: Mapping[str, Callable[[Report], str]] = {
-    "json": Report.to_text,
-    "markdown": render_markdown,
-    "csv": render_csv,
-    "latex": render_latex,
+_NAMES = {
+    ".export_formats": "PRINTED render_csv render_latex render_markdown render_scores",
+    ".page": "HtmlPage PageAbout",
+    ".terminal_tables": "render_table render_variants",
 }
-"""Format -> renderer, for the formats that are printed instead of the table."""
+"""Module -> the public names that it defines."""
+
+__getattr__ = names_on_use(__name__, _NAMES)

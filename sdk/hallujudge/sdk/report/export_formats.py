@@ -7,7 +7,7 @@ import html
 import io
 import re
 import unicodedata
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -432,3 +432,12 @@ def _reach(score: Score) -> tuple[float, float]:
         return 0.0, 0.0
     # Rounding may put the score a last digit outside of its interval.
     return max(score.value - score.ci_low, 0.0), max(score.ci_high - score.value, 0.0)
+
+
+PRINTED: Mapping[str, Callable[[Report], str]] = {
+    "json": Report.to_text,
+    "markdown": render_markdown,
+    "csv": render_csv,
+    "latex": render_latex,
+}
+"""Format -> renderer, for the formats that are printed instead of the table."""

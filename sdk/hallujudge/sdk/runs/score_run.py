@@ -269,14 +269,17 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
     Raises:
         InvalidInputError: A graph is broken.
     """
-    from hallujudge.judge_service.engine.resources import read_graph
     from hallujudge.judge_service.engine.spec import InlineGraph
+
+    own = [source for source in spec.graphs.values() if isinstance(source, InlineGraph)]
+    if not own:
+        return ()
+    from hallujudge.judge_service.engine.resources import read_graph
     from hallujudge.synonym_graphs import table_notes
 
     notes: list[str] = []
-    for source in spec.graphs.values():
-        if isinstance(source, InlineGraph):
-            notes += (f"graph {source.name}: {note}" for note in table_notes(read_graph(source)))
+    for source in own:
+        notes += (f"graph {source.name}: {note}" for note in table_notes(read_graph(source)))
     return tuple(notes[:20])
 
 

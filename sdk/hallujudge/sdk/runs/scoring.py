@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import structs
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.llm.cache_file import kept_replies
-from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics import Report, Tally
 
@@ -27,6 +25,8 @@ from .score_run import input_notes
 from .worker import WorkerSettings, worker_count
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.metrics.framework.report import JudgeShare
@@ -75,7 +75,7 @@ async def score_into_folder(
     async with _keeping_verdicts(backend, spec, folder) as keeping:
         # A run without calls to models may share the folder of one that made some.
         used = keeping is not backend
-        paid = await asyncio.to_thread(kept_replies, folder.folder / VERDICTS) if used else 0
+        paid = await asyncio.to_thread(_paid_replies, folder.folder / VERDICTS) if used else 0
         header = await keeping.header(spec)
         notes = await asyncio.to_thread(input_notes, spec, items)
         header = structs.replace(header, notes=(*notes, *header.notes))
@@ -105,15 +105,25 @@ async def _keeping_verdicts(
     backend: ScoringBackend, spec: ScoreSpec, folder: RunFolder
 ) -> AsyncIterator[ScoringBackend]:
     """Yield a backend that keeps every verdict that was paid for, even of unfinished batches."""
-    caching = None
-    if metric_entry(spec.metric).calls_models(spec):
-        caching = backend.with_cache(folder.folder / VERDICTS)
+    if not metric_entry(spec.metric).calls_models(spec):
+        yield backend
+        return
+    # Imported here because other runs have no database.
+    from hallujudge.judge_service.llm.verdict_cache import KeptReplies
+
+    caching = backend.with_cache(folder.folder / VERDICTS)
     try:
         with KeptReplies().guard():
             yield caching or backend
     finally:
         if caching is not None:
             await caching.close()
+
+
+def _paid_replies(path: Path) -> int:
+    from hallujudge.judge_service.llm.cache_file import kept_replies
+
+    return kept_replies(path)
 
 
 def _source(

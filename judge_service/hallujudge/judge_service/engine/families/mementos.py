@@ -45,10 +45,11 @@ from ..extraction import (
     PairExtractor,
     extract_prompt_option,
 )
+from ..found_claims import FoundClaim
 from ..judge_prompts import preset_in, preset_option
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result
-from ..registry import FoundClaim, MetricEntry, Trial
+from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import MAX_RESPONSE_CHARS, Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph

@@ -2,16 +2,38 @@
 
 The page is written from *parts*: what it shows of a batch of items. A part is a pure function of
 its batch, so that a run that was resumed or merged makes the same page.
+
+Names are imported when they are first used: few runs have a page.
 """
 
-from .document import HtmlPage, Images, render_parts
-from .first_screen import PageAbout
-from .page_parts import page_part
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics.framework import names_on_use
+
+if TYPE_CHECKING:
+    from .document import HtmlPage, Images, render_parts
+    from .first_screen import PageAbout
+    from .page_parts import page_part
 
 __all__ = [
+    "MOST_PAGE_ITEMS",
     "HtmlPage",
     "Images",
     "PageAbout",
     "page_part",
     "render_parts",
 ]
+
+MOST_PAGE_ITEMS = 50_000
+"""Maximum number of items of a page, the first ones; the others are only in ``items.jsonl``."""
+
+_NAMES = {
+    ".document": "HtmlPage Images render_parts",
+    ".first_screen": "PageAbout",
+    ".page_parts": "page_part",
+}
+"""Module -> the public names that it defines."""
+
+__getattr__ = names_on_use(__name__, _NAMES)

@@ -21,11 +21,11 @@ from hallujudge.metrics import Item, ItemResult, Report
 from ...errors import InvalidInputError, MissingExtraError
 from ..item_views import ANSWER_WORDS
 from ..report_text import clean
+from . import MOST_PAGE_ITEMS
 from .first_screen import PageAbout, first_screen, run_identity
 from .page_parts import (
     ITEMS_IN_PART,
     MOST_PAGE_BYTES,
-    MOST_PAGE_ITEMS,
     Columns,
     Markup,
     asset,

@@ -193,13 +193,6 @@ def _spoken_score(score: Score, baseline: float | None) -> str:
     return ", ".join(parts)
 
 
-MOST_PAGE_ITEMS = 50_000
-"""Maximum number of items of a page, the first ones; the others are only in ``items.jsonl``."""
-
-KEPT_PAGE_ITEMS = 10_000
-"""Items that a run without a page saves for a later one. Saving one costs about 8 µs and 300 bytes,
-which a large run would waste."""
-
 MOST_PAGE_BYTES = 64 << 20
 """Compressed size at which a page takes no more items."""
 

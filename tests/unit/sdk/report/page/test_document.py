@@ -21,9 +21,9 @@ from hallujudge.metrics import Item, ItemResult, MentionVerdict, Score
 from hallujudge.metrics.framework.signature import CARD_NOTE
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.report import HtmlPage, PageAbout
-from hallujudge.sdk.report.page import Images, page_part, render_parts
+from hallujudge.sdk.report.page import MOST_PAGE_ITEMS, Images, page_part, render_parts
 from hallujudge.sdk.report.page.document import held_parts
-from hallujudge.sdk.report.page.page_parts import MOST_PAGE_BYTES, MOST_PAGE_ITEMS, score_scale
+from hallujudge.sdk.report.page.page_parts import MOST_PAGE_BYTES, score_scale
 from hallujudge.sdk.runs.manifest import Manifest
 from hallujudge.sdk.runs.saved_items import about_of
 
