@@ -44,7 +44,7 @@ def item(*claims: Triplet | Sentence, id: str = "1") -> JudgeRequestItem:
 def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJudge:
     kept = ("cache", "claims_per_call", "revision", "server")
     own = {key: options.pop(key) for key in kept if key in options}
-    budget = options.pop("budget", None)
+    budget, store = options.pop("budget", None), options.pop("store", None)
     options.setdefault("retry", RetryPolicy(attempts=2, outage_seconds=0))
     sender = options.pop("sender", "http")
     settings = ChatSettings(
@@ -53,7 +53,7 @@ def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJu
         reply_models=("m",),
         **options,
     )
-    client = ChatClient(settings, budget, World().tools())
+    client = ChatClient(settings, budget, World().tools(), store=store)
     return LlmJudge(name, client, **own)
 
 

@@ -292,6 +292,8 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         labels = self.metric.benchmark.labels or ("answer",)
         if len(item.answers) > 1:
             detail = f"{shown} are not a clear {' or a clear '.join(labels)} each"
+        elif len(labels) == 1:
+            detail = f"{shown} is not a clear {labels[0]}"
         else:
             detail = f"{shown} is neither a clear {' nor a clear '.join(labels)}"
         return UnscoredReason.ANSWER_UNPARSED, detail

@@ -410,12 +410,15 @@ class JudgeFactory:
         endpoint, *replicas = endpoints
         batches = bool(self.settings.batch_requests or self.settings.batch_replies)
         check_api(name, own("api"), endpoint, offline=batches)
+        # Batch files are for vLLM or OpenAI, and a server that this process started is vLLM.
+        is_known = batches or self._llm_endpoint is not None or hosted_by(endpoint.url)
         chat = ChatSettings(
             endpoint=endpoint,
             replicas=tuple(replicas),
             model=model,
             reply_models=listed(own("reply_models")),
             dialect=dialect_of(f"{name}_dialect", own("dialect"), endpoint.url),
+            is_dialect_guessed=own("dialect") == "auto" and not is_known,
             api=own("api"),
             constraint=own("constraint"),
             sampling=Sampling(seed=self.settings.llm_seed, omit=listed(own("omit"))),

@@ -113,6 +113,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         """
         from ..llm.ask_once import run_bounded
 
+        await self.client.settle()
         done: list[Extraction[_T]] = [Extraction(found=None)] * len(sources)
 
         async def work(index: int) -> None:
@@ -128,6 +129,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
         if self._known(source) is not None:
             return None
+        await self.client.settle()
         request = self._request(source)
         key = self._key(request.messages)
         known = await self._calls.known(key, self._reading(source))

@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 from ..errors import HallujudgeError, UnavailableError
 from ..llm.chat import ChatReply, Stated
 from ..llm.chat_servers import ChatServer
-from ..llm.client import ChatClient
+from ..llm.client import ChatClient, ChatSettings
 from ..llm.failures import CallFailedError, FailureKind
 from ..llm.reply_problems import without_thought
 from ..llm.vllm import logits_problem
@@ -53,8 +53,11 @@ async def check_endpoint(judge: LlmJudge) -> list[Check]:
     Args:
         judge: The judge as it would be used.
     """
-    client = judge.client
+    client, was_guessed = judge.client, judge.client.settings.is_dialect_guessed
+    await client.settle()
     checks = [await _listed(client, server) for server in client.servers]
+    if was_guessed:
+        checks.append(_found_dialect(client.settings))
     question = judge.questions(CHECKED_ITEM)[0]
     replies: list[ChatReply] = []
     try:
@@ -129,6 +132,13 @@ async def _tried(check: Callable[[], Awaitable[Check]], name: str) -> Check:
         return await check()
     except (CallFailedError, HallujudgeError) as err:
         return Check(name=name, ok=False, detail=str(err))
+
+
+def _found_dialect(settings: ChatSettings) -> Check:
+    found = f"llm_dialect={settings.dialect} llm_constraint={settings.sent_constraint}"
+    if settings.is_dialect_guessed:
+        return Check(name="dialect", ok=None, detail=f"no server answers; guessed: {found}")
+    return Check(name="dialect", ok=True, detail=f"found by itself: {found}")
 
 
 def _reason_of(err: CallFailedError | HallujudgeError) -> str:

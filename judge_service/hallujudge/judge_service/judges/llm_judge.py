@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -13,15 +12,15 @@ from hallujudge.metrics.framework.signature import MASKED
 
 from ..errors import InvalidInputError
 from ..llm.ask_once import AskOnce, run_bounded
-from ..llm.budget import SERVER_VERSION, Prices, Usage, VerdictStore
+from ..llm.budget import Prices, Usage, VerdictStore
 from ..llm.cache_file import cache_key
 from ..llm.chat import ChatRequest
-from ..llm.chat_servers import ChatServer
 from ..llm.client import ChatClient
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.failures import CallFailedError
 from ..llm.prompt_templates import Template, load_template
 from ..llm.protocols import MOST_TOGETHER
+from ..llm.server_kind import versions_at
 from . import (
     DIGITS,
     Declined,
@@ -239,29 +238,17 @@ class LlmJudge:
         self._declared_server = self._server
 
     async def identify(self) -> None:
-        """Learn the version of vLLM servers, or take that of the cache for one that is down."""
-        if not self._server and self.client.settings.dialect == "vllm":
-            found = await asyncio.gather(*map(self._version_at, self.client.servers))
-            # Equal servers have one version; replies do not say which of several answered.
-            self._server = "+".join(sorted(set(filter(None, found))))
+        """Learn the dialect where it is a guess, and the version of vLLM servers."""
+        await self.client.settle()
+        settings = self.client.settings
+        if not self._server and settings.dialect == "vllm":
+            self._server = await versions_at(self.client.servers, settings.model, self.cache)
         self._label = f"{self.name}: {self.identity}"
         if self.client.settings.api == "scoring":
             with suppress(CallFailedError):  # a call, if one is needed, will report what is wrong
                 await self.client.exchanges.letters(
                     self.client.servers[0].sender, len(TRIPLET_CHOICES)
                 )
-
-    async def _version_at(self, server: ChatServer) -> str:
-        url, model = server.endpoint.url, self.client.settings.model
-        try:
-            version = _version_of(await server.sender.get("/version"))
-        except CallFailedError:
-            # Not fatal: a call, if one is needed, will report what is wrong.
-            known = await self.cache.fact_of(url, model, SERVER_VERSION) if self.cache else None
-            return known or ""
-        if self.cache is not None and version:
-            await self.cache.keep_fact(url, model, SERVER_VERSION, version)
-        return version
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
         """Return the calls that an item needs, for estimates."""
@@ -470,11 +457,3 @@ def least_cost(prices: Prices) -> float:
     texts = [text for _, text in load_template("judge_claim").parts]
     prompt = sum(len(text.encode()) for text in texts)
     return prices.cost(prompt, _CHOICE_TOKENS + _ENTRY_TOKENS)
-
-
-def _version_of(body: bytes) -> str:
-    try:
-        version = json.loads(body)["version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    return f"vllm {version}" if isinstance(version, str) else ""

@@ -20,6 +20,7 @@ from ..llm.client import ChatClient, ChatSettings
 from ..llm.failures import CallFailedError, FailureKind
 from . import JudgeRequestItem
 from .llm_judge import LlmJudge
+from .replies import read_choice
 
 CHECKED_ITEM = JudgeRequestItem(
     id="doctor",
@@ -89,7 +90,8 @@ async def constraint_check(client: ChatClient) -> Check:
     reply = await client.ask(
         ChatRequest(
             messages=[{"role": "user", "content": "Which city is the capital of France?"}],
-            max_tokens=32,
+            # White space, which JSON may have, takes most of them where a model likes it.
+            max_tokens=128,
             choices=(word,),
             schema={
                 "type": "object",
@@ -99,12 +101,9 @@ async def constraint_check(client: ChatClient) -> Check:
             },
         )
     )
-    content = reply.reply.content
-    if (
-        word in content
-        and content.strip().strip('{}": ').removeprefix("verdict").strip('": ') == word
-    ):
+    if read_choice(reply.reply, (word,)).choice:
         return Check(name="structured output", ok=True, detail="enforced")
+    content = reply.reply.content
     return Check(
         name="structured output",
         ok=False,

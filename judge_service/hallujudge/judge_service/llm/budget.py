@@ -21,6 +21,7 @@ from ..access.caller import caller_now
 from ..access.spending import Crowded, Hold, Ledger
 from ..errors import InvalidInputError
 from ..threads import shielded
+from ..work_recorder import JudgeCall, recorder
 from .cache_file import Record
 
 _MILLION = 1_000_000
@@ -63,6 +64,20 @@ class Usage:
     def again(self) -> Usage:
         """Return what one more use of a reply takes: nothing."""
         return Usage(reused=1, cost=None if self.cost is None else 0.0)
+
+    def record(self, model: str, outcome: str, seconds: float) -> None:
+        """Record a call for metrics: what it took, or nothing where it failed."""
+        recorder().judge_called(
+            JudgeCall(
+                model=model,
+                outcome=outcome,
+                seconds=seconds,
+                prompt_tokens=self.prompt_tokens,
+                cached_tokens=self.cached_tokens,
+                completion_tokens=self.completion_tokens,
+                cost=self.cost or 0.0,
+            )
+        )
 
     def __add__(self, other: Usage) -> Usage:
         return Usage.total((self, other))
@@ -268,7 +283,7 @@ class Budget:
         )
 
 
-SERVER_VERSION, ANSWERED, THINKS = "server", "answered", "thinks"
+SERVER_VERSION, ANSWERED, THINKS, DIALECT = "server", "answered", "thinks", "dialect"
 """What a store keeps of the judge at an address besides its replies."""
 
 

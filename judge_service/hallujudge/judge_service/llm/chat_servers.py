@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import InvalidInputError, OutputError
+from ..work_recorder import Attributes
 from .circuits import CircuitBreaker, Circuits
 from .failures import CallFailedError, FailureKind, failure_of_status
 from .http import Endpoint, HttpEndpoint, Sender
@@ -192,6 +193,15 @@ class ChatServer:
     def breaker(self) -> CircuitBreaker:
         """The circuit that the running task's calls pass."""
         return self.circuits.mine
+
+    def attributes(self, model: str) -> Attributes:
+        """Return the attributes of a call's span, by OpenTelemetry's conventions."""
+        return {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": model,
+            "server.address": self.endpoint.host,
+            "server.port": self.endpoint.port,
+        }
 
     @property
     def is_down(self) -> bool:

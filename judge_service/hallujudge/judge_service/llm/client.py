@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ..errors import HallujudgeError
-from ..work_recorder import Attributes, JudgeCall, JudgeState, recorder
+from ..work_recorder import JudgeState, recorder
 from .budget import Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, CallStatistics, Outage, Patience, RetryPolicy, Tools
 from .chat import (
@@ -28,6 +28,7 @@ from .http import Endpoint
 from .known_judge import KnownJudge
 from .protocols import Exchanges
 from .reply_problems import is_cut_thought
+from .server_kind import dialect_at
 from .server_probe import ServerProbe, is_same
 
 _LOG = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ class ChatSettings:
     """Names that replies may carry instead of ``model``; ``*`` accepts any."""
     dialect: Dialect = "plain"
     """Whose extensions the server understands."""
+    is_dialect_guessed: bool = False
+    """Whether the dialect is a guess, until the servers tell whether they are vLLM."""
     api: ApiName = "chat"
     """How choices are asked for."""
     constraint: str = "auto"
@@ -128,9 +131,7 @@ class ChatClient:
         store: VerdictStore | None = None,
     ) -> None:
         self.settings = settings
-        self.exchanges = Exchanges(
-            settings.model, settings.sampling, settings.dialect, settings.sent_constraint
-        )
+        self.exchanges = _exchanges_of(settings)
         self.budget: CallBudget = budget or Budget()
         self._tools = tools or Tools()
         self.servers = tuple(
@@ -159,6 +160,8 @@ class ChatClient:
             is_offline=settings.offline is not None,
         )
         self._replied_model = ""
+        self._store = store
+        self._open_calls = 0
         self._patience = Patience(
             judge=f"{settings.model} at {', '.join(e.place for e in settings.endpoints)}",
             role=settings.role,
@@ -191,6 +194,7 @@ class ChatClient:
         turn = turn if turn is not None else nullcontext()
         outage = self._outages.mine
         outage.call_begins()
+        self._open_calls += 1
         try:
             while True:
                 try:
@@ -205,7 +209,21 @@ class ChatClient:
                 await self._ask_about(call, failure)
                 await self._patience.wait(call, failure)
         finally:
+            self._open_calls -= 1
             outage.call_ends()
+
+    async def settle(self) -> None:
+        """Learn the dialect from the servers where it is a guess.
+
+        Keys and signatures name the dialect, so this comes before they are made. While no server
+        answers, the guess stays, and it holds for every call that is under way.
+        """
+        if not self.settings.is_dialect_guessed:
+            return
+        found = await dialect_at(self.servers, self.settings.model, self._store)
+        if found is not None and not self._open_calls:
+            self.settings = replace(self.settings, dialect=found, is_dialect_guessed=False)
+            self.exchanges = _exchanges_of(self.settings)
 
     def limited(self, request: ChatRequest) -> ChatRequest:
         """Return a request with the limit of completion tokens that is sent."""
@@ -380,19 +398,19 @@ class ChatClient:
         )
 
     async def _sent(self, call: Call, reservation: Reservation, placed: float) -> Answer:
-        started, server = self._tools.clock(), call.server
+        started, server, model = self._tools.clock(), call.server, self.settings.model
         # Until it answers this process as well, a judge may refuse every prompt, because of its key
         # or on its way: gateways refuse both with 403.
         unproven = self._known.answered_earlier and not self._known.answers_now
         try:
-            with recorder().span(f"chat {self.settings.model}", self._attributes(server)):
+            with recorder().span(f"chat {model}", server.attributes(model)):
                 reply = await call.exchange(server.sender)
         except CallFailedError as err:
             failure = err
             if unproven and err.may_be_the_key:
                 failure = err.as_rejected_key()
             self.statistics.failures[failure.kind.value] += 1
-            self._record(failure.kind.value, self._tools.clock() - started)
+            Usage().record(model, failure.kind.value, self._tools.clock() - started)
             self._report(server, failure, placed)
             if failure.kind.may_be_billed:
                 self.budget.keep(reservation)
@@ -430,31 +448,8 @@ class ChatClient:
         usage = replace(usage, cost=cost)
         self.statistics.answered += 1
         self.statistics.usage = self.statistics.usage + usage
-        self._record("answered", seconds, usage)
+        usage.record(self.settings.model, "answered", seconds)
         return Answer(reply, usage)
-
-    def _record(self, outcome: str, seconds: float, usage: Usage | None = None) -> None:
-        usage = usage or Usage()
-        recorder().judge_called(
-            JudgeCall(
-                model=self.settings.model,
-                outcome=outcome,
-                seconds=seconds,
-                prompt_tokens=usage.prompt_tokens,
-                cached_tokens=usage.cached_tokens,
-                completion_tokens=usage.completion_tokens,
-                cost=usage.cost or 0.0,
-            )
-        )
-
-    def _attributes(self, server: ChatServer) -> Attributes:
-        """The attributes of a call's span, by OpenTelemetry's conventions."""
-        return {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.request.model": self.settings.model,
-            "server.address": server.endpoint.host,
-            "server.port": server.endpoint.port,
-        }
 
     def _check_model(self, replied: str) -> None:
         """Refuse the reply of another model; mention a snapshot of the right one once."""
@@ -489,3 +484,7 @@ class ChatClient:
             server.circuits.abandoned()
         else:
             server.circuits.failed()
+
+
+def _exchanges_of(settings: ChatSettings) -> Exchanges:
+    return Exchanges(settings.model, settings.sampling, settings.dialect, settings.sent_constraint)

@@ -159,8 +159,8 @@ class VerdictCache:
         Args:
             url: The address.
             model: The judge's model.
-            fact: ``SERVER_VERSION``, ``ANSWERED``: whether it ever answered a call, or ``THINKS``:
-                whether it thinks before it answers.
+            fact: ``SERVER_VERSION``, ``ANSWERED``: whether it ever answered a call, ``THINKS``:
+                whether it thinks before it answers, or ``DIALECT``.
         """
         if (value := self._pending_facts.get((url, model, fact))) is not None:
             return value

@@ -35,7 +35,7 @@ class JudgeSettings:
     """The weights' revision or digest, where known."""
     llm_dialect: str = setting("auto", "auto, vllm, openai or plain: what the server knows")
     """Whose extensions the server understands; ``auto``: ``openai`` for OpenAI's and Azure's
-    addresses, ``vllm`` for others."""
+    addresses, and ``vllm`` or ``plain`` for others, which are asked whether they are vLLM."""
     llm_sender: str = setting("auto", "auto, http, openai or azure: what sends calls")
     """``http`` is our own sender, ``openai`` and ``azure`` are OpenAI's package; ``auto``: that of
     the address."""

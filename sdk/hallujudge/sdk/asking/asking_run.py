@@ -327,6 +327,7 @@ class _Prepared:
         )
         settings = replace(judge, sampling=sampling, constraint="none", role="model")
         client = ChatClient(settings, factory.budget("llm"), store=factory.cache)
+        await client.settle()
         asker = Asker(
             self.benchmark,
             client,

@@ -151,6 +151,7 @@ async def text_model(
         store=factory.cache,
     )
     try:
+        await client.settle()
         with KeptReplies().guard():
             yield TextModel(client, factory.cache)
     finally:

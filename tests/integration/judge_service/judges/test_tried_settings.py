@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -86,3 +87,14 @@ async def test_a_server_that_refuses_the_schemas_of_extraction() -> None:
     ok, detail = found["extraction"]
     assert ok is False
     assert "failed to parse grammar" in detail
+
+
+async def test_white_space_in_json_is_no_sign_of_a_constraint_that_is_ignored() -> None:
+    # llama.cpp's grammar of a schema allows it, and small models like it.
+    def spacious(number: int, body: llm.Body) -> llm.Reply:
+        reply = json.loads(like_llama(number, body).body)
+        content = reply["choices"][0]["message"]["content"]
+        return llm.completion(content.replace('":"', '":\n  \t "').replace('"}', '"\n }'))
+
+    found = await checks_of(spacious, dialect="plain")
+    assert found["structured output"] == (True, "enforced")

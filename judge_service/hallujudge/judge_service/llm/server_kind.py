@@ -1,0 +1,111 @@
+"""Whether a judge's servers are vLLM, by their own word, and which version.
+
+vLLM names itself as the owner in its list of models, also through proxies that let only ``/v1``
+pass, and tells its version at ``/version``. Others have another owner (``llamacpp``, ``openai`` at
+LiteLLM) or none, and no such route. Neither request costs anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from .budget import DIALECT, SERVER_VERSION, VerdictStore
+from .chat import Dialect
+from .chat_servers import ChatServer
+from .failures import CallFailedError, FailureKind
+
+_VLLM = "vllm"
+# The server answered, and has no such route.
+_NO_SUCH_ROUTE = frozenset(
+    {FailureKind.MODEL, FailureKind.NOT_THE_API, FailureKind.REFUSED_REQUEST}
+)
+
+
+async def dialect_at(
+    servers: Sequence[ChatServer], model: str, store: VerdictStore | None
+) -> Dialect | None:
+    """Return the dialect of a judge's servers; None while that is not known.
+
+    Where none of them answers, it is what an earlier process found.
+
+    Args:
+        servers: All servers of the judge.
+        model: Its model.
+        store: Keeps what was found, if anything does.
+    """
+    found = set(await asyncio.gather(*map(_is_vllm, servers))) - {None}
+    # Equal servers are meant; vLLM's parameters would be refused by the others.
+    dialect: Dialect | None = None if not found else "plain" if False in found else "vllm"
+    url = servers[0].endpoint.url
+    if store is None:
+        return dialect
+    if dialect is not None:
+        await store.keep_fact(url, model, DIALECT, dialect)
+        return dialect
+    known = await store.fact_of(url, model, DIALECT)
+    return "vllm" if known == "vllm" else "plain" if known == "plain" else None
+
+
+async def versions_at(servers: Sequence[ChatServer], model: str, store: VerdictStore | None) -> str:
+    """Return the version of vLLM servers, or what an earlier process found while they are away.
+
+    Equal servers have one version; replies do not say which of several answered.
+
+    Args:
+        servers: All servers of the judge.
+        model: Its model.
+        store: Keeps what was found, if anything does.
+    """
+    found = await asyncio.gather(*(_version_at(server, model, store) for server in servers))
+    return "+".join(sorted(set(filter(None, found))))
+
+
+async def _is_vllm(server: ChatServer) -> bool | None:
+    """Whether a server is vLLM; None if it does not say."""
+    try:
+        owners = _owners_in(await server.sender.get("models"))
+    except CallFailedError as failure:
+        # A list that needs the right key says nothing; the version may.
+        if failure.kind not in _NO_SUCH_ROUTE | {FailureKind.AUTH, FailureKind.REFUSED}:
+            return None
+        owners = set()
+    if owners:
+        return _VLLM in owners
+    try:
+        return bool(_version_in(await server.sender.get("/version")))
+    except CallFailedError as failure:
+        return False if failure.kind in _NO_SUCH_ROUTE else None
+
+
+async def _version_at(server: ChatServer, model: str, store: VerdictStore | None) -> str:
+    url = server.endpoint.url
+    try:
+        version = _version_in(await server.sender.get("/version"))
+    except CallFailedError:
+        # Not fatal: a call, if one is needed, will report what is wrong.
+        known = await store.fact_of(url, model, SERVER_VERSION) if store is not None else None
+        return known or ""
+    if store is not None and version:
+        await store.keep_fact(url, model, SERVER_VERSION, version)
+    return version
+
+
+def _version_in(body: bytes) -> str:
+    version = _value_in(body, "version")
+    return f"vllm {version}" if isinstance(version, str) else ""
+
+
+def _owners_in(body: bytes) -> set[str]:
+    models = _value_in(body, "data")
+    owners = (model.get("owned_by") for model in models or () if isinstance(model, dict))
+    return {owner for owner in owners if isinstance(owner, str)}
+
+
+def _value_in(body: bytes, key: str) -> Any:
+    try:
+        return json.loads(body)[key]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
