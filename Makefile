@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PROTOS_VENV ?= .venv-protos
 DOCS_VENV ?= .venv-docs
+SERVERS_VENV ?= .venv-servers
 OUT ?= demo-out
 JOBS ?= 2
 # Tests wait for disks, processes and signals for a part of their time, which one more worker than cores uses.
@@ -29,7 +30,7 @@ TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-light setup-protos test pytest coverage test-random lint lint-ruff lint-types lint-imports \
-  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos pins format demo docs wheel test-small release-check mutants bench bench-smoke findings near clean
+  lint-tests lint-modules lint-protos lint-deploy lint-page page drift protos pins format demo docs wheel test-small test-servers release-check mutants bench bench-smoke findings near clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,6 +134,10 @@ wheel: setup ## build dist/: the sdist, and the wheel from that sdist
 test-small: wheel ## try the wheel in small environments: the base install, and each light extra alone
 	@$(BIN)/python tools/small_environments.py
 
+# By hand and every week, not in CI: it installs 4 GB, and takes some ten minutes.
+test-servers: setup ## try the judge against real servers (vLLM's CPU build, llama-server, transformers, LiteLLM)
+	@$(BIN)/python tools/judge_servers.py $(SERVERS_VENV) -- $(PYTEST_ARGS)
+
 release-check: setup ## check all of a release that needs no account (TAG=v1.0.0, STEPS="build wire")
 	@$(BIN)/python tools/release_check.py $(if $(TAG),--tag $(TAG)) $(STEPS)
 
@@ -158,5 +163,5 @@ findings: setup ## run the surprises of other tools that findings/ keeps, and ch
 	$(BIN)/python tools/behaviour_tables.py || status=1; exit $$status
 
 clean: ## remove environments, caches and what was built
-	rm -rf $(VENV) $(PROTOS_VENV) $(DOCS_VENV) web/report/node_modules dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PROTOS_VENV) $(DOCS_VENV) $(SERVERS_VENV) web/report/node_modules dist build demo-out out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

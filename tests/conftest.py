@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _TAKEN_OVER = re.compile(
     r"PATH|HOME|TMPDIR|LD_LIBRARY_PATH|CI|WHEEL_RUN_CHECKOUT"
     r"|HALLUJUDGE_(GOLDENS|MPNET|GOLDEN_ALL|EXAMPLES|FAULT_\w+|FUZZ_\w+)"
+    r"|JUDGE_SERVERS"
     r"|(COVERAGE|COV_CORE|PYTEST|OPENBLAS|CUDA|NVIDIA)_\w+"
 )
 for _name in [name for name in os.environ if not _TAKEN_OVER.fullmatch(name)]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import make_tiny_llama
 
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
@@ -28,33 +29,7 @@ from hallujudge.metrics.framework.claims import Triplet
 pytestmark = pytest.mark.slow
 
 COMMAND = Path(sys.executable).with_name("transformers")
-MAKE_MODEL = """
-import sys, torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-marks = ["<|begin|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>"]
-bare = Tokenizer(models.BPE())
-bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-bare.decoder = decoders.ByteLevel()
-alphabet = pre_tokenizers.ByteLevel.alphabet()
-bare.train_from_iterator(
-    ["supported object1 object2 relation"],
-    trainers.BpeTrainer(vocab_size=400, special_tokens=marks, initial_alphabet=alphabet),
-)
-tokenizer = PreTrainedTokenizerFast(tokenizer_object=bare, bos_token=marks[0], eos_token=marks[1])
-tokenizer.chat_template = (
-    "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>"
-    "{{ m['content'] }}<|eot_id|>{% endfor %}<|start_header_id|>assistant<|end_header_id|>"
-)
-torch.manual_seed(0)
-model = LlamaForCausalLM(LlamaConfig(
-    vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-    num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=8192,
-    bos_token_id=0, eos_token_id=1,
-))
-model.save_pretrained(sys.argv[1])
-tokenizer.save_pretrained(sys.argv[1])
-"""
+MAKE_MODEL = Path(make_tiny_llama.__file__)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
     if not COMMAND.exists():
         pytest.skip("no transformers command beside this python")
     folder = str(tmp_path_factory.mktemp("llama"))
-    subprocess.run([sys.executable, "-c", MAKE_MODEL, folder], check=True, capture_output=True)
+    subprocess.run([sys.executable, MAKE_MODEL, folder], check=True, capture_output=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])

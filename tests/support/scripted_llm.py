@@ -173,6 +173,7 @@ UNKNOWN_MODEL_AT_LITELLM = error(
     "/chat/completions: Invalid model name passed in model=nope/x. Call `/v1/models` to view "
     "available models for your key.",
     "400",
+    "invalid_request_error",
 )
 REJECTED_KEY_AT_LITELLM = error(400, "No connected db.", "400", "no_db_connection")
 UNKNOWN_FIELDS_AT_TRANSFORMERS = as_json(
@@ -403,7 +404,8 @@ class ScriptedLlm:
         if path == "/version":
             return as_json({"version": self.version})
         if path.endswith("/models"):
-            return as_json({"object": "list", "data": [{"id": self.model, "object": "model"}]})
+            model = {"id": self.model, "object": "model", "owned_by": "vllm"}
+            return as_json({"object": "list", "data": [model]})
         if path == "/tokenize" and self.counts_tokens:
             return as_json({"count": 42})
         return error(404, "no such path")

@@ -1,0 +1,103 @@
+"""Save a Llama of two layers with random weights, its tokenizer and chat template.
+
+    python make_tiny_llama.py FOLDER [--says WORD]
+
+Run as a program by a Python that has torch and transformers. Every server reads the same folder.
+With --says, the model replies with that word to everything: its layers add nothing, and its head
+continues the last token of a prompt with the word.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+MARKS = ["<|begin|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>"]
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>"
+    "{{ m['content'] }}<|eot_id|>{% endfor %}<|start_header_id|>assistant<|end_header_id|>"
+)
+# English, and the words of our prompts.
+TEXTS = Path(__file__).resolve().parents[2] / "docs"
+_CONTEXT = 8192
+
+
+def tiny_tokenizer() -> Any:
+    """Return a byte-level tokenizer of 2,000 pieces."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    bare = Tokenizer(models.BPE())
+    bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bare.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    bare.train_from_iterator(
+        [path.read_text() for path in sorted(TEXTS.rglob("*.md"))],
+        trainers.BpeTrainer(
+            vocab_size=2000, special_tokens=MARKS, initial_alphabet=alphabet, show_progress=False
+        ),
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bare, bos_token=MARKS[0], eos_token=MARKS[1]
+    )
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
+
+
+def tiny_llama(tokenizer: Any, says: str = "") -> Any:
+    """Return the model.
+
+    Args:
+        tokenizer: Its tokenizer.
+        says: What it replies to everything; empty for what its random weights make it say.
+    """
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=_CONTEXT,
+        # With the usual 0.02 all tokens are about equally likely.
+        initializer_range=0.2,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+    model = LlamaForCausalLM(config)
+    if says:
+        with torch.no_grad():
+            for layer in model.model.layers:
+                layer.self_attn.o_proj.weight.zero_()
+                layer.mlp.down_proj.weight.zero_()
+            _continue(model, [3, *tokenizer(says)["input_ids"], 1])
+    return model
+
+
+def _continue(model: Any, tokens: list[int]) -> None:
+    """Make each token be followed by the next one."""
+    embeddings = model.model.embed_tokens.weight
+    for last, following in pairwise(tokens):
+        vector = embeddings[last]
+        model.lm_head.weight[following] = 4 * vector / vector.norm()
+
+
+def main() -> None:
+    """Save the model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--says", default="")
+    given = parser.parse_args()
+    tokenizer = tiny_tokenizer()
+    tiny_llama(tokenizer, given.says).save_pretrained(given.folder)
+    tokenizer.save_pretrained(given.folder)
+
+
+if __name__ == "__main__":
+    main()
