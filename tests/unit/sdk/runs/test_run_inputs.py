@@ -1,4 +1,4 @@
-"""A run that is resumed does not check its archive a second time."""
+"""How a run's archives are read, and that a resumed run does not check them a second time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from hallujudge.sdk import BatchResult, Client, InputOptions, ScoreRun
 from hallujudge.sdk.archives import chair as captions
 from hallujudge.sdk.archives.records import RecordBatch, read_record_batches
+from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.runs.run_inputs import PreparedRun, checked_archive
 
 COUNT = 1300
@@ -105,3 +106,15 @@ def test_damaged_marks_are_no_obstacle(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "out" / "marks.partial.bin").write_bytes(damage)
     assert checked_archive(run, tmp_path / "out") is None
     assert len(PreparedRun.of(run).items) == COUNT
+
+
+def test_a_variant_that_leaves_unknown_questions_out_does_so_and_others_refuse_them() -> None:
+    questions = [{"question_id": n, "image": "a.jpg", "text": f"Is there a {n}?"} for n in range(4)]
+    given: dict[str, Any] = {
+        "responses": [{**each, "response": "Yes."} for each in questions],
+        "references": [{**each, "label": "yes"} for each in questions[:3]],
+    }
+    with Client.embedded() as client:
+        with pytest.raises(ArchiveError, match=r"the references lack: 3 \(1 in all\)"):
+            client.score("pope", **given)
+        assert client.score("pope", variant="repope", **given).coverage.items == 3
