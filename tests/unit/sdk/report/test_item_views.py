@@ -11,6 +11,7 @@ from support import amber_samples
 from support.event_hallusion_samples import VIDEOS
 from support.hallusion_bench_samples import record
 from support.messages import expected_message
+from support.metric_runs import RUNS
 
 from hallujudge.metrics import (
     Answer,
@@ -273,6 +274,14 @@ def test_a_pair_of_video_hallucer() -> None:
     }
     assert shades(view) == [Shade.WRONG, Shade.RIGHT]
     assert (view.wrong, view.total) == (1, 2)
+
+
+def test_entailed_lines_of_argus_tell_their_places_from_the_first_on() -> None:
+    with Client.embedded() as client:
+        report = client.score("argus", **RUNS["argus"]())
+    shown = view_item(report.items[1].item, report.items[1].result)
+    places = [dict(claim.reasons)["placed at"] for claim in shown.claims]
+    assert places == ["1: A man takes a small key out.", "2: He opens a box. He sings a song.", ""]
 
 
 @pytest.mark.parametrize("word", ["puppy", "Puppys"])
