@@ -28,9 +28,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from msgspec import structs
-
 from .answers.answer_scores import count, is_right, share, unparsed_rate
+from .answers.answer_text import remembered
 from .answers.closed_questions import (
     Answer,
     AnswerParser,
@@ -71,10 +70,12 @@ def _released(text: str) -> str:
     return str(round(min(_MOST, float(found[1])))) if found else "-1"
 
 
-def _stated(text: str) -> str:
-    """Return the last stated mark; empty for none."""
+@remembered
+def _marks_in(text: str) -> str:
+    """Return the mark that the released script reads in a text, and the last one that it states."""
     found = _STATED.findall(text)
-    return str(found[-1]).removesuffix(".0") if found else ""
+    stated = str(found[-1]).removesuffix(".0") if found else ""
+    return f"evaluated={_released(text)} stated={stated}"
 
 
 def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
@@ -85,9 +86,9 @@ def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
         return answer
     # True and 1.0 equal 1, and a text equals no number.
     held = f"{float(score):g}" if isinstance(score, (int, float)) else "text"
-    held = "" if score is None else held
-    parts = (f"score={held}", f"evaluated={_released(said)}", f"stated={_stated(said)}")
-    return structs.replace(answer, fields={**answer.fields, "judgement": " ".join(parts)})
+    found = f"score={'' if score is None else held} {_marks_in(said)}"
+    fields = {**answer.fields, "judgement": found}
+    return Answer(answer.response, "", answer.name, answer.question, answer.options, fields)
 
 
 def _read(how: str, *names: str) -> AnswerParser:

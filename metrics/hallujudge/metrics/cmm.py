@@ -74,15 +74,18 @@ def _identified(
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield records with an id of their paths and question: released ones have no other."""
     for position, record in enumerate(records):
-        paths = [str(path) for key in _PATHS if (path := record.get(key))]
-        if not paths and not any(key in record for key in _IDS):
+        video, audio = map(record.get, _PATHS)
+        where = f"{video}: {audio}" if video and audio else video or audio
+        if where:
+            yield position, {**record, "id": f"{where}: {record.get('question', '')}"}
+            continue
+        if not any(key in record for key in _IDS):
             tried, found = ", ".join((*_IDS, *_PATHS)), ", ".join(sorted(record))
             raise ValueError(
                 f"a record has neither an id nor a path (tried {tried}; found {found})",
                 "Give the released records with the model's answers",
             )
-        made = {"id": ": ".join((*paths, str(record.get("question", ""))))} if paths else {}
-        yield position, {**record, **made}
+        yield position, record
 
 
 def _shows(record: Mapping[str, object]) -> bool:
