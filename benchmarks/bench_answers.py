@@ -206,7 +206,8 @@ def marked_charts(size: int) -> Archive:
     """Answers about charts, with their marks and the judge's texts."""
 
     def answer(n: int, rng: random.Random) -> dict[str, object]:
-        mark = rng.choice((0, 1, 1, 7))
+        # About as many answers without a mark as in released files.
+        mark = 7 if n % 20 == 0 else rng.choice((0, 1))
         where = {"id": f"{n // 3}_{n % 3}", "figure_path": f"images/{n // 3}.jpg"}
         kind = {"q_type": ("desc", "open")[n % 2], "q_relation": ("irrel", "contra")[n // 2 % 2]}
         asked = {"question": f"What is line {n}?", "ref_answer": "There is no such line."}
