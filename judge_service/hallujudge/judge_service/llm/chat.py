@@ -144,10 +144,10 @@ class ChatAudio:
     def to_part(self) -> dict[str, object]:
         """Return it as a part of a message.
 
-        OpenAI, vLLM and Gemini's endpoints for OpenAI's clients take the same part: openai-python,
+        OpenAI, vLLM and Gemini's chat completions take the same part: openai-python,
         ``types/chat/chat_completion_content_part_input_audio_param.py``; vLLM's documentation,
-        "Multimodal Inputs", "Audio Inputs"; Google's documentation, "Understand audio" of the chat
-        completions of Gemini.
+        "Multimodal Inputs", "Audio Inputs"; Google Distributed Cloud's documentation, Gemini,
+        "Understand audio".
         """
         sound = {"data": b64encode(self.data).decode(), "format": self.format}
         return {"type": "input_audio", "input_audio": sound}

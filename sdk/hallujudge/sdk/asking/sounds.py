@@ -19,7 +19,7 @@ from .media_files import MediaError, open_regular
 from .video_frames import VIDEO_FORMATS, opened_container
 
 MOST_BYTES = 20 << 20
-"""Bytes of a sound at most: Gemini takes requests of up to 20 MB."""
+"""Bytes of a sound at most, as of an image. Servers may take less: Gemini takes 20 MB a request."""
 _RATE, _SAMPLE_BYTES = 16_000, 2
 # MP3 files have no length in their header; 32 kbit/s is the lowest usual rate of MPEG-1.
 _LEAST_MP3_BYTES = 4_000
