@@ -390,8 +390,10 @@ class _Archive:
             if (given := values.get(key)) is None and self._allow_unknown:
                 found.append(None)
                 continue
+            shown = None
             with noted(batch.position + at, batch.place(at)):
-                found.append(shared_names(given, partial(batch.place, at), self._shared))
+                shown = shared_names(given, partial(batch.place, at), self._shared)
+            found.append(shown)
         return found
 
     def _captions(

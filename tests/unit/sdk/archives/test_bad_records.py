@@ -58,6 +58,15 @@ def test_what_is_wrong_with_every_record_is_wrong_with_the_archive(tmp_path: Pat
     assert expected_message("sdk.archives.bad_records:or-leave-them") not in said
 
 
+def test_bad_objects_of_captions_with_groups(tmp_path: Path) -> None:
+    bad = json.dumps({"image_id": 9, "caption": "A cat.", "objects": 5, "place": "home"})
+    lines = [line.replace("}", ', "place": "home"}') for line in captions(3)]
+    path = written(tmp_path / "a.jsonl", [*lines, bad])
+    assert error_of("chair", path, None, group_by=("place",)).startswith(f"{path} line 4: ")
+    source = read_items("chair", path, None, options=SKIP, group_by=("place",))
+    assert [item.id for item in source] == ["0", "1", "2", f"{path} line 4"]
+
+
 def test_a_record_with_an_id_keeps_it_and_its_references(tmp_path: Path) -> None:
     bad = json.dumps({"image_id": 7, "caption": ["A", "cat"], "objects": ["cat"]})
     path = written(tmp_path / "a.jsonl", [*captions(2), bad, CUT])
