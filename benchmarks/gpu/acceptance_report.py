@@ -28,7 +28,7 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
         ["tensor parallel size", model["tensor_parallel_size"]],
         ["quantisation while loading", model["quantization"] or "none"],
         ["batch invariant", "yes" if model["batch_invariant"] else "no"],
-        ["vLLM", report["server"]],
+        ["server", report["server"] or "not stated"],
         ["healthy after", "it ran already" if start is None else f"{start:.0f} s"],
         ["GPU memory in use", used or "no GPU"],
         ["minutes", f"{report['minutes']:.1f}"],

@@ -3,8 +3,9 @@
     python benchmarks/gpu/generate_server.py --folder llama [--size 8b] [--device cuda]
     python benchmarks/gpu/accept.py --model llama --url http://127.0.0.1:8000/v1 --load-format dummy
 
-Writes a Llama of random weights and a tokenizer of bytes into the folder, and answers chat
-completions one at a time. It measures the kit and its calls, not a judge: replies mean nothing.
+Writes the config of a Llama into the folder, and answers chat completions, and nothing else, one at
+a time, by random weights and a token for each byte. It measures the kit and its calls, not a judge:
+replies mean nothing.
 """
 
 from __future__ import annotations
@@ -31,15 +32,14 @@ MAX_NEW = 16
 def model_of(folder: Path, size: str, device: str) -> Any:
     """Return a Llama of random weights in bf16; its config goes into the folder."""
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import AutoModelForCausalLM, LlamaConfig
 
     config = LlamaConfig(vocab_size=BYTES, max_position_embeddings=8192, dtype="bfloat16")
     config.update(SIZES[size])
     config.save_pretrained(folder)
     torch.manual_seed(0)
-    torch.set_default_dtype(torch.bfloat16)
     with torch.device(device):
-        return LlamaForCausalLM(config).eval()
+        return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
 
 
 def handler_of(model: Any, name: str) -> type[BaseHTTPRequestHandler]:
@@ -54,20 +54,28 @@ def handler_of(model: Any, name: str) -> type[BaseHTTPRequestHandler]:
         def log_message(self, *_: object) -> None:
             """Keep quiet."""
 
-        def answer(self, content: dict[str, Any]) -> None:
+        def answer(self, content: dict[str, Any], status: int = 200) -> None:
             body = json.dumps(content).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
+        def refuse(self) -> None:
+            said = f"{self.path} is not served here"
+            self.answer({"error": {"message": said, "code": 404}}, 404)
+
         def do_GET(self) -> None:
+            if self.path != "/v1/models":
+                return self.refuse()
             self.answer({"object": "list", "data": [{"id": name, "object": "model"}]})
 
         def do_POST(self) -> None:
-            size = int(self.headers["Content-Length"])
-            asked = json.loads(self.rfile.read(size))
+            # Read in any case: the connection goes on behind it.
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path != "/v1/chat/completions":
+                return self.refuse()
             text = "\n".join(str(one["content"]) for one in asked["messages"])
             ids = torch.tensor([list(text.encode())[-8000:]], device=model.device)
             most = min(asked.get("max_tokens") or MAX_NEW, MAX_NEW)

@@ -6,8 +6,11 @@ import json
 import runpy
 import sys
 from collections.abc import Callable
+from http.client import HTTPConnection
+from http.server import ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -81,6 +84,7 @@ def served(kit: Kit, step: scripted_llm.Step) -> dict[str, Any]:
         stop()
     assert (code, report["passed"]) == (1, False)
     assert "Not run: the server was not started here." in page
+    assert f"| server | {report['server'] or 'not stated'} |" in page
     assert "/models" not in page + json.dumps(report)
     chat: dict[str, Any] = report["protocols"][0]
     return chat
@@ -98,6 +102,46 @@ def test_a_judge_that_cannot_be_asked_is_not(kit: Kit) -> None:
     chat = served(kit, scripted_llm.always(scripted_llm.error(404, "no such path")))
     assert "no such path" in chat["failed"]
     assert "levels" not in chat
+
+
+def test_the_server_around_generate_answers_chat_and_refuses_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("torch", "transformers"):
+        pytest.importorskip(package, reason="not installed: pip install 'hallujudge[matcher]'")
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+    script = runpy.run_path(str(FOLDER / "gpu" / "generate_server.py"))
+    handler = script["handler_of"](script["model_of"](tmp_path, "tiny", "cpu"), "llama")
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        said = {"model": "llama", "messages": [{"role": "user", "content": "A cat?"}]}
+        found = [
+            answered(server.server_port, *one)
+            for one in (
+                ("GET", "/v1/models", None),
+                ("POST", "/v1/chat/completions", said),
+                ("POST", "/v1/completions", {"model": "llama", "prompt": "A cat?"}),
+                ("GET", "/version", None),
+            )
+        ]
+        server.shutdown()
+        thread.join()
+    assert [status for status, _ in found] == [200, 200, 404, 404]
+    assert found[0][1]["data"][0]["id"] == "llama"
+    assert found[1][1]["usage"]["completion_tokens"] == 16
+    assert "/v1/completions" in found[2][1]["error"]["message"]
+
+
+def answered(port: int, method: str, path: str, content: object) -> tuple[int, Any]:
+    """Return the status and the content of an answer."""
+    connection = HTTPConnection("127.0.0.1", port)
+    body = None if content is None else json.dumps(content)
+    connection.request(method, path, body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    found = response.status, json.loads(response.read())
+    connection.close()
+    return found
 
 
 def test_labels_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
