@@ -7,7 +7,7 @@ touch "$folder/log"
 trap 'status=$?; [ $status -eq 0 ] || tail -n 3 "$folder/log" >&2; rm -rf "$folder"' EXIT
 export HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1
 python3 -m venv "$folder/environment"
-"$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+"$folder/environment/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check \
   av==18.1.0 numpy==2.4.6 soundfile==0.14.0
 cd "$folder"
 environment/bin/python - <<'PYTHON' 2>"$folder/log"

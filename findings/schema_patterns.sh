@@ -8,7 +8,7 @@ touch "$folder/log"
 trap 'status=$?; [ $status -eq 0 ] || tail -n 3 "$folder/log" >&2; rm -rf "$folder"' EXIT
 export HF_HUB_OFFLINE=1 PYTHONWARNINGS=ignore PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(cd "$(dirname "$0")" && pwd)
 python3 -m venv "$folder/environment"
-"$folder/environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+"$folder/environment/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check \
   xgrammar==0.2.9 llguidance==1.9.1 outlines-core==0.2.14 torch==2.13.0+cpu numpy==2.4.6 transformers==5.24.0
 cd "$folder"
 environment/bin/python - <<'PYTHON' 2>"$folder/log"
