@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Scores of a caption that equals its reference. rouge-score 0.1.2 knows only the letters a to z: 0 for Chinese, and
+# Scores of a caption that equals its reference. rouge-score 0.1.2 knows only a to z and digits: 0 for Chinese, and
 # "café" equals "caf". sacrebleu 2.6.0 gives a caption of two words 100 by sentence_bleu, and a corpus of such captions 0
 # by corpus_bleu.
 set -euo pipefail
