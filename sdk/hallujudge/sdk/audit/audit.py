@@ -21,7 +21,7 @@ from ..archives.layouts.benchmarks import CHAIR_SCRIPT_READERS
 from ..archives.layouts.harnesses import LMMS_EVAL_READERS, RESULTS_READERS
 from ..archives.records import read_records
 from ..errors import ArchiveError, InvalidInputError
-from . import chair, pope
+from . import answers, chair, pope
 from .waterfall import (
     Audit,
     AuditOptions,
@@ -40,13 +40,16 @@ HARNESSES: Mapping[str, tuple[str, ...]] = {
     "pope": ("pope",),
     "llava": ("pope",),
     "opera": ("pope",),
-    "lmms-eval": ("pope", "chair"),
-    "vlmevalkit": ("pope",),
+    "lmms-eval": ("pope", "chair", *answers.RATIOS),
+    "vlmevalkit": ("pope", "naturalbench", "vlms-are-biased"),
     "chair": ("chair",),
 }
 """Tool -> metrics whose numbers can be derived from its archives."""
-_RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS}
-_COUNTED = {"pope": pope.counted, "chair": chair.counted}
+_RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS, **answers.RATIOS}
+_COUNTED = {
+    **{"pope": pope.counted, "chair": chair.counted},
+    **dict.fromkeys(answers.RATIOS, answers.counted),
+}
 # Metrics whose numbers lmms-eval prints in percent.
 _LMMS_PERCENT = frozenset({"chair"})
 # VLMEvalKit writes predictions as XLSX and scores as CSV, unless configured otherwise.
@@ -82,6 +85,17 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
         "coco_cap_chair_recall": "recall",
         "coco_cap_recall": "recall",
     },
+    "naturalbench": {
+        "naturalbench_q_acc": "question_accuracy",
+        "naturalbench_i_acc": "image_accuracy",
+        "naturalbench_g_acc": "group_accuracy",
+        "acc": "accuracy",
+        "q_acc": "question_accuracy",
+        "i_acc": "image_accuracy",
+        "g_acc": "group_accuracy",
+    },
+    "crpe": {"exact_match": "accuracy"},
+    "vlms-are-biased": {"overall_acc": "accuracy"},
 }
 
 
@@ -127,7 +141,11 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
         signature="" if report is None else report.signature,
         causes=_causes(stages, scores, ratios),
         scores=scores,
-        notes=(*notes, *_notes(scores, printed), *_rows_note(file, harness, options, len(rows))),
+        notes=(
+            *notes,
+            *_notes(scores, printed),
+            *_rows_note(file, metric, harness, options, len(rows)),
+        ),
         rows=rows,
         stages=stages,
         ratios=ratios,
@@ -172,7 +190,8 @@ def _one(file: ArchiveFile) -> tuple[ArchiveFile, str]:
             )
         raise ArchiveError(
             f"{file.file.name} is {what}; an audit reads archives of lmms-eval, VLMEvalKit and "
-            "LLaVA for POPE, and outputs of CHAIR scripts"
+            "LLaVA for POPE, outputs of CHAIR scripts, and answers of NaturalBench, CRPE and VLMs "
+            "are Biased"
         )
     return file, metric
 
@@ -268,8 +287,14 @@ def _causes(
     return (*about_number, *steps)
 
 
-def _rows_note(file: ArchiveFile, harness: str, options: AuditOptions, found: int) -> Iterator[str]:
+def _rows_note(
+    file: ArchiveFile, metric: str, harness: str, options: AuditOptions, found: int
+) -> Iterator[str]:
     """Yield a warning if the tool counted more rows than the archive has, or fewer."""
+    if metric == "naturalbench":
+        # The tool counts answers, and we count groups of four.
+        yield from (answers.NOT_PRINTED,) if harness == "lmms-eval" else ()
+        return
     counted = None if options.category else rows_counted(file, harness)
     if counted is not None and counted[0] != found:
         yield (

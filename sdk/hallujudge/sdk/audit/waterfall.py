@@ -17,7 +17,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from hallujudge.metrics import ItemResult, Report
+from hallujudge.metrics import Item, ItemResult, Report
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives import InputOptions
@@ -377,6 +377,8 @@ class Scored:
     """Labels by record; empty texts where items have none."""
     results: list[ItemResult] = field(default_factory=list)
     """Our results, by record."""
+    items: list[Item] = field(default_factory=list)
+    """The items, by record."""
     report: Report | None = None
     """Our report."""
 
@@ -410,6 +412,7 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
             scored.responses.append(getattr(item, "response", None))
             scored.labels.append(getattr(item, "label", ""))
             scored.results.append(result)
+            scored.items.append(item)
 
     references = list(options.references)
     with Client.embedded() as client:
@@ -426,7 +429,7 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
     assert source is not None, "it was scored"
     scored.records = list(islice(read_records(source), len(scored.results)))
     # Questions without an answer come last; no tool counts them.
-    for of in (scored.responses, scored.labels, scored.results):
+    for of in (scored.responses, scored.labels, scored.results, scored.items):
         del of[len(scored.records) :]
     return scored
 

@@ -1,0 +1,176 @@
+"""NaturalBench, CRPE and VLMs are Biased: ways of counting answers, from a harness's to ours."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import lcm
+
+from msgspec import structs
+
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.metrics import Outcome
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
+from hallujudge.metrics.responses.thoughts import divided
+
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
+
+_ACCURACY = Ratio(numerator=("right",), denominator=("answered",))
+RATIOS: Mapping[str, Mapping[str, Ratio]] = {
+    "naturalbench": {
+        "accuracy": _ACCURACY,
+        "question_accuracy": Ratio(numerator=("right_questions",), denominator=("questions",)),
+        "image_accuracy": Ratio(numerator=("right_images",), denominator=("images",)),
+        "group_accuracy": Ratio(
+            numerator=("group_accuracy_right",), denominator=("group_accuracy_groups",)
+        ),
+    },
+    "crpe": {"accuracy": _ACCURACY},
+    "vlms-are-biased": {
+        "accuracy": _ACCURACY,
+        "bias_ratio": Ratio(numerator=("biased",), denominator=("answered",)),
+    },
+}
+"""Metric -> score -> its definition over the columns of :func:`counted`."""
+THEIRS: Mapping[str, str] = {
+    "naturalbench": "published",
+    "crpe": "lmms-eval",
+    "vlms-are-biased": "lmms-eval",
+}
+"""Metric -> the variant that counts as both harnesses do."""
+NOT_PRINTED = (
+    "lmms-eval prints no plain accuracy of naturalbench: its YAML lists naturalbench_ACC, and its "
+    "code yields naturalbench_Acc"
+)
+"""Why a number is missing in lmms-eval's results."""
+_TIMES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """What both ways make of an item."""
+
+    item: AnswersItem
+    repeated: bool
+    theirs: Counts
+    ours: Counts
+
+
+def counted(
+    scored: Scored, _harness: str, options: AuditOptions
+) -> tuple[tuple[Row, ...], tuple[Stage, ...]]:
+    """Return the items, and the ways of counting them."""
+    assert scored.report is not None, "it was scored"
+    name, variant = scored.report.metric, scored.report.variant
+    found = [c for c in _items(scored, name) if options.category in ("", *c.item.fields.values())]
+    stages = [
+        _stage("re-derived", "by the tool's rules, from the archive", [c.theirs for c in found]),
+        _stage(
+            "repeated rows",
+            "a row whose id was counted before is left out",
+            [{} if c.repeated else c.theirs for c in found],
+        ),
+        _stage(
+            "answer parser",
+            f"answers are parsed by {variant} instead of {THEIRS[name]}",
+            ours := [{} if c.repeated else c.ours for c in found],
+        ),
+    ]
+    items = [c.item for c in found]
+    if name == "vlms-are-biased" and variant == "paper":
+        by_topic = _by_topic(ours, [item.fields.get("topic", "") for item in items])
+        stages.append(_stage("means over topics", "every topic has the same weight", by_topic))
+    if name == "crpe" and variant != THEIRS[name]:
+        keys = _questions(items, in_order=variant == "published")
+        meaning = (
+            "a question counts, not each answer; of all categories together without --category"
+        )
+        stages.append(_stage("four to a question", meaning, _by_question(ours, keys)))
+    rows = tuple(Row(id=i.id, response=_text(i), label=i.label, category=_kind(i)) for i in items)
+    return rows, tuple(stages)
+
+
+def _stage(cause: str, meaning: str, counts: Sequence[Counts]) -> Stage:
+    return Stage(cause=cause, meaning=meaning, counts=counts)
+
+
+def _text(item: AnswersItem) -> str:
+    return " | ".join(answer.response or "" for answer in item.answers)
+
+
+def _kind(item: AnswersItem) -> str:
+    names = ("category", "topic", "type")
+    return next((text for name in names if (text := item.fields.get(name))), "")
+
+
+def _items(scored: Scored, name: str) -> Sequence[_Counted]:
+    kind = metric_entry(name).metric
+    assert issubclass(kind, AnswersMetric), "these are benchmarks of closed questions"
+    theirs = kind(variant=THEIRS[name])
+    places = {column.name: place for place, column in enumerate(kind.columns)}
+    kept = {n: places[n] for r in RATIOS[name].values() for n in (*r.numerator, *r.denominator)}
+    parts = zip(scored.items, scored.results, scored.repeated(), strict=True)
+    return [
+        _Counted(
+            item=item,
+            repeated=repeated,
+            theirs={"rows": 1, **_kept(theirs, item, kept)},
+            ours={"rows": 1, **statistics_of(result, kept)}
+            if result.outcome is Outcome.SCORED
+            else {},
+        )
+        for item, result, repeated in parts
+        if isinstance(item, AnswersItem)
+    ]
+
+
+def _kept(metric: AnswersMetric, item: AnswersItem, kept: Mapping[str, int]) -> Counts:
+    answers = [_answered(metric, answer) for answer in item.answers]
+    statistics = metric.score_answers(answers).statistics
+    return {name: int(statistics[place]) for name, place in kept.items()}
+
+
+def _answered(metric: AnswersMetric, answer: Answer) -> Answer:
+    """Return an answer without its thought, as the harness takes it off."""
+    divide = metric.division or divided
+    return structs.replace(answer, response=divide(answer.response or "").answer)
+
+
+def _by_topic(counts: Sequence[Counts], topics: Sequence[str]) -> list[Counts]:
+    """Return counts in which every topic weighs the same."""
+    sizes = Counter(topic for row, topic in zip(counts, topics, strict=True) if row)
+    whole = lcm(*sizes.values()) if sizes else 1
+    return [
+        {name: n if name == "rows" else n * whole // sizes[topic] for name, n in row.items()}
+        for row, topic in zip(counts, topics, strict=True)
+    ]
+
+
+def _questions(items: Sequence[AnswersItem], *, in_order: bool) -> list[object]:
+    """Return the question of each answer: four of a category in order, or by what was asked."""
+    before: dict[str, int] = defaultdict(int)
+    keys: list[object] = []
+    metric = metric_entry("crpe").metric(variant="corrected")
+    assert isinstance(metric, AnswersMetric), "it is one of closed questions"
+    for item in items:
+        category = item.fields.get("category", "")
+        number = before[category] // _TIMES
+        keys.append((category, number) if in_order else metric.places(item)[-1])
+        before[category] += 1
+    return keys
+
+
+def _by_question(counts: Sequence[Counts], keys: Sequence[object]) -> list[Counts]:
+    """Return counts in which the first answer to a question stands for all four."""
+    groups: dict[object, list[int]] = defaultdict(list)
+    for place, key in enumerate(keys):
+        groups[key].append(place)
+    made: list[Counts] = [{} for _ in counts]
+    for places in groups.values():
+        whole = len(places) == _TIMES and all(counts[place] for place in places)
+        if whole:
+            right = all(counts[place]["right"] for place in places)
+            made[places[0]] = {"rows": 1, "answered": 1, "right": int(right)}
+    return made
