@@ -376,6 +376,55 @@ def accepted_answers(size: int) -> Archive:
     return {"-r": rows(size, answer)}
 
 
+def humble(size: int) -> Archive:
+    """Letters of HumbleBench, in the package's lines."""
+    said = ("A", "B. a rope", "E", "I'd say C.")
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        asked = {"question": f"What is it? {n}", "type": "Object", "image": f"{n // 5}.jpg"}
+        return {"question_id": n, **asked, "label": "ABCDE"[n % 5], "prediction": rng.choice(said)}
+
+    return {"-r": rows(size, answer)}
+
+
+def counted_parts(size: int) -> Archive:
+    """Numbers of VLMs are Biased, with their expected bias."""
+    said = ("{4}", "{5}", "I count 5, not 4: {5}", "{five}")
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        known = {"topic": "Logos", "ground_truth": "5", "expected_bias": "4"}
+        return {
+            "ID": f"logo_{n}",
+            "image_path": f"{n // 6}.png",
+            **known,
+            "response": rng.choice(said),
+        }
+
+    return {"-r": rows(size, answer)}
+
+
+def natural_groups(size: int) -> Archive:
+    """Groups of NaturalBench, a quarter as many as answers."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        place = {"Index": n // 4, "combination": f"q{n // 2 % 2}_i{n % 2}"}
+        label = ("Yes", "No", "No", "Yes")[n % 4]
+        return {**place, "Question_Type": "yes_no", "answer": label, "response": rng.choice(YES_NO)}
+
+    return {"-r": rows(size - size % 4, answer)}
+
+
+def rolled_options(size: int) -> Archive:
+    """Answers of CRPE, four to a question."""
+
+    def answer(n: int, rng: random.Random) -> dict[str, object]:
+        asked = {"question": f"What is {n // 4}?\nA. a cat\nB. a cup\nC. a car\nD. a cow"}
+        known = {"image": f"{n // 4}.jpg", "category": "object", "correct_option": "ABCD"[n % 4]}
+        return {"question_id": n, **asked, **known, "response": rng.choice("ABCD")}
+
+    return {"-r": rows(size - size % 4, answer)}
+
+
 FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "pope": ("pope", pope),
     "pope-joined": ("pope", pope_joined),
@@ -391,6 +440,10 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "hallusion-bench": ("hallusion-bench", hallusion_bench),
     "event-hallusion": ("event-hallusion", event_hallusion),
     "dash-b": ("dash-b", dash_b),
+    "humblebench": ("humblebench", humble),
+    "vlms-are-biased": ("vlms-are-biased", counted_parts),
+    "naturalbench": ("naturalbench", natural_groups),
+    "crpe": ("crpe", rolled_options),
     "elv-halluc": ("elv-halluc", elv_halluc),
     "mmhal": ("mmhal", rated_answers),
     "vidhalluc-bqa": ("vidhalluc-bqa", binary_clips),

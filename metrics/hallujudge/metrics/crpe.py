@@ -72,8 +72,7 @@ def _published(answer: Answer) -> Parsed:
     text = answer.response or ""
     value = text if len(text) == 1 else None
     # A label of several letters makes any answer wrong, as in the script.
-    right = value == answer.label and len(answer.label) == 1
-    return Parsed(value, right, "the letter alone")
+    return Parsed(value, value == answer.label, "the letter alone")
 
 
 _TAGS = re.compile(r"<think>.*?</think>|<thought>.*?</thought>", re.DOTALL)
@@ -98,11 +97,6 @@ def _corrected(answer: Answer) -> Parsed:
     return Parsed(value, value == answer.label.upper(), how)
 
 
-def _as_written(text: str) -> Said:
-    """Return a response with its marks, which the scripts do not know."""
-    return Said(without_keyed_thought(text) or "")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Circular(AnswersMetric):
     """A metric whose answers count together by fours, whatever lies between them."""
@@ -116,19 +110,27 @@ class _Circular(AnswersMetric):
     @property
     def division(self) -> Division | None:
         """Return the rule that leaves a response as it is; None for the common rules."""
-        return None if self.variant == CORRECTED else _as_written
+        # The scripts know no marks of thoughts.
+        return None if self.variant == CORRECTED else lambda t: Said(without_keyed_thought(t) or "")
+
+    def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
+        """Return what parsers see of an answer: not the question, of a letter alone."""
+        seen = AnswersMetric.seen_of(self, answer)
+        alone = self.variant == PUBLISHED and len(answer.response or "") <= 1
+        return seen if alone else (*seen, answer.question)
 
     def places(self, item: AnswersItem) -> tuple[float, ...]:
-        """Return the category, the place in the file and the question of an answer."""
+        """Return the category of an answer, and its place or its question where they count."""
         answer = item.answers[0] if item.answers else Answer(None)
-        # Rolled options are the same lines of the question, with other letters.
-        lines = sorted(re.sub(r"^[A-Z]\.\s+", "", line) for line in answer.question.splitlines())
-        category = item.fields.get("category", "")
-        code = CATEGORIES.index(category) + 1 if category in CATEGORIES else 0
-        question = number_of(category, item.group_id, *lines)
-        # A client may send anything as a place.
-        place = answer.fields.get("place", "")[:9]
-        return code, int(place) if place.isdecimal() else 0, question
+        category, place, question = item.fields.get("category", ""), 0, 0
+        if self.variant == PUBLISHED and (at := answer.fields.get("place", "")[:9]).isdecimal():
+            place = int(at)
+        if self.variant == CORRECTED:
+            # Rolled options are the same lines of the question, after other letters.
+            lines = answer.question.split("\n")
+            kept = sorted([line[2:] if line[1:2] == "." else line for line in lines])
+            question = number_of(category, item.group_id, *kept)
+        return CATEGORIES.index(category) + 1 if category in CATEGORIES else 0, place, question
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of questions that count, and of those that are right."""
@@ -211,10 +213,8 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     places={"category": CATEGORIES},
     place_field="place",
-    parses_kept=True,
     question_files=True,
     unfold=_questions,
-    questions_name="crpe_relation.jsonl",
     variants=(
         AnswerVariant(
             name=PUBLISHED,
