@@ -15,7 +15,7 @@ OFFERED = "test_shells_complete_commands"
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("hallujudge score ch", "chair"),
+        ("hallujudge score chai", "chair"),
         further(OFFERED, "hallujudge sc", "score"),
         further(OFFERED, "hallujudge gr", "graph"),
     ],

@@ -260,7 +260,7 @@ class Hostile:
     ("arguments", "says"),
     [
         (["--domain", "underwater"], "no objects graphs for domain 'underwater'"),
-        (["--variant", "other"], "no variant 'other'"),
+        (["--variant", "other"], "--variant is 'other'; choose from published, corrected, both"),
         (["--average", "median"], "is 'median'"),
         (["--object-graph", "nowhere.json"], "neither a shipped graph"),
         (

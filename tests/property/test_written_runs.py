@@ -150,6 +150,8 @@ def test_what_a_run_writes_is_read_again(
     @patient
     @given(forms, forms)
     @example(["**No**", "NO", "Yes"], ["No", "Yes"])
+    @example([None], ["Yes and no"])
+    @example([None], ["<think>Yes, a cat"])
     def check(first: Sequence[str | None], second: Sequence[str | None]) -> None:
         with tempfile.TemporaryDirectory() as made:
             one, two, more, both = (Path(made, name) for name in ("one", "two", "more", "both"))

@@ -34,7 +34,7 @@ class KillOne:
 
     def scored(self, _part: Any) -> None:
         self._parts += 1
-        if self._parts == 20 and (workers := ray_workers(os.getpid())):
+        if self._parts == 4 and (workers := ray_workers(os.getpid())):
             os.kill(workers[0], signal.SIGKILL)
             self.killed.append(workers[0])
 

@@ -13,9 +13,10 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from contextvars import ContextVar
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MethodType
@@ -194,7 +195,7 @@ def _quota(file: Path) -> int | None:
         return None
 
 
-Work: TypeAlias = Callable[[Sequence[_T]], list[_R]]
+Work: TypeAlias = Callable[[Sequence[_T]], Iterable[_R]]
 """Returns the result of each value of a block, in order."""
 Chars: TypeAlias = Callable[[_T], int]
 """Returns how many characters of a caption take as long to match as a value."""
@@ -202,7 +203,7 @@ Chars: TypeAlias = Callable[[_T], int]
 
 def of_each(function: Callable[[_T], _R]) -> Work[_T, _R]:
     """Return the work of a function of single values."""
-    return lambda values: list(map(function, values))
+    return partial(map, function)
 
 
 class Scheduler(Protocol):
@@ -254,12 +255,12 @@ async def map_cpu(work: Work[_T, _R], values: Sequence[_T], *, chars: Chars[_T])
         chars: Returns how many characters of a caption take as long to match as a value.
     """
     if len(values) <= _FEW_VALUES and sum(map(chars, values)) <= _FEW_CHARS:
-        return work(values)
+        return list(work(values))
     if (scheduler := _SCHEDULER.get()) is not None:
         return await scheduler.map(work, values, chars)
     if sum(map(chars, values)) <= LONG_CHARS:
-        return work(values)
-    return await asyncio.to_thread(work, values)
+        return list(work(values))
+    return await asyncio.to_thread(lambda: list(work(values)))
 
 
 async def in_thread(work: Callable[[], _T], *, short: bool = False) -> _T:

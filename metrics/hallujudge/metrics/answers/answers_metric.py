@@ -132,6 +132,8 @@ class AnswersMetric(SoftMetric):
 
     def counts_missing(self, item: AnswersItem) -> bool:
         """Return whether answers of an item that are missing count, as unparsed ones."""
+        if self.leaves_out(item):
+            return False
         how = self._variant.missing
         absent = how == "wrong in part" and all(each.response is None for each in item.answers)
         return how != "unscored" and not absent

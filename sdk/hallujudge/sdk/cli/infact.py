@@ -89,7 +89,9 @@ def build_infact(
     ] = None,
     operator: Annotated[
         list[str] | None,
-        metric_option("--operator", metavar="NAME", help=f"{', '.join(_MADE)}; repeatable."),
+        metric_option(
+            "--operator", metavar="NAME", help="Operator; repeatable; default: all possible."
+        ),
     ] = None,
     sigma: Annotated[float, metric_option("--sigma", min=0, max=255, help="Noise, of 255.")] = 20.0,
     blur_shortest: Annotated[
@@ -137,7 +139,11 @@ def build_infact(
         bool, output_option("--overwrite", help="Replace what is made already.")
     ] = False,
 ) -> ExitCode:
-    """INFACT: degraded videos, by the operators of modes II to IV."""
+    """INFACT: degraded videos, by the operators of modes II to IV.
+
+    Operators: gaussian_noise, motion_blur, compression, caption_injection, subtitle_corruption,
+    adversarial_noise, shuffle, reverse and procedural_counterfactual.
+    """
     if resume and overwrite:
         raise InvalidInputError("--resume and --overwrite exclude each other; give one of them")
     with MissingExtraError.unless_installed("hallujudge build infact", "video"):

@@ -100,6 +100,11 @@ class RunData:
         """The run's name."""
         return self.label.name
 
+    def counts(self, identifier: str) -> bool:
+        """Return whether an item counts; one that its variant leaves out has no statistics."""
+        result = self.results[identifier]
+        return result.outcome is Outcome.UNSCORED or bool(result.statistics)
+
     def scored(self, identifier: str) -> bool:
         """Return whether an item is scored."""
         return self.results[identifier].outcome is Outcome.SCORED
@@ -126,12 +131,12 @@ def read_runs(
         InvalidInputError: There are too few runs, or they were scored in different ways.
         ArchiveError: A folder does not hold a complete run, or an id occurs twice in it.
     """
+    names = run_names(sources, options.names, options.model_names)
     heads = [_Head.of(source) for source in sources]
     if len(sources) < least:
         raise InvalidInputError(
             f"{len(sources)} run given; a comparison needs at least {least}. Give another folder"
         )
-    names = run_names(sources, options.names, options.model_names)
     for head, name in zip(heads[1:], names[1:], strict=True):
         _refuse_other(heads[0], head, (names[0], name), options.allow)
     data = [head.data(name) for head, name in zip(heads, names, strict=True)]

@@ -60,8 +60,9 @@ class PairedRuns:
         Raises:
             InvalidInputError: No item is scored in both runs.
         """
-        one = [self.first.scored(key) for key in self.common]
-        other = [self.second.scored(key) for key in self.common]
+        counted = [key for key in self.common if self.first.counts(key) or self.second.counts(key)]
+        one = [self.first.scored(key) for key in counted]
+        other = [self.second.scored(key) for key in counted]
         outcomes = list(zip(one, other, strict=True))
         if (True, True) not in outcomes:
             raise InvalidInputError(

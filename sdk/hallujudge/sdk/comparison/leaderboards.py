@@ -185,7 +185,7 @@ def _over_common_items(runs: Sequence[RunData], score: ScoreDefinition) -> list[
         for run in runs
         if (result := run.results[key]).outcome is Outcome.UNSCORED
     }
-    if len(shared) == len(common):
+    if not any(key not in shared and first[0].counts(key) for key in common):
         return []
     return [replace(run, results={**run.results, **shared}) for run in first]
 

@@ -53,7 +53,10 @@ WITH_TABLES = (
 
 
 # Benchmarks whose own tables are pictures, or a leaderboard's.
-WITH_ROWS = ("object-halbench", "dash-b", "elv-halluc", "hallusion-bench", "mmhal")
+WITH_ROWS = (
+    *("object-halbench", "dash-b", "elv-halluc", "hallusion-bench", "mmhal"),
+    "charthal",
+)
 
 
 @pytest.mark.parametrize("metric", [*WITH_TABLES, *WITH_ROWS])
