@@ -207,7 +207,10 @@ def _resampled(pairs: Sequence[_Paired], settings: ComparisonSettings) -> Iterat
     import numpy as np
 
     rows = np.hstack([pair.rows for pair in pairs])
-    sums = np.vstack([summed(counts, rows) for counts in _draws(len(rows), settings)])
+    # Where no item of both runs counts in the scores, there is nothing to draw.
+    sums = np.zeros((settings.replicates, rows.shape[1]))
+    if len(rows):
+        sums = np.vstack([summed(counts, rows) for counts in _draws(len(rows), settings)])
     ends = np.cumsum([pair.rows.shape[1] for pair in pairs])[:-1]
     for pair, drawn in zip(pairs, np.split(sums, ends, axis=1), strict=True):
         first, second = np.split(drawn, 2, axis=1)
