@@ -196,8 +196,8 @@ def test_an_item_that_kills_the_server_is_unscored_and_its_job_ends(
     rows = read_rows(tmp_path / "out" / "items.jsonl")
     assert rows[FATAL]["reason"] == "PROCESS_DIED"
     assert report.coverage.reasons == {"PROCESS_DIED": 1}
-    # At most five times with others, and four times alone where few others survive alone.
-    assert fatal.deaths <= 9
+    # At most five times with others, and six times alone where no other item was alone before it.
+    assert fatal.deaths <= 11
     assert len(fatal.paid) == len(rows) - 1
     at_deaths = (AT_ONCE - 1) * 5
     assert fatal.paid.total() - len(fatal.paid) <= at_deaths, "beyond those under way at a death"
