@@ -9,9 +9,9 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import InvalidInputError, MissingExtraError
+from ..errors import InvalidInputError, MissingExtraError, OverloadedError
 from . import encode_by_length, length_batches, plain
 from .model_folders import ModelFolder, encoder_shape
 from .small_judge_presets import Architecture, SmallPreset
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import Vectors
 
 
+_Found = TypeVar("_Found")
 # Tokenizers without a limit have a very large number instead.
 _NO_LIMIT = 100_000
 _DEFAULT_TOKENS = 512
@@ -64,6 +65,8 @@ class TorchEncoder:
                     model_kwargs={"use_safetensors": True, "dtype": _PRECISION},
                 )
         except (OSError, ValueError, RuntimeError, AssertionError) as err:
+            if is_out_of_memory(err):
+                raise no_memory(f"the model {model.name}", device) from err
             raise InvalidInputError(
                 f"sentence-transformers cannot load the model {model.name} on {device}: {err}",
                 metadata={"model": model.name},
@@ -93,7 +96,10 @@ class TorchEncoder:
             )
             return np.asarray(rows, dtype=np.float32)
 
-        return encode_by_length(self._lengths(readable), self.size, run)
+        def fitted(batch: list[int]) -> Vectors:
+            return np.concatenate([rows for _, rows in in_memory(batch, run, self._device)])
+
+        return encode_by_length(self._lengths(readable), self.size, fitted)
 
     def _lengths(self, texts: list[str]) -> list[int]:
         if not texts:
@@ -140,14 +146,18 @@ class TorchPairs:
         if not pairs:
             return []
         tokens = self.encoded(pairs)
-        out = [0.0] * len(pairs)
-        for batch in length_batches([len(ids) for ids in tokens["input_ids"]]):
+
+        def run(batch: list[int]) -> list[float]:
             rows = {name: [values[at] for at in batch] for name, values in tokens.items()}
             chosen = self._weights.logits(rows)[:, self._classes]
-            for position, chance in zip(
-                batch, chosen.softmax(dim=-1)[:, self._supported].tolist(), strict=True
-            ):
-                out[position] = chance
+            chances: list[float] = chosen.softmax(dim=-1)[:, self._supported].tolist()
+            return chances
+
+        out = [0.0] * len(pairs)
+        for batch in length_batches([len(ids) for ids in tokens["input_ids"]]):
+            for part, chances in in_memory(batch, run, self._weights.device):
+                for position, chance in zip(part, chances, strict=True):
+                    out[position] = chance
         return out
 
     def encoded(self, pairs: Sequence[tuple[str, str]]) -> dict[str, list[list[int]]]:
@@ -260,6 +270,8 @@ class TorchWeights:
                 self._model, self._run = _LOADERS[architecture](model)
                 self._model.to(device).eval()
         except (OSError, ValueError, KeyError, RuntimeError, AssertionError) as err:
+            if is_out_of_memory(err):
+                raise no_memory(f"the model {model.name}", device) from err
             # transformers lists every architecture that it knows after the first line.
             reason = (str(err).splitlines() or [type(err).__name__])[0].rstrip(".")
             if isinstance(err, KeyError):
@@ -270,7 +282,7 @@ class TorchWeights:
                 metadata={"model": model.name},
             ) from err
         self._config = model.config
-        self._device = device
+        self.device = device
         self.backend = "torch-fp32" + ("" if device == "cpu" else f"-{device}")
         self.classes = self._count(architecture)
 
@@ -328,9 +340,60 @@ class TorchWeights:
         """Return the logits of inputs of equal length, one row for each."""
         import torch
 
-        feed = {name: torch.tensor(values, device=self._device) for name, values in rows.items()}
+        feed = {name: torch.tensor(values, device=self.device) for name, values in rows.items()}
         with torch.inference_mode():
             return self._run(feed).float()
+
+
+def in_memory(
+    batch: list[int], run: Callable[[list[int]], _Found], device: str
+) -> Iterator[tuple[list[int], _Found]]:
+    """Run a batch, and halves of it where the device has too little memory for all of it.
+
+    A GPU is often shared with a language model that takes most of its memory.
+
+    Args:
+        batch: Positions of texts.
+        run: What is run for some of them.
+        device: The device, for the error.
+
+    Yields:
+        The positions that were run together, and what was found.
+
+    Raises:
+        OverloadedError: There is too little memory for one text.
+    """
+    import torch
+
+    try:
+        found = run(batch)
+    except torch.OutOfMemoryError as err:
+        if len(batch) == 1:
+            raise no_memory("one text", device) from err
+    else:
+        yield batch, found
+        return
+    # Not in the handler: until it ends, the error holds what the failed batch had in memory.
+    middle = len(batch) // 2
+    for half in (batch[:middle], batch[middle:]):
+        yield from in_memory(half, run, device)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether an error says that a device's memory is full."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError)
+
+
+def no_memory(what: str, device: str) -> OverloadedError:
+    """Return the error for what a device has no memory for."""
+    return OverloadedError(
+        f"the device {device} has no memory left for {what}; let what else runs there keep less "
+        "(vLLM takes nine tenths of a GPU by default), or give the option device=cpu",
+        reason="MEMORY_FULL",
+        metadata={"device": device},
+    )
 
 
 _Run = Callable[[Mapping[str, Any]], Any]
