@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,23 @@ for _name in [name for name in os.environ if not _TAKEN_OVER.fullmatch(name)]:
 pytest_plugins = ["support.sizes", "support.skips", "support.jobs"]
 
 _REPO = Path(__file__).resolve().parent.parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without the garbage collector, which would find next to nothing.
+
+    It would go through a million objects again and again, and those that stay until the end of the
+    run would be gone through with each later collection.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        # Errors in what is garbage by now are still seen.
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
