@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -52,10 +53,18 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in FILES}
 
 
+@pytest.fixture(scope="module")
+def complete(client: Client, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("complete") / "run"
+    scored(client, folder)
+    return folder
+
+
 @pytest.fixture
-def whole(client: Client, tmp_path: Path) -> dict[str, bytes]:
-    scored(client, tmp_path / "run")
-    return contents(tmp_path / "run")
+def whole(complete: Path, tmp_path: Path) -> dict[str, bytes]:
+    """The files of a complete run, of which the test has a copy to change."""
+    copytree(complete, tmp_path / "run")
+    return contents(complete)
 
 
 def lose(folder: Path, *numbers: int, reason: str = "PROCESS_DIED") -> None:
