@@ -170,15 +170,9 @@ BENCHMARK = ClosedQuestions(
     ),
     options=(verdicts_option("judgements", "Judgements of answers.", "those of the file"),),
     judged=JudgedAnswers(
-        noun="answers",
-        option="judgements",
-        verdict="judgement",
         choices={mark: mark for mark in MARKS},
         prompts={"": "charthal"},
-        slots={name: name for name in ("question", "reference", "response")},
-        reference="reference",
         lacking="no ref_answer for this question",
-        rests_on=("Every score rests", "judgements"),
         counted="marked",
     ),
     scores=(

@@ -196,15 +196,9 @@ BENCHMARK = ClosedQuestions(
     ),
     options=(verdicts_option("judgements", "Judgements of answers.", "those of the file"),),
     judged=JudgedAnswers(
-        noun="answers",
-        option="judgements",
-        verdict="judgement",
         choices={grade: grade for grade in _GRADES},
         prompts={"": "haven"},
-        slots={name: name for name in ("question", "reference", "response")},
-        reference="reference",
         lacking="no Answer for this question",
-        rests_on=("Every score rests", "judgements"),
         counted="graded",
     ),
     scores=(

@@ -171,7 +171,6 @@ BENCHMARK = ClosedQuestions(
     ),
     options=(verdicts_option("ratings", "Ratings of answers.", "the reviews of the files"),),
     judged=JudgedAnswers(
-        noun="answers",
         option="ratings",
         verdict="review",
         choices={rating: f"Rating: {rating}" for rating in _RATINGS},
@@ -180,7 +179,6 @@ BENCHMARK = ClosedQuestions(
             **{slot: slot for slot in ("question", "objects", "reference")},
             "answer": "response",
         },
-        reference="reference",
         lacking="no gt_answer for this question",
         rests_on=("Every score rests", "ratings"),
         counted="rated",

@@ -151,8 +151,6 @@ BENCHMARK = ClosedQuestions(
     options=(verdicts_option("judgements", "Judgements of responses.", "those of the file"),),
     judged=JudgedAnswers(
         noun="responses",
-        option="judgements",
-        verdict="judgement",
         choices={
             **{letter: f"#{n}" for n, letter in enumerate(ascii_lowercase[:_OFFERED], 1)},
             "none": NO_MATCH,
@@ -162,7 +160,6 @@ BENCHMARK = ClosedQuestions(
         reference="accepted",
         presets=("pope-appendix-e",),
         lacking="no answers of people for this question",
-        rests_on=("Every score rests", "judgements"),
         counted="judged",
     ),
     scores=(

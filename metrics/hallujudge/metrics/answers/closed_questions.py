@@ -300,18 +300,22 @@ SpecialItem: TypeAlias = Callable[[AnswersItem, Mapping[str, object]], AnswersIt
 """Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
 
 
+def _slots() -> Mapping[str, str | Callable[[Answer], str]]:
+    return {name: name for name in ("question", "reference", "response")}
+
+
 class JudgedAnswers(Struct, frozen=True, kw_only=True):
     """What a language model may judge in a benchmark: the last answer of each bundle, or each."""
 
-    noun: str
+    noun: str = "answers"
     """What has verdicts, in the plural."""
     name: str = ""
     """Name of the judged answer within its bundle; empty for the only one."""
     each: bool = False
     """Whether every answer of a bundle is judged, unless it is parsed without a verdict."""
-    option: str
+    option: str = "judgements"
     """Option of the metric: a judge, ``given`` for the verdicts of the file, or a parser."""
-    verdict: str
+    verdict: str = "judgement"
     """Field of the judged answer with its verdict, which comes from the file or a judge."""
     choices: Mapping[str, str]
     """What a judge may answer -> the verdict that it stands for."""
@@ -319,16 +323,16 @@ class JudgedAnswers(Struct, frozen=True, kw_only=True):
     """Value of ``prompt_by`` -> name of the prompt for it."""
     prompt_by: str = ""
     """Field of items that chooses the prompt; empty if there is one prompt."""
-    slots: Mapping[str, str | Callable[[Answer], str]]
+    slots: Mapping[str, str | Callable[[Answer], str]] = msgspec.field(default_factory=_slots)
     """Slot of the prompts -> ``question``, ``response``, ``label`` or a field of the judged answer,
     or a function that makes its text of the answer."""
-    reference: str
+    reference: str = "reference"
     """The slot without whose text nothing can be judged."""
     presets: tuple[str, ...] = ()
     """Prompts that the paper prints, whose reply is one of the reference's texts, or none."""
     lacking: str
     """What is missing then, and the next step."""
-    rests_on: tuple[str, str]
+    rests_on: tuple[str, str] = ("Every score rests", "judgements")
     """Which scores rest on verdicts of the file, and what these are called."""
     score: str = ""
     """The score that shows whether a judge works; empty for the main one."""

@@ -335,7 +335,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     judged=JudgedAnswers(
-        noun="answers",
         option="correctness",
         verdict="correctness",
         choices={"correct": "right", "incorrect": "wrong", "unclear": "unclear"},
@@ -345,7 +344,6 @@ BENCHMARK = ClosedQuestions(
             "reference": lambda answer: answer.fields.get("reference") or answer.label,
             "prediction": "response",
         },
-        reference="reference",
         lacking="no gt_answer for this question",
         rests_on=("Every score rests", "correctness labels"),
         soft="in question_accuracy an answer counts P(right) instead of 0 or 1",
