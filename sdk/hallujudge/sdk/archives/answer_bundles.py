@@ -191,7 +191,7 @@ class _Bundles:
         if fields is None or (self._bundle.columns and columns.has_any(self._bundle.columns)):
             return None
         if not self._alone and not self._flat:
-            return self._named_together(fields, columns) if self._flat is False else None
+            return None
         names = self._names.of(columns) if self._bundle.name else [""] * columns.size
         if names is None:
             return None
@@ -210,23 +210,6 @@ class _Bundles:
         inner = map(make_record, zip(columns.values, columns.positions, bundles, strict=True))
         rows = zip(bundles, names, fields, columns.values, inner, repeat(False), strict=False)
         return [Entry(*row) for row in rows]
-
-    def _named_together(
-        self, fields: Sequence[Mapping[str, str]], columns: Columns
-    ) -> list[Entry] | None:
-        """Return what :meth:`_named` does of some records; None if one may lack an answer."""
-        held = [columns.under((name,)) for name in self._bundle.names]
-        if self._maker.chosen is None or any(set(map(type, each or ())) != {dict} for each in held):
-            return None
-        answers = cast("Iterable[Sequence[Mapping[str, object]]]", zip(*held, strict=True))
-        entries = []
-        rows = zip(fields, columns.values, columns.positions, answers, strict=True)
-        for known, outer, position, each in rows:
-            bundle = f"{self._prefix(known)}{self._number(known)}"
-            for name, own in zip(self._bundle.names, each, strict=True):
-                inner = make_record((own, position, bundle))
-                entries.append(Entry(bundle, name, known, outer, inner))
-        return entries
 
     def _number(self, fields: Mapping[str, str]) -> int:
         """Return the number of a record in its set, counted from zero."""

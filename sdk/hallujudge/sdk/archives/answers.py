@@ -24,11 +24,12 @@ from .joined_questions import JOINS, Question, Questions, read_questions
 from .joins import JoinCheck, MediaCheck, numbered, refuse
 from .json_files import amount, named, read_json, shown
 from .label_sets import last_labels
+from .local_files import as_path
 from .named_keys import fields_of
 from .question_files import asks_the_same, bundle_id, id_of, label_of, labels_are_wrong
 from .record_columns import Columns, first_fault, read_columns, usable_records
-from .records import TEXT_FLAG, Record, choose_key, id_under, no_records, read_records
-from .rival_keys import LOOKED_AT, Held, asks, refuse_other_keys
+from .records import TEXT_FLAG, Record, choose_key, first_record, id_under, read_records
+from .rival_keys import LOOKED_AT, asks, refuse_other_keys
 from .set_files import parts_of
 from .split_files import joined_splits
 
@@ -179,7 +180,7 @@ def _notes_on_lists(
         lists = {str(name): content for name, content in references.items()}
     else:
         files = references if are_paths(references) else [references]
-        paths = [Path(file) for file in files if isinstance(file, (str, Path))]
+        paths = [as_path(file) for file in files if isinstance(file, (str, Path))]
         if not paths:
             raise ArchiveError("the references are not lists of the benchmark; give its JSON files")
         lists = {path.stem: read_json(path) for path in paths}
@@ -236,9 +237,7 @@ class Answers:
         self._options = options
         self._group_by = group_by
         self._left_out: Mapping[str, int] = {}
-        first = next(read_records(responses), None)
-        if first is None:
-            raise no_records(responses, "answers", "answer")
+        first = first_record(read_records(responses), responses, "answer")
         self._text_key = choose_key(first, options.text_key, keys.response, "the answer", TEXT_FLAG)
         self._id_key = options.id_key
         self._with_ids = any(key in first.values for key in keys.id)
@@ -263,6 +262,7 @@ class Answers:
         check = JoinCheck("questions", self._options, known)
         bad: list[str] = []
         others: list[str] = []
+        first: list[tuple[Record, Answer]] = []
         media = MediaCheck(declared.keys.media)
         held: list[AnswersItem] | None = None if self._options.allow_duplicates else []
         for columns in read_columns(self._responses):
@@ -270,6 +270,8 @@ class Answers:
                 continue
             columns, found = usable
             check.extend(found.keys)
+            if len(first) < LOOKED_AT:
+                first += zip(columns.records(), found.answers, strict=True)
             others += self._others(columns, found)
             if known is None:
                 media.extend(found.images, columns.records)
@@ -283,7 +285,9 @@ class Answers:
             raise refuse(
                 "answers repeat a question that differs from the joined one", others, self._remedy()
             )
-        self._check_keys()
+        # Other answers, or labels, may be under other usual keys.
+        pairs = [((each.place, each.values), answer) for each, answer in first[:LOOKED_AT]]
+        refuse_other_keys(declared, (self._text_key, self._label_key), pairs, self._options)
         missing = check.missing()
         dropped = sum(self._left_out.values())
         return ItemSource(
@@ -291,17 +295,6 @@ class Answers:
             make=lambda: self._items(missing, held),
             notes=(*self._notes(), *(media.notes() if known is None else ())),
         )
-
-    def _check_keys(self) -> None:
-        """Refuse other answers, or labels, under other usual keys of the first records."""
-        pairs: list[tuple[Held, Answer]] = []
-        for columns in read_columns(self._responses):
-            places = ((record.place, record.values) for record in columns.records())
-            pairs += zip(places, self._read(columns).answers, strict=True)
-            if len(pairs) >= LOOKED_AT:
-                break
-        chosen = (self._text_key, self._label_key)
-        refuse_other_keys(self._declared, chosen, pairs[:LOOKED_AT], self._options)
 
     def _held(
         self, held: list[AnswersItem], columns: Columns, found: _Read

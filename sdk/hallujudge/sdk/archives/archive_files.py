@@ -16,10 +16,11 @@ from .bad_records import Unreadable
 from .formats import Content, read_format
 from .found_files import FoundFile, is_pattern, with_given_name
 from .ids import canonical_id
+from .inputs import Responses
 from .json_files import named, read_values
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
-from .records import Record, Records, read_records
+from .records import Record, read_records
 from .set_files import split_of_file
 
 # VLMEvalKit puts each run into a folder such as T20260102-030405 or T20260102_Gabcdef.
@@ -37,7 +38,7 @@ _INSPECT_LOG = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+(?:[+-][\d-]+|Z)?_(?P<task>.+)
 _ID_KEYS = ("id", "question_id", "image_id", "image_name", "video")
 
 
-class ArchiveFile(Struct, frozen=True, kw_only=True):
+class Archive(Struct, frozen=True, kw_only=True):
     """A file whose layout is known, or is plain records."""
 
     file: FoundFile
@@ -91,7 +92,7 @@ class ArchiveFile(Struct, frozen=True, kw_only=True):
         )
 
 
-def open_file(file: FoundFile) -> ArchiveFile:
+def open_file(file: FoundFile) -> Archive:
     """Return a file with its format and reader.
 
     Raises:
@@ -108,7 +109,7 @@ def open_file(file: FoundFile) -> ArchiveFile:
         note = f"{file.path}: the status of its run is {status!r:.40}, so it may lack samples"
         notes = (*content.notes, note)
         content = structs.replace(content, status=status, notes=notes, about_scores=(note,))
-    return ArchiveFile(file=file, content=content, reader=reader, first=values)
+    return Archive(file=file, content=content, reader=reader, first=values)
 
 
 def _status_of(candidates: Sequence[Mapping[str, object]]) -> str:
@@ -117,7 +118,7 @@ def _status_of(candidates: Sequence[Mapping[str, object]]) -> str:
     return str(next(found, ""))
 
 
-def first_values(source: Path | Records | list[Record]) -> Iterator[Mapping[str, object]]:
+def first_values(source: Responses) -> Iterator[Mapping[str, object]]:
     """Yield the first whole value of a file, and the first record, which it may hold."""
     if isinstance(source, Path):
         try:
@@ -164,7 +165,7 @@ def gathered(
     *,
     are_named: bool = False,
     may_repeat: bool = False,
-) -> tuple[list[ArchiveFile], tuple[str, ...]]:
+) -> tuple[list[Archive], tuple[str, ...]]:
     """Return the files that hold one run's responses for a metric, and notes on the others.
 
     Args:
@@ -203,7 +204,7 @@ def gathered(
     return chosen, notes
 
 
-def _opened_files(files: Sequence[FoundFile]) -> tuple[list[ArchiveFile], tuple[str, ...]]:
+def _opened_files(files: Sequence[FoundFile]) -> tuple[list[Archive], tuple[str, ...]]:
     opened, notes = [], []
     for file in files:
         try:
@@ -213,7 +214,7 @@ def _opened_files(files: Sequence[FoundFile]) -> tuple[list[ArchiveFile], tuple[
     return opened, tuple(notes)
 
 
-def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]:
+def _for_metric(opened: Sequence[Archive], metric: str) -> list[Archive]:
     """Return the files that hold responses for a metric, the most certain ones first."""
     suited = [a for a in opened if a.reader is not None and metric in a.reader.metrics]
     own = [a for a in suited if a.reader is not None and a.reader.role == "responses"]
@@ -229,7 +230,7 @@ def _for_metric(opened: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]
     return certain or own or judged or (general if len(general) == 1 else [])
 
 
-def _of_benchmark(chosen: Sequence[ArchiveFile], metric: str) -> list[ArchiveFile]:
+def _of_benchmark(chosen: Sequence[Archive], metric: str) -> list[Archive]:
     """Return the files without those of other benchmarks, by the names of the files.
 
     Logs of MME and tables of AMBER hold yes/no answers with labels as those of POPE do.
@@ -239,8 +240,8 @@ def _of_benchmark(chosen: Sequence[ArchiveFile], metric: str) -> list[ArchiveFil
 
 
 def _without_aborted(
-    chosen: Sequence[ArchiveFile],
-) -> tuple[list[ArchiveFile], tuple[str, ...]]:
+    chosen: Sequence[Archive],
+) -> tuple[list[Archive], tuple[str, ...]]:
     """Return the files without aborted logs of tasks that were run again, and notes on these."""
     ended = {(archive.model, archive.task) for archive in chosen if not archive.aborted}
     out = [a for a in chosen if a.aborted and (a.model, a.task) in ended]
@@ -257,7 +258,7 @@ def aborted_reason(name: str, status: str) -> str:
     )
 
 
-def _shards(opened: Sequence[ArchiveFile]) -> list[ArchiveFile]:
+def _shards(opened: Sequence[Archive]) -> list[Archive]:
     """Return files of plain records that a pattern names, if they have the same keys.
 
     A folder may hold anything, whereas a pattern names the files that are meant.
@@ -267,15 +268,15 @@ def _shards(opened: Sequence[ArchiveFile]) -> list[ArchiveFile]:
     return plain if len(keys) == 1 else []
 
 
-def _is_named(archive: ArchiveFile, metric: str) -> bool:
+def _is_named(archive: Archive, metric: str) -> bool:
     return metric in archive.file.path.name.casefold()
 
 
-def _has_only_labels(archive: ArchiveFile) -> bool:
+def _has_only_labels(archive: Archive) -> bool:
     return archive.reader is not None and archive.reader.only_labels
 
 
-def _refuse_other_benchmarks(chosen: Sequence[ArchiveFile], given: str, metric: str) -> None:
+def _refuse_other_benchmarks(chosen: Sequence[Archive], given: str, metric: str) -> None:
     """Refuse several files with labels, unless all are named by the metric or are of one task."""
     unsure = [a for a in chosen if _has_only_labels(a) and not _is_named(a, metric)]
     tasks = {archive.task for archive in chosen}
@@ -290,7 +291,7 @@ def _refuse_other_benchmarks(chosen: Sequence[ArchiveFile], given: str, metric: 
 
 
 def _nothing(
-    opened: Sequence[ArchiveFile], given: str, metric: str, notes: Sequence[str]
+    opened: Sequence[Archive], given: str, metric: str, notes: Sequence[str]
 ) -> ArchiveError:
     known = [
         (role, f"{a.file.name} is {a.reader.name}")
@@ -314,9 +315,7 @@ def _nothing(
     )
 
 
-def _refuse_mixed(
-    chosen: Sequence[ArchiveFile], given: str, metric: str, *, are_named: bool
-) -> None:
+def _refuse_mixed(chosen: Sequence[Archive], given: str, metric: str, *, are_named: bool) -> None:
     models = {archive.model: archive for archive in chosen if archive.model or not are_named}
     if len(models) > 1 and are_named:
         raise ArchiveError(
@@ -336,7 +335,7 @@ def _refuse_mixed(
         )
 
 
-def _refuse_duplicates(chosen: Sequence[ArchiveFile], metric: str, *, are_named: bool) -> None:
+def _refuse_duplicates(chosen: Sequence[Archive], metric: str, *, are_named: bool) -> None:
     """Refuse two files of one task, or split, with the same ids; each of them has its own ids."""
     declared = benchmark_named(metric)
     splits = None if declared is None else declared.split_files

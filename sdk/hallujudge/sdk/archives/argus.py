@@ -14,6 +14,7 @@ from .bad_records import noted
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, refuse
 from .json_files import named, read_json, shown
+from .local_files import as_path
 from .named_keys import fields_of
 from .records import ID_FLAG, Record, choose_key, id_under, no_records, read_records
 from .response_texts import not_a_text
@@ -58,7 +59,7 @@ def read_argus(
     else:
         items = list(reader.of_records(responses))
     if not items:
-        raise no_records(responses, "captions", "caption")
+        raise no_records(responses, "caption")
     check = IdCheck()
     check.extend(item.id for item in items)
     if twice := check.duplicates(lambda: (item.id for item in items)):
@@ -141,7 +142,7 @@ class _Captions:
         own = None
         if isinstance(responses, (str, Path)) and Path(responses).parent.name.startswith("REF_"):
             own = Path(responses).parent.parent.name
-            responses = [_record_of(Path(responses)).values]
+            responses = [_record_of(as_path(responses)).values]
         keys: tuple[str, str] | None = None
         for record in read_records(responses):
             if keys is None:

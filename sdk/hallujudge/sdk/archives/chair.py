@@ -45,6 +45,7 @@ from .inputs import (
 from .joins import IdCheck, numbered, refuse
 from .json_files import named
 from .json_lines import Mark, Marks
+from .local_files import as_path
 from .named_keys import fields_of
 from .records import (
     TEXT_FLAG,
@@ -163,7 +164,7 @@ def _found_by_slices(
     if not isinstance(path, (str, Path)) or "id_map" in reader.options.own:
         return None
     found = _Found(known=known)
-    for piece in spread.check(reader, spans_of(Path(path))):
+    for piece in spread.check(reader, spans_of(as_path(path))):
         if piece is None:
             return None
         found.add(piece.ids)
@@ -304,7 +305,7 @@ class _Archive:
         self._shared: dict[tuple[object, ...], Objects] = {}
         batch = next(read_record_batches(responses), None)
         if batch is None:
-            raise no_records(responses, "responses", "response")
+            raise no_records(responses, "response")
         first = Record(batch.values[0], batch.position, batch.place(0))
         with_objects = None if references.any else self._first_with_objects(first)
         self._keys = _keys_of(first, options, with_objects)

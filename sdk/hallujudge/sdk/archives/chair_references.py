@@ -20,7 +20,7 @@ from .ids import canonical_id
 from .inputs import References, are_paths
 from .joins import refuse
 from .json_files import named, read_values, shown
-from .local_files import open_binary, open_text
+from .local_files import as_path, open_binary, open_text
 from .records import choose_key, read_records, unwrapped
 from .table_files import structured
 
@@ -102,7 +102,7 @@ def _by_number(references: References) -> dict[str, Objects] | None:
     from msgspec.json import decode
 
     try:
-        with open_binary(Path(references)) as file:
+        with open_binary(as_path(references)) as file:
             text = file.read(_WHOLE_BYTES)
             if file.read(1):
                 return None
@@ -228,10 +228,10 @@ def _coco_files(references: References) -> list[Path]:
         ArchiveError: Several files are given, and not all of them are COCO's.
     """
     if isinstance(references, (str, Path)):
-        return [Path(references)] if is_coco(Path(references)) else []
+        return [as_path(references)] if is_coco(as_path(references)) else []
     if not are_paths(references):
         return []
-    paths = [Path(path) for path in references]
+    paths = [as_path(path) for path in references]
     if other := [path for path in paths if not is_coco(path)]:
         raise ArchiveError(
             f"{other[0]}: not one of COCO's annotation files. Only instances_*.json and "
@@ -243,7 +243,7 @@ def _coco_files(references: References) -> list[Path]:
 def _values(references: References) -> Generator[object, None, None]:
     """Yield the values of a file; any other source is a single value."""
     if isinstance(references, (str, Path)):
-        values = read_values(Path(references), chunk_chars=_WHOLE_BYTES)
+        values = read_values(as_path(references), chunk_chars=_WHOLE_BYTES)
         for placed in values:
             held = unwrapped(placed.value) if isinstance(placed.value, Mapping) else ()
             # Objects by image may be under a key of the file; the record reader finds records.

@@ -236,6 +236,10 @@ class ItemSource:
     """Notes that concern the scores, for the report."""
     slices: ItemSlices | None = None
     """Reads from the middle; None if the archive can be read from its beginning only."""
+    files: tuple[Path, ...] = ()
+    """The files of responses and references, which are open."""
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """How the model was asked, as options of a spec, if the responses say that."""
     reference_names: Callable[[], frozenset[str]] = frozenset
     """Returns the different names in references that were given apart from the responses."""
 

@@ -18,7 +18,7 @@ from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
 
 from ..errors import ArchiveError, HallujudgeError, NotFoundError, OutputError
-from .archive_files import ArchiveFile, open_file, value_at
+from .archive_files import Archive, open_file, value_at
 from .asked_questions import held_table
 from .found_files import STDIN_NAME, FoundFile, found_files
 from .ids import canonical_id
@@ -176,7 +176,7 @@ def _further_file(file: FoundFile) -> ArchiveSummary | None:
     return None
 
 
-def _summary(archive: ArchiveFile) -> ArchiveSummary:
+def _summary(archive: Archive) -> ArchiveSummary:
     reader = archive.reader
     if archive.content.format == "text" and not archive.first:
         raise ArchiveError(
@@ -238,7 +238,7 @@ def _metrics_of(values: Mapping[str, object]) -> tuple[str, ...]:
     return ("chair",) if has_objects and _key_of(values, _RESPONSE_KEYS) else ()
 
 
-def _command(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
+def _command(archive: Archive, metrics: tuple[str, ...]) -> str:
     if not metrics:
         return ""
     name = _argument(archive)
@@ -251,24 +251,24 @@ def _command(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
     return f"{command} {f'--responses {given}' if given else ''} --out results".replace("  ", " ")
 
 
-def _without_own(archive: ArchiveFile, reader: ArchiveReader) -> ArchiveReader:
+def _without_own(archive: Archive, reader: ArchiveReader) -> ArchiveReader:
     """Return a reader that asks for no file of objects if the records have their own."""
     own = any(archive.first.get(key) is not None for key in _OBJECT_KEYS)
     return replace(reader, arguments="") if own and reader.arguments == _OBJECT_FILE else reader
 
 
-def _argument(archive: ArchiveFile) -> str:
+def _argument(archive: Archive) -> str:
     """Return what names the archive on the command line."""
     return STDIN if archive.file.name == STDIN_NAME else archive.file.name
 
 
-def _why(archive: ArchiveFile) -> tuple[str, ...]:
+def _why(archive: Archive) -> tuple[str, ...]:
     if archive.reader is None:
         return tuple(sorted(archive.first))
     return archive.reader.keys + ((archive.reader.shape,) if archive.reader.shape else ())
 
 
-def _unknown_keys(archive: ArchiveFile) -> tuple[str, ...]:
+def _unknown_keys(archive: Archive) -> tuple[str, ...]:
     """Return what ``--map`` would say of plain records whose keys no metric looks for."""
     if archive.reader is not None or not archive.first:
         return ()
@@ -290,7 +290,7 @@ def _guess(values: Mapping[str, object], words: Iterable[str]) -> str:
     return next((key for word in words for key in values if word in key.casefold()), "KEY")
 
 
-def _next_step(archive: ArchiveFile, metrics: tuple[str, ...]) -> str:
+def _next_step(archive: Archive, metrics: tuple[str, ...]) -> str:
     if archive.reader is not None and not metrics:
         return archive.reader.remedy
     if archive.reader is None and not metrics and not _unknown_keys(archive):
@@ -314,7 +314,7 @@ def _key_of(values: Mapping[str, object], keys: Iterable[str]) -> str:
 class _Counts:
     """Counts of an archive's records."""
 
-    archive: ArchiveFile
+    archive: Archive
     records: int = 0
     without_id: int = 0
     missing: int = 0

@@ -15,7 +15,7 @@ from .joins import MediaCheck, refuse
 from .json_files import shown
 from .question_files import id_of, label_of, labels_are_wrong
 from .record_columns import Columns, columns_of, first_fault, read_columns
-from .records import Record, choose_key, id_under, no_records, optional_text, read_records
+from .records import Record, choose_key, first_record, id_under, optional_text, read_records
 
 JOINS = ("auto", "id", "text", "order")
 """How answers find their questions."""
@@ -71,12 +71,8 @@ def read_questions(
         ArchiveError: A question is a duplicate, a label is neither yes nor no, or nothing joins
             the questions with the answers.
     """
-    question = next(_question_records(references), None)
-    if question is None:
-        raise no_records(references, "questions", "question")
-    first = next(read_records(responses), None)
-    if first is None:
-        raise no_records(responses, "answers", "answer")
+    question = first_record(_question_records(references), references, "question")
+    first = first_record(read_records(responses), responses, "answer")
     named_id = options.id_key
     by = options.join
     if by == "auto":

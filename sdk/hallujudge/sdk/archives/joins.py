@@ -23,6 +23,7 @@ from ..errors import ArchiveError
 from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, Responses, are_paths
 from .json_files import named, only_value, read_text, read_values, shown
+from .local_files import as_path
 from .records import TEXT_FLAG, Record, make_record, read_records, unwrapped
 
 # Items whose texts are compared to find references in place of responses.
@@ -263,7 +264,7 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     """
     if isinstance(source, Mapping):
         return _by_id(source, what)
-    path = Path(source)
+    path = as_path(source)
     only, duplicates = only_value(path), list[str]()
     content = _with_duplicates(path, what, duplicates) if only is None else only.value
     if not isinstance(content, dict) or not content:
@@ -332,7 +333,7 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
             yield _answer(identifier, value, position, f"{place}entry {key!r}")
     elif count:
         assert isinstance(responses, (str, Path)), "_count_by_id looked at a file"
-        for position, (key, value, place) in enumerate(_lines_by_id(Path(responses))):
+        for position, (key, value, place) in enumerate(_lines_by_id(as_path(responses))):
             yield _answer(key, value, position, place)
     else:
         yield from read_records(responses)
@@ -349,7 +350,7 @@ def _first_values(responses: Responses) -> list[object]:
     """Return up to two values that a file begins with; none of anything else."""
     if not isinstance(responses, (str, Path)):
         return []
-    return [found.value for found in islice(read_values(Path(responses)), 2)]
+    return [found.value for found in islice(read_values(as_path(responses)), 2)]
 
 
 def _count_by_id(values: Sequence[object], names: Sequence[str]) -> int:

@@ -12,15 +12,20 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import IO
 
 from ..errors import ArchiveError
 from .bad_records import Unreadable, finds_unreadable
 from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
-from .local_files import is_plain, open_binary, open_text, reading, refuse_other_start
+from .local_files import (
+    OpenPath,
+    is_plain,
+    open_binary,
+    open_text,
+    reading,
+    refuse_other_start,
+)
 
 _EMPTY = "the file is empty or holds white space only; check that it was written"
 # Characters that are read at a time.
@@ -41,37 +46,16 @@ _MEETINGS = ("}, {", "},{")
 _GATHERED, _GATHERED_CHARS = 128, 1 << 16
 _BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
-# Values of files that hold one each, by path, size and time.
-_KEPT: ContextVar[dict[tuple[str, int, int], Placed] | None] = ContextVar("kept", default=None)
-
-
-@contextmanager
-def kept_values() -> Iterator[None]:
-    """Decode a file that holds one large value once, however often it is read within.
-
-    Nothing that reads it may change it.
-    """
-    token = _KEPT.set({})
-    try:
-        yield
-    finally:
-        _KEPT.reset(token)
-
-
-def _identity(path: Path) -> tuple[str, int, int]:
-    with reading(path):
-        status = path.stat()
-    return str(path), status.st_size, status.st_mtime_ns
 
 
 def _kept(path: Path) -> Placed | None:
     """Return the only value of a file, if it was read before."""
-    known = _KEPT.get()
-    return known.get(_identity(path)) if known else None
+    known = path.only if isinstance(path, OpenPath) else None
+    return known if isinstance(known, Placed) else None
 
 
 def _keep(path: Path, text: str, line: int) -> Placed | None:
-    """Return the only value of a file's text, and keep it.
+    """Return the only value of a file's text, and keep it where others will read the file.
 
     It takes a tenth of the time of Python's decoder; None if that must look at the text.
     """
@@ -79,8 +63,8 @@ def _keep(path: Path, text: str, line: int) -> Placed | None:
     if values is None or len(values) != 1:
         return None
     placed = Placed(values[0], line)
-    if (known := _KEPT.get()) is not None:
-        known[_identity(path)] = placed
+    if isinstance(path, OpenPath):
+        path.only = placed
     return placed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import os
 import re
 import stat
 import sys
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, BinaryIO, TextIO
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 from ..errors import ArchiveError, MissingExtraError
 
@@ -55,6 +56,67 @@ MAX_WINDOW_BYTES = 1 << 27
 _FRAME_HEADER = 18
 # A zstd block of a few bytes unpacks to 128 KiB, so that small pieces keep a bomb's size small.
 _ZSTD_PIECE = 1 << 10
+
+
+class OpenPath(type(Path())):  # type: ignore[misc]  # the class of this system's paths
+    """The path of a file that is opened once, however often and at how many places it is read.
+
+    So what was checked is what is scored, also if another file gets the name in between. Another
+    process gets the plain path.
+    """
+
+    _file: io.FileIO | None = None
+    only: object = None
+    """The decoded value of a file that holds a single one, while its readers share it."""
+
+    def open(self, mode: str = "r", *options: object, **more: object) -> IO[bytes]:
+        """Return a reader of the bytes, which begins at the first one."""
+        if mode != "rb":
+            return super().open(mode, *options, **more)  # type: ignore[no-any-return]
+        if self._file is None:
+            self._file = io.FileIO(self)
+            finalize(self, self._file.close)
+        return io.BufferedReader(_Place(self._file), _BUFFER)
+
+    def __reduce__(self) -> tuple[type[Path], tuple[str]]:
+        return Path, (str(self),)
+
+
+class _Place(io.RawIOBase):
+    """Reads an open file at a place of its own."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        assert whence == os.SEEK_SET, "readers of files go to places that they know"
+        self._at = offset
+        return offset
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+        data = os.pread(self.fileno(), len(view), self._at)
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def as_path(source: str | Path) -> Path:
+    """Return a path, which stays the one that it is if its file is open."""
+    return source if isinstance(source, Path) else Path(source)
 
 
 @contextmanager
@@ -149,7 +211,7 @@ def _start(file: BinaryIO) -> bytes:
 
 def is_plain(file: BinaryIO) -> bool:
     """Return whether a file that :func:`open_binary` opened is neither packed nor UTF-16."""
-    return isinstance(getattr(file, "raw", None), io.FileIO)
+    return isinstance(getattr(file, "raw", None), (io.FileIO, _Place))
 
 
 def open_text(path: Path) -> IO[str]:

@@ -16,7 +16,7 @@ from .code_pages import decoded
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
-from .local_files import read_bytes
+from .local_files import as_path, read_bytes
 from .named_keys import fields_of
 from .records import (
     ID_FLAG,
@@ -24,8 +24,8 @@ from .records import (
     Record,
     Records,
     choose_key,
+    first_record,
     id_under,
-    no_records,
     read_records,
     response_value,
 )
@@ -161,9 +161,7 @@ class _Descriptions:
         self._known = known
         self._options = options
         self._group_by = group_by
-        first = next(iter(self._records), None)
-        if first is None:
-            raise no_records(responses, "responses", "response")
+        first = first_record(self._records, responses, "response")
         self._id_key = choose_key(first, options.id_key, _ID_KEYS, "the image name", ID_FLAG)
         self._text_key = self._find_text_key(first)
         refuse_other_texts(self._records, self._text_key, _RESPONSE_KEYS, options)
@@ -249,7 +247,7 @@ class _Descriptions:
 def _records_of(source: Responses | References) -> Iterable[Record]:
     """Return records of any source, which each iteration reads again."""
     if isinstance(source, (str, Path)):
-        path = Path(source)
+        path = as_path(source)
         if path.is_dir():
             return _keyword_records(path)
         if path.suffix.lower() == ".txt":

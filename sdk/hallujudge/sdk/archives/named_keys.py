@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from pathlib import Path
 from typing import TypeAlias
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
@@ -15,7 +14,7 @@ from ..errors import ArchiveError, InvalidInputError
 from .archive_files import first_values, value_at
 from .inputs import InputOptions, ItemSource, References, Responses, are_paths
 from .json_files import named, shown
-from .records import Record, Records, read_records
+from .records import Records, changed, read_records
 
 Source: TypeAlias = "Responses | References"
 # How many records are searched for the keys that an error lists.
@@ -170,15 +169,10 @@ def _first_of(source: Source | None) -> Mapping[str, object]:
         return {}
     try:
         # A whole file of another form, such as COCO's, is not a record with the user's keys.
-        found = first_values(source) if isinstance(source, Path) else _values_of(source)
-        return next(iter(found), {})
+        return next(first_values(source), {})
     except ArchiveError:
         # Its reader says what is wrong with it.
         return {}
-
-
-def _values_of(source: Iterable[object]) -> Iterator[Mapping[str, object]]:
-    return (record.values for record in read_records(source))
 
 
 def _there(values: Mapping[str, object], keys: Mapping[str, str]) -> dict[str, str]:
@@ -186,17 +180,9 @@ def _there(values: Mapping[str, object], keys: Mapping[str, str]) -> dict[str, s
 
 
 def _mapped(source: Source, keys: Mapping[str, str]) -> Records:
-    parts = source.parts if isinstance(source, Records) else ()
-
-    def records() -> Iterator[Record]:
-        for record in read_records(source):
-            more = {name: value_at(record.values, key) for name, key in keys.items()}
-            yield record._replace(values={**record.values, **more})
-
-    if isinstance(source, (str, Path)):
-        return Records(records, str(source))
-    name = source.name if isinstance(source, Records) else ""
-    return Records(records, name, [_mapped(part, keys) for part in parts])
+    return changed(
+        source, lambda own: {**own, **{name: value_at(own, key) for name, key in keys.items()}}
+    )
 
 
 def key_paths(values: Mapping[str, object]) -> Iterator[str]:

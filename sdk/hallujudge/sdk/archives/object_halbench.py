@@ -22,8 +22,8 @@ from .records import (
     Record,
     Records,
     choose_key,
+    first_record,
     id_under,
-    no_records,
     optional_text,
     read_records,
     response_value,
@@ -82,9 +82,7 @@ class _Answers:
         self._options = replace(options, allow_missing=True)
         self._group_by = group_by
         self._shared: dict[tuple[object, ...], Objects] = {}
-        first = next(iter(self._records), None)
-        if first is None:
-            raise no_records(responses, "responses", "response")
+        first = first_record(self._records, responses, "response")
         self._id_key = choose_key(first, options.id_key, ID_KEYS, "the image id", ID_FLAG)
         self._text_key = choose_key(first, options.text_key, _TEXT_KEYS, "the answer", TEXT_FLAG)
         # As released, the text comes before the answer where records have both.

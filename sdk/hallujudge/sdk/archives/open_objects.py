@@ -22,8 +22,8 @@ from .records import (
     Record,
     Records,
     choose_key,
+    first_record,
     id_under,
-    no_records,
     read_records,
     response_value,
 )
@@ -141,9 +141,7 @@ class _Captions:
         self._known = known
         self._options = replace(options, allow_missing=True)
         self._group_by = group_by
-        first = next(iter(self._records), None)
-        if first is None:
-            raise no_records(responses, "responses", "response")
+        first = first_record(self._records, responses, "response")
         # Several captions of an image have ids of their own.
         keys = ("id", *ID_KEYS) if known is None else ID_KEYS
         self._id_key = choose_key(first, options.id_key, keys, "the id", ID_FLAG)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from ..errors import ArchiveError
-from .archive_files import ArchiveFile, first_values, gathered, open_file
+from .archive_files import Archive, first_values, gathered, open_file
 from .code_pages import recoded
 from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
@@ -18,7 +20,11 @@ from .inputs import (
 )
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
+from .local_files import OpenPath
 from .records import Record, Records, read_records, unwrapped
+
+# Half of the files that macOS lets a process have open, of which a run has others.
+_MOST_OPEN = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +35,24 @@ class Opened:
     """What the metric's reader reads."""
     reader: ArchiveReader | None = None
     """The archive reader that recognised it; None for plain records."""
-    converted: bool = False
-    """Whether its records have the common keys."""
     notes: tuple[str, ...] = ()
     """Oddities of its files."""
     about_scores: tuple[str, ...] = ()
     """Those of the notes that concern the scores."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """Path of a temporary copy -> the name that the user gave."""
+    files: Sequence[FoundFile] = ()
+    """Its files."""
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """How the model was asked, as options of a spec, if its records say that."""
+
+    @property
+    def converted(self) -> bool:
+        """Whether its records have the common keys."""
+        return self.reader is not None and self.reader.convert is not None
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Path of a temporary copy -> the name that the user gave."""
+        return {str(file.path): file.name for file in self.files if str(file.path) != file.name}
 
     @property
     def name(self) -> str:
@@ -84,7 +100,7 @@ def open_references(references: References | None, encoding: str = "") -> Opened
     """
     if are_paths(references):
         files = [file for path in references for file in _files(path, encoding)]
-        return Opened(source=[file.path for file in files], names=_names_of_copies(files))
+        return Opened(source=[file.path for file in files], files=files)
     if isinstance(references, (str, Path)):
         files = _files(references, encoding)
         if len(files) == 1 or files[0].root is None:
@@ -96,14 +112,21 @@ def open_references(references: References | None, encoding: str = "") -> Opened
 
 
 def _files(source: str | Path, encoding: str) -> list[FoundFile]:
-    return [recoded(file, encoding) for file in found_files(source)]
+    return opened_once([recoded(file, encoding) for file in found_files(source)])
+
+
+def opened_once(files: list[FoundFile]) -> list[FoundFile]:
+    """Return files that are opened once each, however often they are read."""
+    # A folder may have more files than a process may have open.
+    if len(files) > _MOST_OPEN:
+        return files
+    return [structs.replace(file, path=OpenPath(file.path)) for file in files]
 
 
 def _opened_path(source: str | Path, metric: str, encoding: str, *, may_repeat: bool) -> Opened:
     files = _files(source, encoding)
-    names = _names_of_copies(files)
     if len(files) == 1 and files[0].root is None:
-        return replace(_opened_file(open_file(files[0]), metric), names=names)
+        return replace(_opened_file(open_file(files[0]), metric), files=files)
     return _opened_files(files, str(source), metric, may_repeat=may_repeat)
 
 
@@ -115,39 +138,33 @@ def _opened_files(
     are_named: bool = False,
     may_repeat: bool,
 ) -> Opened:
-    names = _names_of_copies(files)
     archives, notes = gathered(files, source, metric, are_named=are_named, may_repeat=may_repeat)
     if len(archives) == 1:
         opened = _opened_file(archives[0], metric)
-        return replace(opened, names=names, notes=(*notes, *opened.notes))
+        return replace(opened, files=files, notes=(*notes, *opened.notes))
     return Opened(
         source=_joined(archives, source),
         reader=archives[0].reader,
-        converted=archives[0].converts,
         notes=(*notes, *(note for archive in archives for note in archive.content.notes)),
         about_scores=tuple(note for each in archives for note in each.content.about_scores),
-        names=names,
+        files=files,
     )
 
 
 def _plain_file(file: FoundFile) -> Opened:
     with with_given_name(file):
         content = read_format(file.path)
-    return Opened(source=content.source, notes=content.notes, names=_names_of_copies([file]))
+    return Opened(source=content.source, notes=content.notes, files=[file])
 
 
-def _names_of_copies(files: list[FoundFile]) -> dict[str, str]:
-    return {str(file.path): file.name for file in files if str(file.path) != file.name}
-
-
-def _joined(archives: list[ArchiveFile], source: str) -> Records:
+def _joined(archives: list[Archive], source: str) -> Records:
     """Return the records of several files; only those of no known tool are kept apart as parts."""
     plain = not any(archive.converts for archive in archives)
     parts = [Records(archive.records, archive.file.name) for archive in archives if plain]
     return Records(lambda: _chained(archives), source, parts)
 
 
-def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
+def _chained(archives: list[Archive]) -> Iterator[Record]:
     """Yield the records of several files; splits of a benchmark keep equal ids apart."""
     tasks = {archive.task for archive in archives}
     position = 0
@@ -161,7 +178,7 @@ def _chained(archives: list[ArchiveFile]) -> Iterator[Record]:
             position += 1
 
 
-def _opened_file(archive: ArchiveFile, metric: str) -> Opened:
+def _opened_file(archive: Archive, metric: str) -> Opened:
     _refuse_other(archive.reader, archive.file.name, metric)
     if isinstance(archive.content.source, list) and not archive.content.source:
         raise ArchiveError(f"{archive.file.path}: no records; the file has nothing but a header")
@@ -170,13 +187,12 @@ def _opened_file(archive: ArchiveFile, metric: str) -> Opened:
         if archive.converts
         else archive.content.source,
         reader=archive.reader,
-        converted=archive.converts,
         notes=(*archive.content.notes, *_other_protocol(archive, metric)),
         about_scores=archive.content.about_scores,
     )
 
 
-def _other_protocol(archive: ArchiveFile, metric: str) -> tuple[str, ...]:
+def _other_protocol(archive: Archive, metric: str) -> tuple[str, ...]:
     """Return a note if the answers look like those of the benchmark's other protocol.
 
     They are not refused: a model may answer every question in the wrong form.
@@ -199,7 +215,6 @@ def _opened_records(records: Iterable[object], metric: str) -> Opened:
     return Opened(
         source=Records(lambda: reader.converted(read_records(records))),
         reader=reader,
-        converted=True,
     )
 
 
@@ -278,10 +293,7 @@ def _reader_of(opened: Opened) -> ArchiveReader | None:
     if opened.reader is not None or source is None:
         return opened.reader
     try:
-        if isinstance(source, (str, list, Records)) or not hasattr(source, "open"):
-            first = next(iter(read_records(source)), None)
-            return None if first is None else recognised(first.values)
-        found = (recognised(values) for values in first_values(source))  # type: ignore[arg-type]  # a path
+        found = (recognised(values) for values in first_values(source))
         return next((reader for reader in found if reader is not None), None)
     except ArchiveError:
         return None

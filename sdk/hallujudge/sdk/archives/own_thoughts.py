@@ -7,7 +7,7 @@ as it divides all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from hallujudge.metrics.responses.thoughts import with_thought
 from .archive_files import value_at
 from .inputs import InputOptions, References, Responses, are_paths
 from .local_files import open_binary
-from .records import Record, Records, read_records
+from .records import changed, read_records
 
 Source: TypeAlias = "Responses | References"
 
@@ -87,20 +87,7 @@ class _Thoughts:
                 key: self._joined(value) if isinstance(value, Mapping) else value
                 for key, value in source.items()
             }
-        name = source.name if isinstance(source, Records) else str(source)
-        parts = source.parts if isinstance(source, Records) else ()
-
-        def records() -> Iterator[Record]:
-            for record in read_records(source):
-                yield record._replace(values=self._joined(record.values))
-
-        name = name if isinstance(source, (Records, Path)) else ""
-        return Records(records, name, [self._part(part) for part in parts])
-
-    def _part(self, part: Records) -> Records:
-        joined = self.joined(part)
-        assert isinstance(joined, Records), "records stay records"
-        return joined
+        return changed(source, self._joined)
 
     def _joined(self, values: Mapping[str, object], deep: int = 0) -> Mapping[str, object]:
         """Return a record with its thought before the response; the record itself without one."""

@@ -20,7 +20,7 @@ from ..errors import ArchiveError, HallujudgeError, UnsupportedError
 from . import set_files
 from .answers import reader_of
 from .bad_records import BadRecords, finding, unscored_item
-from .found_files import is_url
+from .found_files import FoundFile, is_url
 from .inputs import (
     CheckedArchive,
     CheckHelp,
@@ -35,8 +35,8 @@ from .inputs import (
     family_module,
 )
 from .joins import own_references, same_files
-from .json_files import kept_values, named
-from .local_files import STDIN
+from .json_files import named
+from .local_files import STDIN, OpenPath
 from .named_keys import group_notes, mapped_keys, refuse_unused_keys, with_named_keys
 from .opened_archives import (
     Opened,
@@ -44,15 +44,16 @@ from .opened_archives import (
     has_references_only,
     open_references,
     open_responses,
+    opened_once,
     renamed,
 )
 from .own_thoughts import with_own_thoughts
 from .plain_values import plain, plain_source
 from .record_copies import without_copies
-from .records import Record, Records, read_records
+from .recorded_asking import recorded_asking
+from .records import Record, Records, name_of, read_records
 
 
-@kept_values()
 def read_items(
     metric: str,
     responses: Responses,
@@ -97,7 +98,7 @@ def read_items(
     options = options or InputOptions()
     options = replace(options, own=plain(options.own))
     archives = responses, references
-    archive = _Archive(metric, archives, options, group_by, metric_groups)
+    archive = _Archives(metric, archives, options, group_by, metric_groups)
     try:
         return archive.items(check)
     except ArchiveError as err:
@@ -119,7 +120,7 @@ class _Inputs(NamedTuple):
     same: str
 
 
-class _Archive:
+class _Archives:
     """Responses and references of a metric, which can be read again without bad records."""
 
     def __init__(
@@ -221,8 +222,10 @@ class _Archive:
         same = same_files(self._responses, self._references, options)
         # Of records with several answers, the reader looks up the mapped keys in each answer.
         mapping = {} if declared is not None and not declared.joins_by_text else options.key_map
-        if path is not None and _files_of(self._family if declared is None else declared, path):
-            given = Opened(source=path)
+        own = self._family if declared is None else declared
+        if path is not None and (files := _files_of(own, path)):
+            inside = [FoundFile(path=file, name=str(file), root=path) for file in files]
+            given = Opened(source=path, files=opened_once(inside))
         else:
             given = open_responses(
                 self._responses,
@@ -231,6 +234,7 @@ class _Archive:
                 may_repeat=options.drop_equal_duplicates,
             )
             given = _without_copies(given) if options.drop_equal_duplicates else given
+        given = replace(given, asked=recorded_asking(self._responses, given))
         known = open_references(self._references, options.encoding)
         if declared is not None and declared.set_files and path and isinstance(given.source, list):
             # The name of a table may say which set it has.
@@ -266,17 +270,23 @@ class _Archive:
             )
         except ArchiveError as err:
             raise renamed(explained(err, metric, given, known), given, known) from err
+        files = tuple(file.path for file in (*given.files, *known.files))
         if isinstance(check, CheckedArchive) and helped is not None:
             # The notes were shown by the run that checked the archive.
-            return source
+            return replace(source, files=files, asked=given.asked)
         both = (given.source, known.source)
         groups = group_notes(source, self._group_by, both) if self._group_by else ()
         own = own_references(source, same, partial(has_references_only, given))
         notes = (*given.notes, *known.notes, *source.notes, *groups, *own)
+        for file in files:
+            if isinstance(file, OpenPath):
+                file.only = None
         return replace(
             source,
             notes=tuple(note for note in notes if note not in given.about_scores),
             about_scores=given.about_scores,
+            files=files,
+            asked=given.asked,
         )
 
 
@@ -350,7 +360,7 @@ def _without(bad: BadRecords, found: BadRecords, source: Path | list[object] | R
             if (values := bad.repaired(record.position, record.values)) is not None:
                 yield record._replace(values=values)
 
-    return Records(readable, _name_of(source))
+    return Records(readable, name_of(source))
 
 
 def _without_copies(given: Opened) -> Opened:
@@ -358,7 +368,3 @@ def _without_copies(given: Opened) -> Opened:
         return given
     kept, notes = without_copies(given.source)
     return replace(given, source=kept, notes=(*given.notes, *notes))
-
-
-def _name_of(source: Responses) -> str:
-    return source.name if isinstance(source, Records) else str(source) * isinstance(source, Path)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
-from pathlib import Path
 
 from .inputs import Responses
 from .json_files import amount, named
-from .records import Records, read_records
+from .records import Records, name_of, read_records
 
 # Tools give each record that they write other values of these.
 _OWN_KEYS = frozenset({"answer_id", "uuid", "request_id", "created", "timestamp", "time"})
@@ -27,8 +26,9 @@ def without_copies(source: Responses) -> tuple[Records, tuple[str, ...]]:
         if (content := _content(record.values)) in seen:
             copies[record.position] = record.place
         seen.add(content)
-    name = source.name if isinstance(source, Records) else str(source) * isinstance(source, Path)
-    kept = Records(lambda: (r for r in read_records(source) if r.position not in copies), name)
+    kept = Records(
+        lambda: (r for r in read_records(source) if r.position not in copies), name_of(source)
+    )
     count = amount(len(copies), "record is a copy", "records are copies")
     note = f"{count} of an earlier one and left out: {named(list(copies.values()))}"
     return kept, (note,) if copies else ()

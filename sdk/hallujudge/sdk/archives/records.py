@@ -18,6 +18,7 @@ from .bad_records import Unreadable, note_unreadable
 from .ids import canonical_id
 from .json_files import named, read_batches, shown
 from .json_lines import Mark, Marks
+from .local_files import as_path
 from .stored_files import refuse_newer
 
 ID_FLAG = "InputOptions(id_key=…)"
@@ -95,18 +96,47 @@ class Records:
         return self._make()
 
 
-def no_records(source: object, what: str, each: str) -> ArchiveError:
-    """Return the error of an archive without a record.
+def first_record(records: Iterable[Record], source: object, each: str) -> Record:
+    """Return the first of an archive's records.
 
     Args:
+        records: The records.
         source: The archive.
-        what: What it holds, for archives without a name.
-        each: What a record is, such as ``an answer``.
+        each: What a record is, such as ``answer``.
+
+    Raises:
+        ArchiveError: There is none.
     """
-    name = source.name if isinstance(source, Records) else ""
-    if isinstance(source, (str, Path)):
-        name = str(source)
-    return ArchiveError(f"{name or f'the {what}'}: no records; give a record for each {each}")
+    if (first := next(iter(records), None)) is None:
+        raise no_records(source, each)
+    return first
+
+
+def no_records(source: object, each: str) -> ArchiveError:
+    """Return the error of an archive without a record; see :func:`first_record`."""
+    name = name_of(source) or f"the {each}s"
+    return ArchiveError(f"{name}: no records; give a record for each {each}")
+
+
+def name_of(source: object) -> str:
+    """Return the name of an archive; empty for values in memory."""
+    if isinstance(source, Records):
+        return source.name
+    return str(source) if isinstance(source, (str, Path)) else ""
+
+
+def changed(
+    source: str | Path | Iterable[object] | Mapping[str, object],
+    change: Callable[[Mapping[str, object]], Mapping[str, object]],
+) -> Records:
+    """Return records with other values; the files of several keep apart."""
+
+    def records() -> Iterator[Record]:
+        for record in read_records(source):
+            yield record._replace(values=change(record.values))
+
+    parts = source.parts if isinstance(source, Records) else ()
+    return Records(records, name_of(source), [changed(part, change) for part in parts])
 
 
 make_record = cast(
@@ -148,7 +178,7 @@ def read_record_batches(
         marks: Where to note places of a file to begin.
     """
     if isinstance(source, (str, Path)):
-        return _of_file(Path(source), start or Mark(), size, marks)
+        return _of_file(as_path(source), start or Mark(), size, marks)
     if isinstance(source, Mapping):
         return _of_mapping(source)
     return map(_one, _of_values((value, f"record {i}") for i, value in enumerate(source)))

@@ -14,7 +14,8 @@ from ..errors import ArchiveError
 from .inputs import Responses
 from .joins import answers_of
 from .json_files import read_values, shown
-from .records import Record, Records, read_records, unwrapped
+from .local_files import as_path
+from .records import Record, name_of, read_records, unwrapped
 
 # Files that may hold answers, unlike notes and output.
 _OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet", ".gz", ".zst", ".zip")
@@ -53,12 +54,11 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
     elif isinstance(responses, Mapping) and _are_sets(declared, responses):
         yield from _sets_of(sets, responses, "the archive")
     elif not isinstance(responses, (str, Path)):
-        name = responses.name if isinstance(responses, Records) else ""
-        yield Part(set_in(sets, Path(name).stem), read_records(responses))
+        yield Part(set_in(sets, Path(name_of(responses)).stem), read_records(responses))
     elif Path(responses).is_dir():
         yield from _folder(declared, sets, Path(responses))
     else:
-        yield from _file(declared, sets, Path(responses))
+        yield from _file(declared, sets, as_path(responses))
 
 
 def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator[Part]:

@@ -22,8 +22,9 @@ from .ids import canonical_id
 from .inputs import InputOptions, References, Responses, are_paths
 from .joins import refuse
 from .json_files import named
+from .local_files import as_path
 from .question_files import asks_the_same, id_of, joined_labels, normal_text
-from .records import TEXT_FLAG, Record, Records, choose_key, read_records
+from .records import TEXT_FLAG, Record, Records, choose_key, name_of, read_records
 from .set_files import known_splits, split_of, split_of_file
 
 
@@ -56,15 +57,16 @@ def joined_splits(
     splits = declared.split_files
     by_key = splits is not None and _names_split(splits, responses)
     if are_paths(references):
-        sources = [questions_of_file(splits, Path(path)) for path in references]
+        sources = [questions_of_file(splits, as_path(path)) for path in references]
         # Only such questions may have their labels in another file.
         join = joined_labels if declared.joins_by_text else _chained
         rows = join(declared, sources)
     elif splits is None or isinstance(references, Mapping):
         return SplitJoin(responses, references, options)
     else:
-        named_file = by_key and isinstance(references, (str, Path))
-        source = questions_of_file(splits, Path(str(references))) if named_file else references
+        source = references
+        if by_key and isinstance(references, (str, Path)):
+            source = questions_of_file(splits, as_path(references))
         if not _names_split(splits, source):
             return SplitJoin(responses, references, options)
         rows = list(read_records(source))
@@ -271,7 +273,7 @@ class _Answers:
             for position, record in enumerate(chain(chain.from_iterable(known), chosen)):
                 yield record._replace(position=position)
 
-        return Records(records, _name_of(responses))
+        return Records(records, name_of(responses))
 
     def _in_split(self, of_file: str, answer: Record) -> Record:
         """Return an answer of a known split with the id of its question."""
@@ -378,13 +380,7 @@ def _parts_of(source: Responses) -> Sequence[tuple[str, Responses]]:
     """Return the files of an archive with their names, or the archive alone."""
     if isinstance(source, Records) and source.parts:
         return [(part.name, part) for part in source.parts]
-    return [(_name_of(source), source)]
-
-
-def _name_of(source: Responses) -> str:
-    if isinstance(source, (str, Path)):
-        return str(source)
-    return source.name if isinstance(source, Records) else ""
+    return [(name_of(source), source)]
 
 
 def _same_file(name: str, other: str) -> bool:

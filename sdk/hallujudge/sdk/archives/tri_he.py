@@ -31,8 +31,8 @@ from .records import (
     TEXT_FLAG,
     Record,
     choose_key,
+    first_record,
     id_under,
-    no_records,
     optional_text,
     read_records,
 )
@@ -285,9 +285,7 @@ class _Answers:
         return tuple(claims)
 
     def _find_keys(self) -> _Keys:
-        first = next(_flat(self._responses, self._options), None)
-        if first is None:
-            raise no_records(self._responses, "answers", "answer")
+        first = first_record(_flat(self._responses, self._options), self._responses, "answer")
         identifier = choose_key(first, self._options.id_key, _ID_KEYS, "the image id", ID_FLAG)
         has_claims = _CLAIMS in first.values
         if self._options.own.get("claims_only") and not has_claims:

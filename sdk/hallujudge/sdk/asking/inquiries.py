@@ -100,7 +100,7 @@ def read_inquiries(
             break
         maker.add(record)
     if not maker.asked:
-        raise no_records(sources[0] if sources else folder.root, "questions", "question")
+        raise no_records(sources[0] if sources else folder.root, "question")
     return Inquiries(asked=maker.asked, records=maker.records)
 
 

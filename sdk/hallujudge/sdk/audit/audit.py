@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from ..archives.archive_files import ArchiveFile, first_values, gathered, open_file
+from ..archives.archive_files import Archive, first_values, gathered, open_file
 from ..archives.formats import read_format
 from ..archives.found_files import FoundFile, found_files
 from ..archives.joins import read_mapping
@@ -152,7 +152,7 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
     )
 
 
-def _opened(given: str) -> tuple[ArchiveFile, str]:
+def _opened(given: str) -> tuple[Archive, str]:
     """Return the file to audit and its metric."""
     files = found_files(given)
     if len(files) == 1:
@@ -171,14 +171,14 @@ def _opened(given: str) -> tuple[ArchiveFile, str]:
     )
 
 
-def _gathered(files: list[FoundFile], given: str, metric: str) -> list[ArchiveFile]:
+def _gathered(files: list[FoundFile], given: str, metric: str) -> list[Archive]:
     try:
         return gathered(files, given, metric)[0]
     except ArchiveError:
         return []
 
 
-def _one(file: ArchiveFile) -> tuple[ArchiveFile, str]:
+def _one(file: Archive) -> tuple[Archive, str]:
     metrics = () if file.reader is None else file.reader.metrics
     metric = next((name for name in metrics if name in _RATIOS), "")
     if not metric:
@@ -196,7 +196,7 @@ def _one(file: ArchiveFile) -> tuple[ArchiveFile, str]:
     return file, metric
 
 
-def _judged_copy(file: ArchiveFile) -> Path | None:
+def _judged_copy(file: Archive) -> Path | None:
     """Return VLMEvalKit's judged copy of a table of predictions; None if there is none."""
     if file.reader not in vlmevalkit.READERS or "extracted" in file.first:
         return None
@@ -205,7 +205,7 @@ def _judged_copy(file: ArchiveFile) -> Path | None:
     return next((path for path in copies if path.is_file()), None)
 
 
-def _harness(file: ArchiveFile, metric: str, given: str) -> str:
+def _harness(file: Archive, metric: str, given: str) -> str:
     """Return the tool that an archive is of.
 
     Raises:
@@ -288,7 +288,7 @@ def _causes(
 
 
 def _rows_note(
-    file: ArchiveFile, metric: str, harness: str, options: AuditOptions, found: int
+    file: Archive, metric: str, harness: str, options: AuditOptions, found: int
 ) -> Iterator[str]:
     """Yield a warning if the tool counted more rows than the archive has, or fewer."""
     if metric == "naturalbench":
@@ -365,7 +365,7 @@ def number_of(text: str, source: str, *, percent: bool = False) -> Printed:
 
 
 def numbers_of_archive(
-    archive: ArchiveFile, metric: str, harness: str, category: str, scores: Sequence[str]
+    archive: Archive, metric: str, harness: str, category: str, scores: Sequence[str]
 ) -> dict[str, Printed]:
     """Return the numbers that the tool left with its archive; empty if there are none.
 
@@ -382,7 +382,7 @@ def numbers_of_archive(
     return _of_table(archive, category, scores) if harness == "vlmevalkit" else {}
 
 
-def rows_counted(archive: ArchiveFile, harness: str) -> tuple[int, str] | None:
+def rows_counted(archive: Archive, harness: str) -> tuple[int, str] | None:
     """Return how many rows a tool reports to have counted, and the file with that number.
 
     lmms-eval writes it with its results, as ``n-samples``; None if there is no such number.
@@ -402,14 +402,14 @@ def _our_name(metric: str, name: object) -> str:
     return _NAMES.get(metric, {}).get(plain, plain)
 
 
-def _of_chair(archive: ArchiveFile, scores: Sequence[str]) -> dict[str, Printed]:
+def _of_chair(archive: Archive, scores: Sequence[str]) -> dict[str, Printed]:
     source = archive.content.source
     whole = next(first_values(source), {})
     overall = mapping_at(whole, "overall_metrics")
     return _numbers("chair", overall, f"overall_metrics of {archive.file.name}", scores)
 
 
-def _of_lmms(archive: ArchiveFile, metric: str, scores: Sequence[str]) -> dict[str, Printed]:
+def _of_lmms(archive: Archive, metric: str, scores: Sequence[str]) -> dict[str, Printed]:
     path, task = _results_of(archive)
     if path is None:
         return {}
@@ -435,7 +435,7 @@ def numbers_of_results(
     return {task: numbers for task, numbers in found.items() if numbers}
 
 
-def _results_of(archive: ArchiveFile) -> tuple[Path | None, str]:
+def _results_of(archive: Archive) -> tuple[Path | None, str]:
     """Return the results of a sample file of lmms-eval, if they are there, and its task."""
     path = next((p for p in _results_files(archive.file.path) if p.is_file()), None)
     return path, archive.task or archive.file.path.name.partition(".json")[0]
@@ -449,7 +449,7 @@ def _results_files(path: Path) -> Iterator[Path]:
     return (path.with_name(name) for name in names)
 
 
-def _of_table(archive: ArchiveFile, category: str, scores: Sequence[str]) -> dict[str, Printed]:
+def _of_table(archive: Archive, category: str, scores: Sequence[str]) -> dict[str, Printed]:
     path = archive.file.path
     stem = path.name.removesuffix(path.suffix).removesuffix("_auxmatch")
     tables = (

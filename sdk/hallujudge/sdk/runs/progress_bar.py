@@ -163,8 +163,7 @@ class Reading:
 def _place(file: BinaryIO) -> tuple[int, int]:
     """Return the size of a file and the place in it; zeros if it is closed."""
     try:
-        number = file.fileno()
-        return os.fstat(number).st_size, os.lseek(number, 0, os.SEEK_CUR)
+        return os.fstat(file.fileno()).st_size, file.raw.tell()  # type: ignore[attr-defined]  # of a file with a buffer
     except (OSError, ValueError):
         return 0, 0
 

@@ -81,7 +81,8 @@ class PreparedRun:
             metric_groups=group_keys(run.metric, ()),
             check=checked or workers,
         )
-        spec = structs.replace(spec, claims=_expected_claims(spec, items))
+        options = {**items.asked, **spec.options}
+        spec = structs.replace(spec, options=options, claims=_expected_claims(spec, items))
         return cls(run=run, spec=spec, items=items, workers=workers)
 
 
@@ -144,7 +145,7 @@ def _reads_the_same(run: ScoreRun, manifest: Manifest) -> bool:
 def manifest_of(
     prepared: PreparedRun, header: RunHeader, repeat: Mapping[str, Any] | None = None
 ) -> Manifest:
-    """Return the manifest of a run. Every file is read once for its hash.
+    """Return the manifest of a run. Every file is read once more for its hash.
 
     Args:
         prepared: The run.
@@ -158,7 +159,7 @@ def manifest_of(
     given = _run_inputs(run)
     files = _readable(given)
     inputs: dict[str, dict[str, JsonValue]] = {
-        name: described_file(path) for name, path in files.items()
+        name: described_file(path, items.files) for name, path in files.items()
     }
     if len(files) != len(given):
         inputs["items"] = {"sha256": hash_of_items(items)}
@@ -271,19 +272,24 @@ def is_unchanged(path: Path, before: Mapping[str, Any]) -> bool:
     return described_file(path)["sha256"] == before.get("sha256")
 
 
-def described_file(path: Path) -> dict[str, JsonValue]:
+def described_file(path: Path, opened: Iterable[Path] = ()) -> dict[str, JsonValue]:
     """Return path, size and hash of a file, or of all files of a folder or pattern.
+
+    Args:
+        path: The path.
+        opened: Files that are open, and are not opened again.
 
     Raises:
         ArchiveError: A file can't be read.
     """
     size, digest = 0, hashlib.sha256()
+    known = {file: file for file in opened}
     for file, name in _files(path):
         size += file.stat().st_size
         # With the names, moving lines from one file to another is a change.
         if name:
             digest.update(f"{name}\0".encode(errors="replace"))
-        _hash_file(file, digest)
+        _hash_file(known.get(file, file), digest)
     shown = public_url(origin_of(path)) if origin_of(path) else str(path.resolve())
     shown = shown.encode(errors="replace").decode()
     return {"path": shown, "bytes": size, "sha256": digest.hexdigest()}

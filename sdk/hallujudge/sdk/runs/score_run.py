@@ -126,11 +126,7 @@ class ScoreRun:
         from hallujudge.judge_service.engine.spec import ScoreSpec
         from hallujudge.metrics.families import DECLARATION, declaration_hash
 
-        from ..archives.recorded_asking import recorded_asking
-
-        given = {name: _text(value) for name, value in (self.options or {}).items()}
-        encoding = self.inputs.encoding if self.inputs is not None else ""
-        options = {**recorded_asking(self.responses, self.metric, encoding), **given}
+        options = {name: _text(value) for name, value in (self.options or {}).items()}
         if own := declaration_hash(self.metric):
             options[DECLARATION] = own
         return ScoreSpec(

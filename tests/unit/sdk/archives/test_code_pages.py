@@ -10,7 +10,6 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.archives.recorded_asking import recorded_asking
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 TEXTS = {
@@ -91,4 +90,5 @@ def test_how_a_model_was_asked_is_found_in_another_code(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     told = '"{""prompts"": ""0a1b""}"'
     path.write_bytes(f"question_id,response,label,asked\n1,是,yes,{told}\n".encode("gb18030"))
-    assert recorded_asking(path, "pope", "gb18030") == {"prompts": "0a1b"}
+    options = InputOptions(encoding="gb18030")
+    assert read_items("pope", path, None, options=options).asked == {"prompts": "0a1b"}

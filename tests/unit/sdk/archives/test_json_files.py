@@ -13,7 +13,8 @@ from support.messages import expected_message
 
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.archives.json_files import kept_values, named, read_values
+from hallujudge.sdk.archives.json_files import named, read_values
+from hallujudge.sdk.archives.local_files import OpenPath
 from hallujudge.sdk.errors import ArchiveError
 
 REFERENCES = {"1": ["dog"], "2": ["cat"]}
@@ -226,8 +227,8 @@ def test_a_file_of_one_long_value_is_decoded_once(tmp_path: Path, text: str, chu
     path = tmp_path / "f.json"
     path.write_text(text)
     alone = [placed for _ in range(2) for placed in read_values(path, chunk_chars=chunk)]
-    with kept_values():
-        found = [placed for _ in range(2) for placed in read_values(path, chunk_chars=chunk)]
+    opened = OpenPath(path)
+    found = [placed for _ in range(2) for placed in read_values(opened, chunk_chars=chunk)]
     assert found == alone
     is_long = chunk < len(text) and len(found) == 2
     assert (found[0].value is found[-1].value) == is_long

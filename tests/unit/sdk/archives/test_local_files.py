@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
 from hallujudge.sdk.archives import inspect_archives, read_items
+from hallujudge.sdk.archives.local_files import (
+    OpenPath,
+    as_path,
+    is_plain,
+    open_binary,
+    read_bytes,
+)
 from hallujudge.sdk.errors import ArchiveError
 
 # Enough for several pieces of the file; the characters take one, two, three and four bytes.
@@ -87,3 +95,40 @@ def test_inspection_reads_utf16(tmp_path: Path) -> None:
     path.write_bytes(in_utf16(TEXTS["rows.tsv"]))
     (summary,) = inspect_archives([path])
     assert (summary.format, summary.records, summary.problem) == ("tsv", 400, "")
+
+
+def test_an_open_path_has_readers_at_places_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_bytes(b"0123456789" * 50_000)
+    opened = OpenPath(path)
+    with open_binary(opened) as one, open_binary(opened) as other:
+        assert is_plain(one)
+        other.seek(200_001)
+        assert (one.read(3), other.read(3), one.read(3)) == (b"012", b"123", b"345")
+        assert one.read() == b"6789" + b"0123456789" * 49_999
+    with open_binary(opened) as again:
+        assert again.read(2) == b"01"
+
+
+def test_an_open_path_stays_with_the_file_that_was_opened_first(tmp_path: Path) -> None:
+    path, other = tmp_path / "f.jsonl", tmp_path / "other.jsonl"
+    path.write_text("checked")
+    other.write_text("another")
+    opened = OpenPath(path)
+    assert read_bytes(opened) == b"checked"
+    other.replace(path)
+    assert read_bytes(opened) == b"checked"
+    assert read_bytes(as_path(opened)) == b"checked"
+    sent = copy(opened)
+    assert (sent, type(sent)) == (path, type(path)), "another process opens the file by itself"
+    assert read_bytes(sent) == b"another"
+
+
+def test_an_open_path_is_refused_as_others_are(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "absent"):
+        refused = []
+        for each in (path, OpenPath(path)):
+            with pytest.raises(ArchiveError) as error:
+                read_bytes(each)
+            refused.append(str(error.value))
+        assert refused[0] == refused[1]

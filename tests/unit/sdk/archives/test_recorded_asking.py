@@ -14,6 +14,10 @@ import pytest
 from support.archive_samples import write_table
 
 from hallujudge.sdk import Client
+from hallujudge.sdk.archives.found_files import FoundFile
+from hallujudge.sdk.archives.inputs import Responses
+from hallujudge.sdk.archives.opened_archives import Opened
+from hallujudge.sdk.archives.readers import read_items
 from hallujudge.sdk.archives.recorded_asking import recorded_asking
 
 WAYS = [{"prompts": "0a1b", "how": "chat,max=512"}, {"prompts": "2c3d", "how": "chat,max=512"}]
@@ -71,23 +75,30 @@ WRITERS: dict[str, Callable[[Path], None]] = {
 }
 
 
+def asked_in(responses: Responses) -> dict[str, str]:
+    """Return how the model was asked, as the reader of an archive finds it."""
+    return dict(read_items("pope", responses, None).asked)
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_all_records_of_every_format_say_it(tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path / name)
-    assert recorded_asking(tmp_path / name, "pope") == WANTED
+    assert asked_in(tmp_path / name) == WANTED
 
 
 def test_values_in_memory_say_it() -> None:
-    assert recorded_asking(rows(), "pope") == WANTED
-    assert recorded_asking(pd.DataFrame(rows()), "pope") == WANTED
-    assert recorded_asking({str(n): row for n, row in enumerate(rows())}, "pope") == WANTED
+    assert asked_in(rows()) == WANTED
+    assert asked_in(pd.DataFrame(rows())) == WANTED
+    assert asked_in({str(n): row for n, row in enumerate(rows())}) == WANTED
 
 
 def test_other_archives_say_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"question_id": 1, "response": "I asked.", "label": "yes", "asked": "Is it?"}')
-    assert recorded_asking(path, "pope") == {}
-    assert recorded_asking(tmp_path / "absent.jsonl", "pope") == {}
+    assert asked_in(path) == {}
+    absent = tmp_path / "absent.jsonl"
+    files = [FoundFile(path=absent, name=str(absent))]
+    assert recorded_asking(absent, Opened(source=absent, files=files)) == {}
 
 
 def test_the_signature_names_several_values(tmp_path: Path) -> None:
