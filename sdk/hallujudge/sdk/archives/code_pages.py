@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import structs
 
 from ..errors import ArchiveError, InvalidInputError
-from .found_files import FoundFile
-from .local_files import copy_to_file, read_bytes, temporary_folder
+from .found_files import FoundFile, copy_to_file, temporary_folder
+from .local_files import read_bytes
 
 # Usual codes of East Asian, Cyrillic and Western texts, which one file often fits several of.
 _CODES = ("gb18030", "big5", "shift_jis", "euc_jp", "euc_kr", "cp1251", "cp1252")

@@ -8,19 +8,25 @@ from __future__ import annotations
 import glob
 import os
 import re
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
 from ..errors import ArchiveError, MissingExtraError
-from .local_files import STDIN, copy_of_stdin, copy_to_file, temporary_folder
+from .local_files import STDIN
 
 STDIN_NAME = "standard input"
 """Name of standard input in messages."""
+# Standard input and URLs are copied to the disk, up to this size.
+_MAX_COPIED_BYTES = 1 << 33
+_COPIED_PIECE = 1 << 20
 _MAX_FILES = 20_000
 _MAX_DEPTH = 12
 # What makes glob treat a path as a pattern.
@@ -87,6 +93,59 @@ def with_given_name(file: FoundFile) -> Iterator[None]:
 def is_pattern(path: Path) -> bool:
     """Return whether a path is a pattern of files, and not a file whose name looks like one."""
     return _PATTERN.search(str(path)) is not None and not path.exists()
+
+
+def copy_of_stdin() -> Path:
+    """Return a temporary file with the content of standard input, the same one at each call.
+
+    Archives are read more than once, which a pipe does not allow.
+
+    Raises:
+        ArchiveError: Standard input is a terminal, is closed, or is too large.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        raise ArchiveError("standard input is a terminal; pipe a file into the command")
+    if (known := _STDIN_COPIES.get(sys.stdin)) is None:
+        known = copy_to_file(sys.stdin.buffer.read, "standard input", "standard-input")
+        _STDIN_COPIES[sys.stdin] = known
+    return known
+
+
+def temporary_folder() -> Path:
+    """Return a new folder, which is deleted when this process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="hallujudge-")
+    _FOLDERS.append(folder)
+    return Path(folder.name)
+
+
+def copy_to_file(
+    read: Callable[[int], bytes], what: str, name: str, folder: Path | None = None
+) -> Path:
+    """Return a temporary file with a stream's content; it is deleted when this process ends.
+
+    Args:
+        read: Reads up to a number of bytes of the stream.
+        what: The stream, for messages.
+        name: Name of the file, whose suffix names its format.
+        folder: The folder that it is written to; None for a new one.
+
+    Raises:
+        ArchiveError: The stream is too large.
+    """
+    path = (folder or temporary_folder()) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    left = _MAX_COPIED_BYTES
+    with path.open("wb") as file:
+        while piece := read(_COPIED_PIECE):
+            left -= len(piece)
+            if left < 0:
+                raise ArchiveError(f"{what} has more than {_MAX_COPIED_BYTES:,} bytes; split it")
+            file.write(piece)
+    return path
+
+
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+_STDIN_COPIES: WeakKeyDictionary[TextIO, Path] = WeakKeyDictionary()
 
 
 def _behind_url(url: str) -> list[FoundFile]:

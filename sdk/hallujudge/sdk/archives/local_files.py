@@ -8,15 +8,13 @@ import io
 import os
 import re
 import stat
-import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, BinaryIO, TextIO
-from weakref import WeakKeyDictionary, finalize
+from typing import IO, BinaryIO
+from weakref import finalize
 
 from ..errors import ArchiveError, MissingExtraError
 
@@ -24,8 +22,6 @@ STDIN = "-"
 """Path that means standard input."""
 # Files that are read as a whole, such as tables, are held in memory several times over.
 _MAX_BYTES = 1 << 28
-# Standard input and URLs are copied to the disk, up to this size.
-_MAX_COPIED_BYTES = 1 << 33
 _COPIED_PIECE = 1 << 20
 _BUFFER = 1 << 17
 # First bytes of files that are given in place of text -> what they are.
@@ -285,59 +281,6 @@ def unpacked_file(path: Path, magic: bytes) -> Path | io.BytesIO:
 def suffix_of(path: Path) -> str:
     """Return a file's suffix in lower case, without ``.gz`` or ``.zst``."""
     return (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
-
-
-def copy_of_stdin() -> Path:
-    """Return a temporary file with the content of standard input, the same one at each call.
-
-    Archives are read more than once, which a pipe does not allow.
-
-    Raises:
-        ArchiveError: Standard input is a terminal, is closed, or is too large.
-    """
-    if sys.stdin is None or sys.stdin.isatty():
-        raise ArchiveError("standard input is a terminal; pipe a file into the command")
-    if (known := _COPIES.get(sys.stdin)) is None:
-        known = copy_to_file(sys.stdin.buffer.read, "standard input", "standard-input")
-        _COPIES[sys.stdin] = known
-    return known
-
-
-def temporary_folder() -> Path:
-    """Return a new folder, which is deleted when this process ends."""
-    folder = tempfile.TemporaryDirectory(prefix="hallujudge-")
-    _FOLDERS.append(folder)
-    return Path(folder.name)
-
-
-def copy_to_file(
-    read: Callable[[int], bytes], what: str, name: str, folder: Path | None = None
-) -> Path:
-    """Return a temporary file with a stream's content; it is deleted when this process ends.
-
-    Args:
-        read: Reads up to a number of bytes of the stream.
-        what: The stream, for messages.
-        name: Name of the file, whose suffix names its format.
-        folder: The folder that it is written to; None for a new one.
-
-    Raises:
-        ArchiveError: The stream is too large.
-    """
-    path = (folder or temporary_folder()) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    left = _MAX_COPIED_BYTES
-    with path.open("wb") as file:
-        while piece := read(_COPIED_PIECE):
-            left -= len(piece)
-            if left < 0:
-                raise ArchiveError(f"{what} has more than {_MAX_COPIED_BYTES:,} bytes; split it")
-            file.write(piece)
-    return path
-
-
-_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
-_COPIES: WeakKeyDictionary[TextIO, Path] = WeakKeyDictionary()
 
 
 class _Unpacked(io.RawIOBase):

@@ -45,11 +45,6 @@ class Opened:
     """How the model was asked, as options of a spec, if its records say that."""
 
     @property
-    def converted(self) -> bool:
-        """Whether its records have the common keys."""
-        return self.reader is not None and self.reader.convert is not None
-
-    @property
     def names(self) -> Mapping[str, str]:
         """Path of a temporary copy -> the name that the user gave."""
         return {str(file.path): file.name for file in self.files if str(file.path) != file.name}

@@ -251,7 +251,8 @@ class _Archives:
         if lacking and known.source is None and "allow_unknown" in self._used:
             options = replace(options, allow_unknown=True)
         options = replace(options, key_map=names)
-        options = _with_common_keys(options, converted=given.converted, own_id=own_id)
+        converted = given.reader is not None and given.reader.convert is not None
+        options = _with_common_keys(options, converted=converted, own_id=own_id)
         declared_inputs(self._metric).refuse_unused(self._metric, options)
         found = with_own_thoughts(given.source or (), declared, options)
         return _Inputs(replace(given, source=found), known, options, same)
