@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.settings.server_settings import load_settings, settings_toml
+from hallujudge.judge_service.settings.server_settings import (
+    ServerSettings,
+    load_settings,
+    settings_toml,
+)
+
+GUIDE = Path(__file__).resolve().parents[4] / "docs/how-to/run-a-server.md"
+UNITS = {"": 1, "s": 1, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def test_sources_in_order(tmp_path: Path) -> None:
@@ -47,6 +55,38 @@ def test_the_environment_can_name_the_file(tmp_path: Path) -> None:
 def test_bad_values(environ: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         load_settings(environ=environ)
+
+
+def test_defaults_are_those_of_the_guide() -> None:
+    row = re.compile(r"^\| [^|]+ \| `(\w+)`[^|]* \| ([\d,]+) ?(\w*) \|", re.MULTILINE)
+    rows = row.findall(GUIDE.read_text(encoding="utf-8"))
+    assert {"max_running_calls", "first_message_seconds", "max_memory_bytes"} <= {
+        name for name, _, _ in rows
+    }
+    for name, number, unit in rows:
+        said = int(number.replace(",", "")) * UNITS[unit]
+        assert (name, getattr(ServerSettings(), name)) == (name, said)
+
+
+@pytest.mark.parametrize(
+    ("name", "too_low", "lowest", "highest", "too_high"),
+    [
+        ("max_running_calls", "0", "1", "100000", "100001"),
+        ("first_message_seconds", "0.0009", "0.001", "86400", "86400.5"),
+        ("idle_seconds", "0.0009", "0.001", "2097152", "2097152.5"),
+        ("max_call_seconds", "0.0009", "0.001", "2097152", "2097152.5"),
+    ],
+)
+def test_a_setting_may_be_at_its_limits_and_not_beyond(
+    name: str, too_low: str, lowest: str, highest: str, too_high: str
+) -> None:
+    variable = f"HALLUJUDGE_{name.upper()}"
+    for value in (lowest, highest):
+        server = load_settings(environ={variable: value}).server
+        assert getattr(server, name) == float(value)
+    for value in (too_low, too_high):
+        with pytest.raises(InvalidInputError, match=f"{variable}.* is '{value}'"):
+            load_settings(environ={variable: value})
 
 
 @pytest.mark.parametrize(
