@@ -9,6 +9,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from msgspec import structs
@@ -118,6 +119,19 @@ def test_the_scale_names_its_ticks_alike_and_ends_rates_at_one() -> None:
     rating = samples.score("average_score", 5.0, 4.1, 5.9)
     scale = score_scale(rating, highest=6.0)
     assert re.findall(r"<text [^>]*>([^<]*)</text>", scale)[-1].rstrip("0.") == "6"
+
+
+def test_each_tick_of_the_scale_has_its_number_below_it() -> None:
+    drawn = score_scale(samples.score("chair_i", 0.66, 0.04, 0.99))
+    svg = ElementTree.fromstring(drawn)
+    bottom = float(svg.attrib["viewBox"].split()[3])
+    axis, *ticks = (line.attrib for line in svg.findall("line[@class='axis']"))
+    ticks = [line for line in ticks if line["y1"] == axis["y1"]]
+    numbers = [text.attrib for text in svg.findall("text")]
+    assert [number["x"] for number in numbers] == [tick["x1"] for tick in ticks]
+    for tick, number in zip(ticks, numbers, strict=True):
+        assert (tick["x1"], number["text-anchor"]) == (tick["x2"], "middle")
+        assert float(axis["y1"]) < float(tick["y2"]) < float(number["y"]) < bottom
 
 
 def test_charts_of_one_field_and_of_a_group_have_different_titles(tmp_path: Path) -> None:
