@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
@@ -71,10 +71,34 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def whole(client: Client, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    folder = tmp_path_factory.mktemp("whole")
+def complete(client: Client, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("complete")
     scored(client, folder)
-    return contents(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(complete: Path) -> dict[str, bytes]:
+    return contents(complete)
+
+
+@pytest.fixture
+def complete_run(complete: Path, tmp_path: Path) -> Path:
+    """A copy of a complete run."""
+    return copytree(complete, tmp_path / "complete")
+
+
+@pytest.fixture(scope="module")
+def interrupted(client: Client, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("interrupted")
+    stopped(client, folder, after=3)
+    return folder
+
+
+@pytest.fixture
+def stopped_run(interrupted: Path, tmp_path: Path) -> Path:
+    """A copy of a run that stopped after three batches."""
+    return copytree(interrupted, tmp_path / "stopped")
 
 
 def test_a_folder_has_what_a_saved_report_has(
@@ -126,13 +150,12 @@ def test_every_metric_can_be_resumed(client: Client, tmp_path: Path, metric: str
 @pytest.mark.parametrize("name", ["journal.partial.bin", "items.partial.jsonl"])
 @pytest.mark.parametrize("cut", [1, 11, 400, 5_000, 10_000_000])
 def test_a_torn_end_is_cut_off_and_reported(
-    client: Client, whole: dict[str, bytes], tmp_path: Path, name: str, cut: int
+    client: Client, whole: dict[str, bytes], stopped_run: Path, name: str, cut: int
 ) -> None:
-    stopped(client, tmp_path, after=3)
-    data = (tmp_path / name).read_bytes()
-    (tmp_path / name).write_bytes(data[: max(0, len(data) - cut)])
-    notes = started(client, tmp_path)
-    assert contents(tmp_path) == whole
+    data = (stopped_run / name).read_bytes()
+    (stopped_run / name).write_bytes(data[: max(0, len(data) - cut)])
+    notes = started(client, stopped_run)
+    assert contents(stopped_run) == whole
     if 0 < cut < len(data):
         assert expected_message("sdk.runs.folder:bytes-of-the-journal-are-incomplete-or") in notes
         assert expected_message("sdk.runs.folder:of-items-were-scored-before", COUNT) in notes
@@ -140,16 +163,15 @@ def test_a_torn_end_is_cut_off_and_reported(
 
 @pytest.mark.parametrize("name", ["journal.partial.bin", "items.partial.jsonl"])
 def test_damage_before_the_end_costs_what_follows(
-    client: Client, whole: dict[str, bytes], tmp_path: Path, name: str
+    client: Client, whole: dict[str, bytes], stopped_run: Path, name: str
 ) -> None:
     """After a power loss a file may have its length and zeros for content."""
-    stopped(client, tmp_path, after=3)
-    data = bytearray((tmp_path / name).read_bytes())
+    data = bytearray((stopped_run / name).read_bytes())
     middle = len(data) // 2
     data[middle : middle + 50] = bytes(50)
-    (tmp_path / name).write_bytes(data)
-    assert "incomplete or damaged" in started(client, tmp_path)
-    assert contents(tmp_path) == whole
+    (stopped_run / name).write_bytes(data)
+    assert "incomplete or damaged" in started(client, stopped_run)
+    assert contents(stopped_run) == whole
 
 
 def started(client: Client, folder: Path) -> str:
@@ -192,23 +214,22 @@ def started(client: Client, folder: Path) -> str:
 def test_another_input_or_setting_is_refused(
     client: Client,
     whole: dict[str, bytes],
-    tmp_path: Path,
+    stopped_run: Path,
     change: dict[str, Any],
     difference: str,
 ) -> None:
-    stopped(client, tmp_path, after=3)
     with pytest.raises(InvalidInputError) as caught:
-        scored(client, tmp_path, resume=True, **change)
+        scored(client, stopped_run, resume=True, **change)
     assert difference in str(caught.value)
-    assert str(tmp_path) in str(caught.value)
+    assert str(stopped_run) in str(caught.value)
     assert "signature" not in str(caught.value), "the settings say it in plain words"
-    assert re.search("[0-9a-f]{13}", str(caught.value).replace(str(tmp_path), "")) is None
-    scored(client, tmp_path, resume=True)
-    assert contents(tmp_path) == whole
+    assert re.search("[0-9a-f]{13}", str(caught.value).replace(str(stopped_run), "")) is None
+    scored(client, stopped_run, resume=True)
+    assert contents(stopped_run) == whole
     with pytest.raises(InvalidInputError) as caught:
-        scored(client, tmp_path, resume=True, **change)
+        scored(client, stopped_run, resume=True, **change)
     assert difference in str(caught.value)
-    assert contents(tmp_path) == whole
+    assert contents(stopped_run) == whole
 
 
 def test_files_are_compared_by_content(client: Client, tmp_path: Path) -> None:
@@ -229,35 +250,32 @@ def test_files_are_compared_by_content(client: Client, tmp_path: Path) -> None:
     assert client.score("chair", responses=moved, resume=True, **run).coverage.items == 600
 
 
-def test_a_manifest_of_a_newer_release_is_refused(client: Client, tmp_path: Path) -> None:
-    stopped(client, tmp_path, after=3)
-    path = tmp_path / "manifest.partial.json"
+def test_a_manifest_of_a_newer_release_is_refused(client: Client, stopped_run: Path) -> None:
+    path = stopped_run / "manifest.partial.json"
     newer = path.read_text().replace(f'"format": {FORMAT}', f'"format": {FORMAT + 1}')
     path.write_text(newer.replace('"release": "', '"release": "9'))
     with pytest.raises(
         VersionMismatchError,
         match=expected_message("sdk.runs.manifest:written-by-hallujudge-update-hallujudge"),
     ):
-        scored(client, tmp_path, resume=True)
+        scored(client, stopped_run, resume=True)
 
 
-def test_a_release_is_a_difference(client: Client, tmp_path: Path) -> None:
-    scored(client, tmp_path)
-    path = tmp_path / "manifest.json"
+def test_a_release_is_a_difference(client: Client, complete_run: Path) -> None:
+    path = complete_run / "manifest.json"
     path.write_text(path.read_text().replace('"release": "', '"release": "0.0.'))
     with pytest.raises(InvalidInputError, match=r"release: 0\.0\."):
-        scored(client, tmp_path, resume=True)
+        scored(client, complete_run, resume=True)
 
 
 def test_without_resume_a_run_starts_anew_and_says_what_it_costs(
-    client: Client, whole: dict[str, bytes], tmp_path: Path
+    client: Client, whole: dict[str, bytes], stopped_run: Path
 ) -> None:
-    stopped(client, tmp_path, after=3)
-    with RunFolder(tmp_path) as folder:
-        notes = folder.start(Manifest.read(tmp_path / "manifest.partial.json")).notes
+    with RunFolder(stopped_run) as folder:
+        notes = folder.start(Manifest.read(stopped_run / "manifest.partial.json")).notes
     assert notes == (expected_message("sdk.runs.folder:the-run-starts-from-the-beginning-items"),)
-    scored(client, tmp_path)
-    assert contents(tmp_path) == whole
+    scored(client, stopped_run)
+    assert contents(stopped_run) == whole
 
 
 def test_there_may_be_nothing_to_resume(
@@ -297,18 +315,17 @@ def test_a_complete_run_is_not_written_again(client: Client, tmp_path: Path) -> 
     "change", [{"variant": "corrected"}, captions(COUNT + 1), {"confidence": 0.9}]
 )
 def test_a_complete_run_is_replaced_only_if_that_is_asked_for(
-    client: Client, tmp_path: Path, change: dict[str, Any]
+    client: Client, complete_run: Path, change: dict[str, Any]
 ) -> None:
-    scored(client, tmp_path)
-    before = state(tmp_path)
+    before = state(complete_run)
     with pytest.raises(InvalidInputError) as caught:
-        scored(client, tmp_path, **change)
+        scored(client, complete_run, **change)
     assert caught.value.reason == "RUN_DIFFERS"
     for way in ("ScoreRun(overwrite=True)", "ScoreRun(resume=True)"):
         assert way in str(caught.value)
-    assert state(tmp_path) == before
-    report = scored(client, tmp_path, overwrite=True, **change)
-    assert (tmp_path / "report.json").read_bytes() == report.to_text().encode()
+    assert state(complete_run) == before
+    report = scored(client, complete_run, overwrite=True, **change)
+    assert (complete_run / "report.json").read_bytes() == report.to_text().encode()
 
 
 @pytest.mark.parametrize(
@@ -319,17 +336,16 @@ def test_a_complete_run_is_replaced_only_if_that_is_asked_for(
     ],
 )
 def test_results_of_which_a_part_is_lost_are_replaced_only_if_that_is_asked_for(
-    client: Client, whole: dict[str, bytes], tmp_path: Path, lost: str, message: str
+    client: Client, whole: dict[str, bytes], complete_run: Path, lost: str, message: str
 ) -> None:
-    scored(client, tmp_path)
-    (tmp_path / lost).unlink()
-    before = state(tmp_path)
+    (complete_run / lost).unlink()
+    before = state(complete_run)
     with pytest.raises(InvalidInputError) as caught:
-        scored(client, tmp_path)
+        scored(client, complete_run)
     assert message in str(caught.value)
-    assert state(tmp_path) == before
-    scored(client, tmp_path, overwrite=True)
-    assert contents(tmp_path) == whole
+    assert state(complete_run) == before
+    scored(client, complete_run, overwrite=True)
+    assert contents(complete_run) == whole
 
 
 def test_a_run_is_resumed_or_replaced(client: Client, tmp_path: Path) -> None:
@@ -440,7 +456,7 @@ def delete_lines(folder: Path) -> None:
     (folder / "items.partial.jsonl").unlink()
 
 
-@pytest.mark.parametrize("lose", [shutil.rmtree, move, empty, delete_lines])
+@pytest.mark.parametrize("lose", [rmtree, move, empty, delete_lines])
 def test_a_folder_that_is_deleted_or_moved_stops_the_run_and_loses_nothing(
     client: Client, whole: dict[str, bytes], tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
