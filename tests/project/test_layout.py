@@ -40,6 +40,13 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=show(path))
 
 
+def nodes(path: Path, mention: str) -> Iterator[ast.AST]:
+    """Yield the nodes of a module; of one whose text does not mention what is looked for, none."""
+    text = path.read_text(encoding="utf-8")
+    if re.search(mention, text):
+        yield from ast.walk(ast.parse(text, filename=show(path)))
+
+
 def is_type_checking(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
@@ -147,13 +154,15 @@ def package_of(path: Path) -> str:
 
 
 def texts_of(path: Path) -> Iterator[str]:
+    """Yield the texts of a module that has one with our packages' name."""
     package = package_of(path)
-    return filter(None, (text_of(node, package) for node in ast.walk(parsed(path))))
+    found = nodes(path, r"""["']hallujudge\.|__package__""")
+    return filter(None, (text_of(node, package) for node in found))
 
 
 def started_modules(path: Path) -> Iterator[str]:
     """Yield what commands of a module run by ``-m``."""
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path, """["']-m["']"""):
         if isinstance(node, ast.List | ast.Tuple):
             words = [text_of(each, package_of(path)) for each in node.elts]
             yield from (word for mark, word in pairwise(words) if mark == "-m")

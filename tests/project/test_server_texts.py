@@ -20,8 +20,11 @@ STARTED = {
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the string constants of a module, without docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    """Yield the string constants of a module that may name an option, without docstrings."""
+    source = path.read_text(encoding="utf-8")
+    if "--" not in source:
+        return
+    tree = ast.parse(source)
     documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if (
