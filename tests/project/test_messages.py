@@ -51,5 +51,6 @@ def test_options_of_archives_are_named_so_that_commands_can_show_their_flags() -
     bare = re.compile(rf"\b({names})\b")
     paths = [path for folder in LIBRARY for path in folder.rglob("*.py")]
     assert len(paths) > 300
+    paths = [path for path in paths if bare.search(path.read_text("utf-8"))]
     found = [(p.name, t) for p in paths for t in texts_of(p) if bare.search(shown.sub("", t))]
     assert found == []
