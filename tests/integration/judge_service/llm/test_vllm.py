@@ -188,7 +188,8 @@ async def test_one_that_dies_while_it_serves_comes_back_at_the_same_address(
 
 async def test_one_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None:
     environ = {"STAND_IN_CHILD": str(tmp_path / "child")}
-    async with Supervised(tmp_path, environ, probe_seconds=0.2, failed_probes=2) as run:
+    quick = {"probe_seconds": 0.2, "failed_probes": 2, "stop_seconds": 0.5}
+    async with Supervised(tmp_path, environ, **quick) as run:
         first = run.server.pid
         assert first is not None
         child = int((tmp_path / "child").read_text())
