@@ -14,6 +14,7 @@ from support.running import here
 from support.tri_he_samples import FALSE, TRUE, answer, score
 
 from hallujudge.sdk.errors import OutputError
+from hallujudge.sdk.runs.manifest import partial
 from hallujudge.sdk.runs.stored_runs import read_run
 
 BEGIN = {
@@ -272,6 +273,41 @@ def test_a_finished_run_is_replaced_only_if_that_is_asked_for(captions: Path) ->
             in again.stdout
         )
         assert state(out) == before
+
+
+def test_a_page_that_is_added_to_a_finished_run_is_said_to_be_written(captions: Path) -> None:
+    files = ("-r", captions / "captions.jsonl", "-R", captions / "objects.json")
+    command = ("score", "chair", *files, "-o", captions / "out")
+    assert here(*command).returncode == 0
+    added = here(*command, "--format", "html")
+    assert (captions / "out" / "report.html").exists()
+    said = "holds this run already; only report.html was written (--overwrite replaces it)\n"
+    assert f"{captions / 'out'} {said}" in added.stdout
+    assert added.stderr == "note: the run is there already; nothing is scored\n"
+
+
+def test_a_tree_whose_scoring_stopped_goes_on(captions: Path) -> None:
+    logs = captions / "logs" / "model"
+    logs.mkdir(parents=True)
+    (captions / "captions.jsonl").rename(logs / "captions.jsonl")
+    command = ("score", "all", captions / "logs", "-R", f"chair={captions / 'objects.json'}")
+    out = captions / "out"
+    assert here(*command, "-o", out).returncode == 0
+    [run] = [path.parent for path in out.rglob("report.json")]
+    before = (run / "report.json").read_bytes()
+    # What a run leaves that was stopped before its report was written, with a mark in an item.
+    (run / "report.json").unlink()
+    for name in ("items.jsonl", "journal.bin", "manifest.json"):
+        if (run / name).exists():
+            (run / name).rename(partial(run, name))
+    lines = partial(run, "items.jsonl")
+    lines.write_bytes(lines.read_bytes().replace(b'"outcome"', b'"outcomE"', 1))
+    resumed = here(*command, "-o", out, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert (run / "report.json").read_bytes() == before
+    assert b'"outcomE"' in (run / "items.jsonl").read_bytes()
+    again = here(*command, "-o", out, "--resume")
+    assert again.returncode == 0, again.stderr
 
 
 def test_runs_of_a_tree_are_replaced_only_if_that_is_asked_for(captions: Path) -> None:

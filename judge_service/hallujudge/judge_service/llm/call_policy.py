@@ -44,6 +44,8 @@ class RetryPolicy:
     """How long an outage is waited for, counted from a call's first failure."""
     give_up_after: float = 300.0
     """Seconds without any answer after which the run ends."""
+    start_seconds: float | None = None
+    """How long an address that was never reached is waited for; None for ``give_up_after``."""
     base_seconds: float = 0.5
     """Upper end of the first wait."""
     longest_backoff: float = 8.0
@@ -244,6 +246,15 @@ class Patience:
             CallFailedError: The same, where another judge is asked.
         """
         left = self._policy.give_up_after - self._outage.seconds_without_answer
+        start = self._policy.start_seconds
+        if (
+            start is not None
+            and failure.kind is FailureKind.CONNECTION
+            and not self._outage.answers
+        ):
+            left = start - self._outage.seconds_without_answer
+            if left <= 0:
+                raise self._never_reached(failure)
         if left <= 0:
             raise self._no_progress(call, failure)
         self._log_wait()
@@ -261,6 +272,14 @@ class Patience:
         if (waiting := self.waiting) and now - self._logged_at >= _LOG_EVERY:
             self._logged_at = now
             _LOG.warning("%s", waiting)
+
+    def _never_reached(self, failure: CallFailedError) -> UnavailableError:
+        return UnavailableError(
+            f"{self._role} {self._judge} can't be reached: {failure.detail}. Start its server, or "
+            "correct llm_url",
+            reason="JUDGE_UNREACHABLE",
+            metadata={"judge": self._judge, "cause": failure.kind.value},
+        )
 
     def _no_progress(
         self, call: Call, failure: CallFailedError

@@ -64,12 +64,12 @@ class Endpoint:
         parts = web_address(self.url)
         if parts is None:
             raise InvalidInputError(
-                f"the judge's address {masked(self.url)!r} is not a web address; "
+                f"the model's address {masked(self.url)!r} is not a web address; "
                 "write it like http://127.0.0.1:8000/v1"
             )
         if parts.username or parts.password or parts.query or parts.fragment:
             raise InvalidInputError(
-                "the judge's address holds a user name, a password, a query or a fragment; put "
+                "the model's address holds a user name, a password, a query or a fragment; put "
                 "the key into the environment or a file"
             )
         if self.proxy and web_address(self.proxy) is None:

@@ -2,7 +2,14 @@
 
 from .asked_benchmarks import asked_metrics
 from .asked_files import AskedFiles
-from .asking_run import AskResult, AskRun, ask, ask_async, estimate_asking
+from .asking_run import (
+    AskResult,
+    AskRun,
+    ask,
+    ask_async,
+    check_asking,
+    estimate_asking,
+)
 from .video_frames import Sampling
 
 __all__ = [
@@ -13,5 +20,6 @@ __all__ = [
     "ask",
     "ask_async",
     "asked_metrics",
+    "check_asking",
     "estimate_asking",
 ]

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.llm.ask_once import run_bounded
+from hallujudge.judge_service.llm.budget import Budget
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
@@ -24,7 +26,7 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.stored_files import refuse_schema
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, UnavailableError
 from ..runs.progress_bar import Progress
 from ..runs.run_inputs import described_file
 from .asked_benchmarks import Benchmark, benchmark_of
@@ -82,8 +84,22 @@ class AskRun:
     is not given comes from the environment and the settings file."""
     replies: str | Path | None = None
     """File that keeps replies, which several runs may share; None for one next to the archive."""
+    skip_bad: bool = False
+    """Whether questions with labels that the benchmark does not have are asked too."""
     overwrite: bool = False
     """Whether an archive of other questions or settings is replaced."""
+    wait: float = 0.0
+    """Seconds to wait for a server that is starting; a later outage is waited for anyway."""
+
+    def within(self, calls: int, cost: float) -> AskRun:
+        """Return the run with the budget that calls of earlier runs have left."""
+        judges = load_settings(dict(self.model)).judges
+        left: dict[str, object] = {}
+        if judges.max_calls >= 0:
+            left["max_calls"] = max(0, judges.max_calls - calls)
+        if judges.max_cost >= 0:
+            left["max_cost"] = max(0.0, judges.max_cost - cost)
+        return replace(self, model={**self.model, **left})
 
     @property
     def files(self) -> AskedFiles:
@@ -106,6 +122,8 @@ class AskResult:
     """Reason -> an example."""
     calls: int
     """Calls that this run made."""
+    cost: float
+    """What they cost, with calls that may have been charged for; 0 without prices."""
     reused: int
     """Replies that were known before."""
     max_tokens: int
@@ -163,13 +181,14 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
             # One call shows whether key, model and prompt are right, before many are paid for.
             left = iter(range(progress.total))
             for place in left:
-                await work(place)
+                with _waits_if_asked():
+                    await work(place)
                 if client.statistics.calls or client.statistics.reused:
                     break
             await run_bounded(left, work, workers)
         finally:
             await cancel_all(ticking)
-        statistics = client.statistics
+        statistics, budget = client.statistics, client.budget
     done = [outcome for outcome in outcomes if outcome is not None]
     await asyncio.to_thread(prepared.write, done, asker)
     reasons = [(o, i) for o, i in zip(done, prepared.inquiries.asked, strict=True) if o.reason]
@@ -179,9 +198,24 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
         unanswered=Counter(outcome.reason for outcome, _ in reasons),
         examples={o.reason: f"{i.key}: {o.detail}" for o, i in reversed(reasons)},
         calls=statistics.calls,
+        cost=budget.spent if isinstance(budget, Budget) else 0.0,
         reused=statistics.reused,
         max_tokens=prepared.max_tokens,
     )
+
+
+def check_asking(run: AskRun) -> tuple[str, ...]:
+    """Read and check the files and settings of a run, without calling the model.
+
+    Returns:
+        What a user should know before the first call.
+
+    Raises:
+        HallujudgeError: See :func:`ask_async`.
+    """
+    prepared = _Prepared.of(run)
+    prepared.check_output()
+    return tuple(prepared.inquiries.notes)
 
 
 def estimate_asking(run: AskRun) -> Estimate:
@@ -223,6 +257,31 @@ async def _ticking(client: ChatClient, progress: Progress) -> None:
         progress.waits(_state(client))
 
 
+@contextlib.contextmanager
+def _waits_if_asked() -> Iterator[None]:
+    """Say how to wait for a server that can't be reached yet."""
+    try:
+        yield
+    except UnavailableError as err:
+        if err.reason != "JUDGE_UNREACHABLE":
+            raise
+        raise UnavailableError(
+            f"{err}; AskRun(wait=…) waits for a server that is starting",
+            reason=err.reason,
+            metadata=err.metadata,
+        ) from err
+
+
+def _waiting(retry: RetryPolicy, seconds: float) -> RetryPolicy:
+    """Return a policy that waits so long, and no longer, for a server's first answer."""
+    return replace(
+        retry,
+        start_seconds=seconds,
+        outage_seconds=max(retry.outage_seconds, seconds),
+        give_up_after=max(retry.give_up_after, seconds),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
     """A run whose files were read."""
@@ -261,6 +320,7 @@ class _Prepared:
             options=None if run.options is None else Path(run.options),
             conditions=run.conditions,
             limit=run.limit,
+            skip_bad=run.skip_bad,
         )
         files = {f"references.{n}" if n > 1 else "references": p for n, p in enumerate(sources, 1)}
         if run.options is not None:
@@ -325,7 +385,13 @@ class _Prepared:
             top_logprobs=0,
             omit=judge.sampling.omit,
         )
-        settings = replace(judge, sampling=sampling, constraint="none", role="model")
+        settings = replace(
+            judge,
+            sampling=sampling,
+            constraint="none",
+            role="model",
+            retry=_waiting(judge.retry, self.run.wait),
+        )
         client = ChatClient(settings, factory.budget("llm"), store=factory.cache)
         await client.settle()
         asker = Asker(

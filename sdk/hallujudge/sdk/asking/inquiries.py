@@ -18,6 +18,7 @@ from ..archives.formats import read_format
 from ..archives.joins import read_mapping
 from ..archives.json_files import named, read_json, read_values
 from ..archives.question_files import by_columns, options_of, unfolded
+from ..archives.readers import read_items
 from ..archives.records import Record, choose_key, no_records, read_records
 from ..archives.set_files import parts_of, set_in, split_of_file
 from ..errors import ArchiveError, InvalidInputError
@@ -62,6 +63,8 @@ class Inquiries:
     """The questions, in the order of the files."""
     records: Sequence[dict[str, object]]
     """The records of the archive, which the answers are put into."""
+    notes: Sequence[str] = ()
+    """What a user should know before the first call."""
 
 
 def read_inquiries(
@@ -72,6 +75,7 @@ def read_inquiries(
     options: Path | None = None,
     conditions: Sequence[str] = (),
     limit: int | None = None,
+    skip_bad: bool = False,
 ) -> Inquiries:
     """Return the questions of files, or of every image of the folder.
 
@@ -82,9 +86,11 @@ def read_inquiries(
         options: File of the shown orders, for benchmarks that need one.
         conditions: Conditions to ask under; none for those that there are folders of.
         limit: Records at most.
+        skip_bad: Whether questions with labels that the benchmark does not have are asked too.
 
     Raises:
-        ArchiveError: A file can't be read, or lacks questions or ids.
+        ArchiveError: A file can't be read, or lacks questions or ids, or labels are not the
+            benchmark's.
         InvalidInputError: Files are missing, or not used by the benchmark.
     """
     maker = _Maker(benchmark, folder, conditions)
@@ -93,15 +99,50 @@ def read_inquiries(
             f"{benchmark.name} needs its file of questions; give it with references=…"
         )
     records = _records(benchmark, sources, folder)
-    if options is not None or _needs_options(benchmark):
+    if options is not None or needs_options(benchmark):
         records = _with_options(benchmark, records, options)
     for count, record in enumerate(records):
         if limit is not None and count >= limit:
             break
         maker.add(record)
+    maker.refuse_unknown_conditions()
     if not maker.asked:
         raise no_records(sources[0] if sources else folder.root, "question")
-    return Inquiries(asked=maker.asked, records=maker.records)
+    maker.refuse_without_questions()
+    notes = () if skip_bad else _notes_on_labels(benchmark, maker.asked, maker.records)
+    return Inquiries(asked=maker.asked, records=maker.records, notes=notes)
+
+
+def _notes_on_labels(
+    benchmark: Benchmark, asked: Sequence[Inquiry], records: Sequence[dict[str, object]]
+) -> tuple[str, ...]:
+    """Read the archive as scoring will, so that labels are checked before a call is paid for.
+
+    Other problems are left to scoring, whose options settle some of them.
+
+    Raises:
+        ArchiveError: Labels are not the benchmark's.
+    """
+    if benchmark.declared is None:
+        return ()
+    filled = [each for each in asked if each.response not in each.into]
+    for each in filled:
+        each.into[each.response] = None
+    try:
+        read_items(benchmark.name, records, None)
+    except (ArchiveError, InvalidInputError) as err:
+        found, correct, _ = str(err).partition(". Correct these labels")
+        if correct:
+            raise ArchiveError(
+                f"{found}{correct} in the file of questions, or ask these questions too with "
+                "AskRun(skip_bad=True) and leave them unscored later"
+            ) from err
+        if "no key for the label" in found:
+            return ("the questions have no labels; scoring needs them, in a file of references",)
+    finally:
+        for each in filled:
+            del each.into[each.response]
+    return ()
 
 
 def _records(
@@ -202,7 +243,8 @@ def _plain_records(asking: Asking, source: Path) -> Iterator[Record]:
     yield from read_records(source)
 
 
-def _needs_options(benchmark: Benchmark) -> bool:
+def needs_options(benchmark: Benchmark) -> bool:
+    """Return whether a benchmark needs a file of the shown options."""
     tables = benchmark.declared.tables if benchmark.declared is not None else ()
     return any(table.name == "options" and table.required for table in tables)
 
@@ -210,7 +252,7 @@ def _needs_options(benchmark: Benchmark) -> bool:
 def _with_options(
     benchmark: Benchmark, records: Iterable[Record], options: Path | None
 ) -> Iterator[Record]:
-    if not _needs_options(benchmark):
+    if not needs_options(benchmark):
         raise InvalidInputError(f"{benchmark.name} does not use AskRun(options=…); leave it out")
     if options is None:
         raise InvalidInputError(
@@ -258,6 +300,8 @@ class _Maker:
         self._of_other_answers = _OF_ANSWERS.difference(self._question, *own_fields)
         self.asked: list[Inquiry] = []
         self.records: list[dict[str, object]] = []
+        self._without_question: list[ArchiveError] = []
+        self._possible: dict[str, None] = {}
         if conditions and asking.conditions is None:
             raise InvalidInputError(
                 f"{benchmark.name} is not asked under conditions; leave {named(conditions)} out"
@@ -269,6 +313,28 @@ class _Maker:
             for part, name, is_whole in self._parts(out):
                 self.asked.append(self._inquiry(record, out, part, f"{key}{name}", is_whole))
             self.records.append(out)
+
+    def refuse_unknown_conditions(self) -> None:
+        """Refuse conditions that no record is asked under.
+
+        Raises:
+            InvalidInputError: There is one.
+        """
+        unknown = [name for name in self._given if name not in self._possible]
+        if unknown and self._possible:
+            raise InvalidInputError(
+                f"no question is asked under the condition {named(unknown)}; choose from "
+                f"{', '.join(self._possible)}"
+            )
+
+    def refuse_without_questions(self) -> None:
+        """Refuse a file without questions; one record without one is left unanswered.
+
+        Raises:
+            ArchiveError: No record has a question.
+        """
+        if self._without_question and len(self._without_question) == len(self.asked):
+            raise self._without_question[0]
 
     def _records_of(self, record: Record) -> Iterator[tuple[dict[str, object], str]]:
         """Yield the records of the archive that a record of the questions becomes."""
@@ -318,6 +384,7 @@ class _Maker:
         if conditions is None:
             return ("",)
         possible = conditions.of(values)
+        self._possible |= dict.fromkeys(possible)
         if self._given:
             return tuple(name for name in possible if name in self._given)
         return tuple(
@@ -364,8 +431,7 @@ class _Maker:
         question = "" if is_whole else _text(values, self._question)
         slots = self._asking.slots(values)
         if question is None and "question" not in slots and self._benchmark.needs_question:
-            choose_key(record, None, self._question, "the question")
-            raise ArchiveError(f"{record.place}: its question is not a text; correct it")
+            self._without_question.append(self._no_question(record))
         # Of a record that also has answers under the key of another one, or of another model.
         for name in () if is_whole or self._declared is None else self._declared.keys.response:
             if name not in self._question and name not in self._labels():
@@ -396,6 +462,14 @@ class _Maker:
             response=whole.response[0] if whole is not None else self._response,
             is_whole=is_whole,
         )
+
+    def _no_question(self, record: Record) -> ArchiveError:
+        """Return the error of a record whose question is absent or not a text."""
+        try:
+            choose_key(record, None, self._question, "the question")
+        except ArchiveError as err:
+            return err
+        return ArchiveError(f"{record.place}: its question is not a text; correct it")
 
     def _labels(self) -> tuple[str, ...]:
         return self._declared.keys.label if self._declared is not None else ()

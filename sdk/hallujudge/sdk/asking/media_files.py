@@ -103,7 +103,8 @@ class MediaFolder:
             real = self.root.resolve(strict=True)
         except (OSError, RuntimeError) as err:
             raise InvalidInputError(
-                f"the folder of images {self.root} can't be read: {err}; check the path"
+                f"the folder of images {self.root} can't be read: "
+                f"{getattr(err, 'strerror', None) or err}; check the path"
             ) from err
         if not real.is_dir():
             raise InvalidInputError(f"{self.root} is not a folder; give the folder of the images")

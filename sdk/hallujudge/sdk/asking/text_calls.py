@@ -146,7 +146,14 @@ async def text_model(
         omit=judge.sampling.omit,
     )
     client = ChatClient(
-        replace(judge, sampling=sampling, constraint="none"),
+        replace(
+            judge,
+            sampling=sampling,
+            constraint="none",
+            role="model",
+            # Whoever writes a benchmark is at the terminal, and can start the server.
+            retry=replace(judge.retry, start_seconds=0.0),
+        ),
         factory.budget("llm"),
         store=factory.cache,
     )

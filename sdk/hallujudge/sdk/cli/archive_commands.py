@@ -81,6 +81,9 @@ def score_all(
     out: NewFolder,
     output_format: Format = "table",
     workers: Workers = 0,
+    resume: Annotated[
+        bool, output_option("--resume", help="Continuation of runs that stopped in --out.")
+    ] = False,
     overwrite: Overwrite = False,
     at: ServerOptions,
 ) -> ExitCode:
@@ -108,6 +111,7 @@ def score_all(
             runs=cast("RunChoice", runs),
             model_names=model_names(model_name),
             workers=workers,
+            resume=resume,
             overwrite=overwrite,
             on_run=on_run,
         )

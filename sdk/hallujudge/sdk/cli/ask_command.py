@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -41,16 +42,26 @@ _SHOWN_REASONS = 8
 )
 def ask(
     context: typer.Context,
-    benchmark: Annotated[
-        str, typer.Argument(metavar="BENCHMARK", help="Name of the metric, such as pope.")
+    benchmarks: Annotated[
+        list[str], typer.Argument(metavar="BENCHMARK", help="Names of metrics, such as pope.")
     ],
     *,
     references: Annotated[
-        list[Path] | None,
-        input_option("--references", "-R", metavar="FILE", help="File of questions; repeatable."),
+        list[str] | None,
+        input_option(
+            "--references",
+            "-R",
+            metavar="[METRIC=]FILE",
+            help="File of questions, as in pope=FILE; repeatable.",
+        ),
     ] = None,
     images: Annotated[
-        Path | None, input_option("--images", metavar="DIR", help="Folder of images or videos.")
+        list[str] | None,
+        input_option(
+            "--images",
+            metavar="[METRIC=]DIR",
+            help="Folder of images or videos; repeatable.",
+        ),
     ] = None,
     options: Annotated[
         Path | None,
@@ -59,6 +70,9 @@ def ask(
     limit: Annotated[
         int | None, input_option("--limit", min=1, help="Only the first N records.")
     ] = None,
+    skip_bad: Annotated[
+        bool, input_option("--skip-bad", help="Questions with bad labels are asked too.")
+    ] = False,
     url: Annotated[
         list[str] | None,
         model_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
@@ -66,6 +80,10 @@ def ask(
     model: Annotated[
         str | None, model_option("--model", "--llm-model", help="Name of the model there.")
     ] = None,
+    wait: Annotated[
+        float,
+        model_option("--wait", min=0, max=1e6, help="Seconds to wait for a server that starts."),
+    ] = 0.0,
     dialect: Annotated[
         str | None, model_option("--dialect", help="Server: vllm, openai or plain.")
     ] = None,
@@ -119,7 +137,8 @@ def ask(
         metric_option("--condition", metavar="NAME", help="INFACT's operator; repeatable."),
     ] = None,
     out: Annotated[
-        Path | None, output_option("--out", "-o", metavar="FILE", help="Archive to write.")
+        Path | None,
+        output_option("--out", "-o", metavar="FILE", help="Archive, or folder for several."),
     ] = None,
     replies: Annotated[
         Path | None,
@@ -151,11 +170,13 @@ def ask(
     declares.
     """
     if show_prompts:
-        typer.echo(_prompts_of(benchmark), nl=False)
+        typer.echo("".join(map(_prompts_of, benchmarks)), nl=False)
         return ExitCode.OK
-    if images is None or out is None:
-        needed = "--images: the folder of images or videos" if images is None else "--out: a file"
+    if not images or out is None:
+        needed = "--out: a file" if images else "--images: the folder of images or videos"
         raise InvalidInputError(f"missing option {needed}")
+    if len(benchmarks) > 1 and (batch_requests or batch_replies):
+        raise InvalidInputError("a batch file is of one benchmark; ask one at a time")
     from ..asking import AskRun, estimate_asking
     from ..asking.request_parameters import parsed_parameters
 
@@ -171,12 +192,10 @@ def ask(
         "llm_price_prompt": llm_price_prompt,
         "llm_price_completion": llm_price_completion,
     }
-    run = AskRun(
-        benchmark=benchmark,
+    asked = AskRun(
+        benchmark="",
         out=out,
-        images=images,
-        references=references or (),
-        options=options,
+        images="",
         protocol=protocol,
         prompts=_prompts(prompt or ()),
         prompt_preset=prompt_preset,
@@ -190,12 +209,104 @@ def ask(
         parameters=parsed_parameters(param or ()),
         model={name: value for name, value in settings.items() if value is not None},
         replies=replies,
+        skip_bad=skip_bad,
         overwrite=overwrite,
+        wait=wait,
     )
-    if estimate:
-        typer.echo(estimate_line(estimate_asking(run)))
-        return ExitCode.OK
-    return _asked(run, context.obj, quiet=quiet)
+    files = _Files(references or (), images, options, out)
+    runs = [files.run_of(name, asked, benchmarks) for name in dict.fromkeys(benchmarks)]
+    for run in runs if estimate else ():
+        of = f"{run.benchmark}: " if len(runs) > 1 else ""
+        typer.echo(f"{of}{estimate_line(estimate_asking(run))}")
+    return ExitCode.OK if estimate else _all_asked(runs, context.obj, quiet=quiet)
+
+
+class _Files(NamedTuple):
+    """The files of one or more benchmarks, as they are typed."""
+
+    references: Sequence[str]
+    """``FILE`` or ``METRIC=FILE``: questions."""
+    images: Sequence[str]
+    """``DIR``, of every benchmark without one of its own, or ``METRIC=DIR``."""
+    options: Path | None
+    """The display order of captions."""
+    out: Path
+    """The archive of one benchmark, or the folder of several."""
+
+    def run_of(self, name: str, asked: AskRun, names: Sequence[str]) -> AskRun:
+        """Return the run of a benchmark.
+
+        Args:
+            name: The benchmark.
+            asked: How all are asked.
+            names: All benchmarks.
+
+        Raises:
+            InvalidInputError: A file can be that of several benchmarks, or a folder is missing.
+        """
+        references, shared = _of(name, self.references, names)
+        if shared and len(names) > 1:
+            raise InvalidInputError(
+                f"--references {shared[0]}: several benchmarks are asked; name its own, such as "
+                f"{name}={shared[0]}"
+            )
+        images, all_images = _of(name, self.images, names)
+        if len(images or all_images) != 1:
+            raise InvalidInputError(
+                f"--images of {name}: {len(images or all_images)} folders; give one, such as "
+                f"--images {name}=DIR"
+            )
+        return replace(
+            asked,
+            benchmark=name,
+            out=self.out / f"{name}.jsonl" if self._is_folder(names) else self.out,
+            images=Path((images or all_images)[0]),
+            references=list(map(Path, (*references, *shared))),
+            options=self.options if len(names) == 1 or name.startswith("vidhal-") else None,
+        )
+
+    def _is_folder(self, names: Sequence[str]) -> bool:
+        if len(names) == 1:
+            return False
+        if self.out.suffix == ".jsonl" or self.out.is_file():
+            raise InvalidInputError(
+                f"--out {self.out}: {len(names)} benchmarks are asked, and each gets an archive of "
+                "its own; give a folder"
+            )
+        return True
+
+
+def _of(
+    name: str, given: Sequence[str], names: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the paths of a benchmark alone, and those that name no benchmark."""
+    pairs = [path.partition("=") for path in given]
+    own = [path for metric, equals, path in pairs if equals and metric == name]
+    shared = [
+        whole
+        for whole, (metric, equals, _) in zip(given, pairs, strict=True)
+        if not equals or metric not in names
+    ]
+    return own, shared
+
+
+def _all_asked(runs: Sequence[AskRun], typed: Sequence[str], *, quiet: bool) -> ExitCode:
+    """Ask all benchmarks, after the files of all were checked."""
+    from ..asking import check_asking
+
+    for run in runs:
+        of = f"{run.benchmark}: " if len(runs) > 1 else ""
+        notes = check_asking(run)
+        for note in () if quiet else notes:
+            typer.echo(f"note: {of}{in_flags(note, typed)}", err=True)
+    codes, calls, cost = [], 0, 0.0
+    for run in runs:
+        code, result = _asked(run.within(calls, cost), typed, quiet=quiet)
+        codes.append(code)
+        if result is None:
+            return code
+        calls, cost = calls + result.calls, cost + result.cost
+    return max(codes)
 
 
 def _words_note(run: AskRun) -> tuple[str, ...]:
@@ -208,7 +319,8 @@ def _words_note(run: AskRun) -> tuple[str, ...]:
     return (f"the prompt is ours, not the paper's; --prompt-preset {names} has the paper's words",)
 
 
-def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
+def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> tuple[ExitCode, AskResult | None]:
+    """Ask a benchmark; return no result if the run was stopped."""
     from ..asking import ask
 
     before = _kept_replies(run)
@@ -217,7 +329,7 @@ def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
             result = ask(run, progress)
     except KeyboardInterrupt as err:
         typer.echo(": ".join(filter(None, (f"stopped by {stopped_by(err)}", _kept(run)))), err=True)
-        return ExitCode.FAILED
+        return ExitCode.FAILED, None
     except BaseException as err:
         # After a mistake in the command line, the same command would fail again.
         is_mistake = isinstance(err, InvalidInputError) and _kept_replies(run) == before
@@ -227,7 +339,7 @@ def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> ExitCode:
     for note in () if quiet else (*_words_note(run), *_notes(result)):
         typer.echo(f"note: {in_flags(note, typed)}", err=True)
     typer.echo(f"{result.answered:,} of {result.questions:,} answers written to {result.archive}")
-    return ExitCode.UNSCORED if result.unanswered else ExitCode.OK
+    return (ExitCode.UNSCORED if result.unanswered else ExitCode.OK), result
 
 
 def _kept(run: AskRun) -> str:
@@ -257,8 +369,10 @@ def _notes(result: AskResult) -> list[str]:
             f"{amount(cut, 'reply was', 'replies were')} cut off at --max-tokens "
             f"{result.max_tokens}; give more tokens, and only these questions are asked again"
         )
-    if sum(result.unanswered.values()) > cut:
+    if any(reason.startswith("MODEL_") for reason in result.unanswered):
         notes.append("start the same command again to ask those again that no reply came for")
+    elif sum(result.unanswered.values()) > cut:
+        notes.append("correct what the reasons name, then start the same command again")
     if result.reused:
         notes.append(f"{result.reused:,} replies were known and not asked again")
     return notes

@@ -14,7 +14,7 @@ from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .declared_options import ScoreCommand, grouped
 from .options import ServerOptions
-from .output import NewFolder, refuse_run_file, report_time, show_new_run
+from .output import NewFolder, Written, refuse_run_file, show_new_run
 from .run_options import Overwrite
 from .score_execution import ScoreExecution
 
@@ -170,7 +170,7 @@ def fetch(
     """Results of a job, as score would have written them."""
     from ..runs import RunFolder
 
-    before = report_time(out)
+    before = Written.of(out)
     with at.client() as client:
         if wait:
             client.wait_for_job(job, lambda info: typer.echo(_job_line(info), err=True))

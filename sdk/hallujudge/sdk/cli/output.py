@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
@@ -17,7 +17,7 @@ from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..archives.inputs import own_inputs
 from ..errors import InvalidInputError, OutputError
-from ..runs.manifest import MANIFEST, REPORT, RUN_FILES
+from ..runs.manifest import MANIFEST, PAGE, REPORT, RUN_FILES
 from .app import ExitCode, output_option
 from .options import JudgeOptions
 
@@ -79,24 +79,39 @@ def write_file(path: Path, content: str | bytes) -> None:
         raise OutputError.of(path, err, "give another path") from err
 
 
-def report_time(folder: Path) -> int | None:
-    """Return when the report of a folder was written; None if it has none."""
+class Written(NamedTuple):
+    """When the files of a run that people read were written; None for one that is absent."""
+
+    report: int | None
+    """``report.json``, in nanoseconds."""
+    page: int | None
+    """``report.html``."""
+
+    @classmethod
+    def of(cls, folder: Path) -> Written:
+        """Return the times of a folder's files."""
+        return cls(_written_at(folder / REPORT), _written_at(folder / PAGE))
+
+
+def _written_at(path: Path) -> int | None:
     try:
-        return (folder / REPORT).stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except OSError:
         return None
 
 
-def where_written(folder: Path, before: int | None) -> str:
+def where_written(folder: Path, before: Written) -> str:
     """Return where results are, and whether this command wrote them.
 
     Args:
         folder: The folder of the run.
-        before: The time of its report before the command.
+        before: The times of its files before the command.
     """
-    if before is not None and report_time(folder) == before:
-        return f"{folder} holds this run already; nothing was written (--overwrite replaces it)"
-    return f"written to {folder}"
+    now = Written.of(folder)
+    if before.report is None or now.report != before.report:
+        return f"written to {folder}"
+    what = "nothing" if now.page == before.page else f"only {PAGE}"
+    return f"{folder} holds this run already; {what} was written (--overwrite replaces it)"
 
 
 def write_lines(path: Path, values: Iterable[Mapping[str, object]]) -> int:
@@ -145,13 +160,13 @@ def with_flags(report: _ReportT, arguments: Sequence[str] = ()) -> _ReportT:
     return replace(report, notes=tuple(in_flags(note, arguments) for note in report.notes))
 
 
-def show_new_run(report: Report, out: Path, before: int | None) -> ExitCode:
+def show_new_run(report: Report, out: Path, before: Written) -> ExitCode:
     """Print the report of a run, and return the command's exit code.
 
     Args:
         report: The report.
         out: The folder of the run.
-        before: The time of its report before the command.
+        before: The times of its files before the command.
     """
     from ..report import render_table
 
@@ -228,6 +243,10 @@ _OPTION_FLAGS = {"failure_texts": "--failure-text", "questions_per_image": "--qu
 _NAMES = {flag: name for name, flag in (_FIELD_FLAGS | _OPTION_FLAGS).items()} | {
     "-n": "count",
     "--api-key-file": "HALLUJUDGE_API_KEY_FILE",
+    # The short names of a model's settings; the long ones are those of a judge's.
+    "--url": "llm_url",
+    "--model": "llm_model",
+    "--dialect": "llm_dialect",
 }
 
 
@@ -290,8 +309,21 @@ def _flag(match: re.Match[str]) -> str:
 def _option_flag(match: re.Match[str]) -> str:
     flag = _flag_of(match["name"])
     if match["metric"]:
-        return f"--option {match['metric']}.{flag[2:]}={match['value'] or 'VALUE'}"
+        value = match["value"] or _switched_on(match["metric"], match["name"])
+        return f"--option {match['metric']}.{flag[2:]}{'=' if value else ''}{value}"
     return f"{flag} {match['value']}" if match["value"] else flag
+
+
+_OFF_ON = (("no", "yes"), ("false", "true"))
+
+
+def _switched_on(metric: str, name: str) -> str:
+    """Return the value that turns an option of a metric on; empty if it is no switch."""
+    from hallujudge.judge_service.engine.registry import entries
+
+    options = entries()[metric].options if metric in entries() else ()
+    found = (option.choices for option in options if option.name == name)
+    return next((choices[1] for choices in found if choices in _OFF_ON), "")
 
 
 def usage_error(error: TyperException) -> str:

@@ -21,9 +21,9 @@ from .output import (
     AllRows,
     Format,
     NewFolder,
+    Written,
     echo_json,
     in_flags,
-    report_time,
     show_new_run,
     show_page,
     with_flags,
@@ -225,7 +225,7 @@ def merge(
     """Runs over different items as one run, without scoring again."""
     from ..derived_runs import merge_runs
 
-    before = report_time(out)
+    before = Written.of(out)
     return show_new_run(merge_runs(runs, out, html=html, overwrite=overwrite), out, before)
 
 
@@ -240,7 +240,7 @@ def rescore(
     """Scores of a run by another variant, with the verdicts that the run has."""
     from ..derived_runs import rescore_run
 
-    before = report_time(out)
+    before = Written.of(out)
     made = rescore_run(run, out, variant=variant, html=html, overwrite=overwrite)
     return show_new_run(made, out, before)
 

@@ -32,11 +32,11 @@ from ..runs.scoring import ProgressWatch
 from .app import ExitCode, stopped_by
 from .declared_options import BOTH, FORMATS, VARIANTS, ScoreCommand, compares_variants
 from .output import (
+    Written,
     echo_json,
     estimate_line,
     is_terminal,
     output_width,
-    report_time,
     unscored_notes,
     where_written,
     with_flags,
@@ -86,7 +86,7 @@ class ScoreExecution:
         return code
 
     def _score_one(self) -> ExitCode:
-        unscored, before = UnscoredCounts(), report_time(self.command.out)
+        unscored, before = UnscoredCounts(), Written.of(self.command.out)
         report = self._score(unscored)
         if report is None:
             return ExitCode.FAILED
@@ -98,7 +98,7 @@ class ScoreExecution:
     def _score_both(self) -> ExitCode:
         """Score by the variants published and corrected, and print them side by side."""
         reports: list[Report] = []
-        before = {variant: report_time(self.command.out / variant) for variant in VARIANTS}
+        before = {variant: Written.of(self.command.out / variant) for variant in VARIANTS}
         for variant in VARIANTS:
             unscored = UnscoredCounts()
             report = ScoreExecution(_by_variant(self.command, variant))._score(unscored)

@@ -23,6 +23,9 @@ from ..errors import ArchiveError, InvalidInputError
 from .planned_runs import LeftOut, PlannedRun, RunChoice, chosen_runs, stem_of, task_of_file
 from .run_names import renamed_models
 
+_PICKLES = (".pkl", ".pickle")
+_DATABASE = ".sqlite"
+_REPLIES = "a SQLite database, in which ask and judges keep replies"
 _UNREAD = "not read: its name is that of notes or output; end it in .jsonl if it holds responses"
 
 
@@ -294,16 +297,20 @@ def _run_again(summaries: Sequence[ArchiveSummary]) -> list[ArchiveSummary]:
 def _kind(summary: ArchiveSummary) -> str:
     """Return what a file without responses of its own is."""
     if summary.problem:
-        return "a pickle of VLMEvalKit, which repeats a table"
+        is_pickle = Path(summary.path).suffix.lower() in _PICKLES
+        return "a pickle of VLMEvalKit, which repeats a table" if is_pickle else _REPLIES
     what = summary.layout or "one object without an id and a response"
     return f"{what}, for {', '.join(summary.metrics)}" if summary.metrics else what
 
 
 def _is_spare(path: Path, archives: Iterable[Path]) -> bool:
-    """Return whether a file is a pickle that VLMEvalKit wrote with a table, by its name."""
-    return path.suffix.lower() in (".pkl", ".pickle") and any(
-        path.parent == archive.parent and path.name.startswith(stem_of(archive.name))
-        for archive in archives
+    """Return whether a file is a pickle that VLMEvalKit wrote with a table, or keeps replies."""
+    return path.suffix.lower() == _DATABASE or (
+        path.suffix.lower() in _PICKLES
+        and any(
+            path.parent == archive.parent and path.name.startswith(stem_of(archive.name))
+            for archive in archives
+        )
     )
 
 

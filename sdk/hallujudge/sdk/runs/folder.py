@@ -276,7 +276,7 @@ class RunFolder:
                 f"{self.folder} holds {kept.items} of the {manifest.items} items of its run; give "
                 "another folder, or ScoreRun(overwrite=True) to score it again"
             )
-        note = "the run is there already; nothing is scored or written"
+        note = "the run is there already; nothing is scored"
         return Started(kept=kept, complete=True, notes=(note,))
 
     def _earlier(self, manifest: Manifest) -> EarlierRun | None:

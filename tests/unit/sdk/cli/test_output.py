@@ -104,3 +104,20 @@ def test_json_on_a_terminal_has_no_character_that_controls_it(
     assert '"\\u009b31m"' in printed
     assert "caf\u00e9" in printed
     assert not any(sign in printed for sign in "\x7f\x9b\u202e\u2066")
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (
+            "set the option hallusion-bench.count_empty to",
+            "set --option hallusion-bench.count-empty=true to",
+        ),
+        ("lower the option tri-he.min_choice_share.", "lower --option tri-he.min-choice-share."),
+        ("set the option amber.nouns = rules", "set --option amber.nouns=rules"),
+    ],
+)
+def test_an_option_of_one_of_several_metrics_has_a_value_that_it_takes(
+    message: str, shown: str
+) -> None:
+    assert in_flags(message, ["score", "all", "logs"]) == shown

@@ -158,6 +158,7 @@ def score_all(
     runs: RunChoice = "newest",
     model_names: Mapping[str, str] | None = None,
     workers: int = 1,
+    resume: bool = False,
     overwrite: bool = False,
     on_run: Callable[[ScoredRun | LeftOut], None] | None = None,
 ) -> Overview:
@@ -182,6 +183,7 @@ def score_all(
             one name are in one row.
         workers: Processes that score each run; 1 is this process alone, 0 one for each core in
             large runs.
+        resume: Whether to go on with runs that stopped in ``out``.
         overwrite: Whether runs of other inputs or settings in ``out`` are replaced.
         on_run: Called after each run.
 
@@ -200,7 +202,7 @@ def score_all(
         try:
             own = dict((options or {}).get(planned.metric, {}))
             done: ScoredRun | LeftOut = _scored(
-                client, planned, out / planned.folder, own, workers, overwrite
+                client, planned, out / planned.folder, own, workers, resume, overwrite
             )
         except HallujudgeError as err:
             done = _failed(planned, str(err))
@@ -236,6 +238,7 @@ def _scored(
     folder: Path,
     options: dict[str, object],
     workers: int,
+    resume: bool,
     overwrite: bool,
 ) -> ScoredRun:
     variant = str(options.pop(VARIANT, planned.variant))
@@ -249,6 +252,7 @@ def _scored(
         folder=folder,
         keep_items=False,
         workers=workers,
+        resume=resume,
         overwrite=overwrite,
     )
     return ScoredRun(
