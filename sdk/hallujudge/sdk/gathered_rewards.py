@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeAlias
@@ -23,8 +24,40 @@ _PAUSES = 10
 
 
 def finite(rewards: Sequence[float | None]) -> list[float | None]:
-    """Return rewards without NaN and infinity, which a function of a user's may return."""
-    return [None if one is None or not math.isfinite(one) else one for one in rewards]
+    """Return rewards without NaN and infinity, which a function of a user's may return.
+
+    A warning tells of them, since a trainer shows a mean that is a number all the same.
+
+    Raises:
+        InvalidInputError: One is no number.
+    """
+    try:
+        found = [None if one is None or not math.isfinite(one) else one for one in rewards]
+    except (TypeError, ValueError) as err:
+        raise InvalidInputError(
+            f"the reward function returned {rewards!r:.80}; return a list with a number for each "
+            "response, or None where there is no reward"
+        ) from err
+    odd = (one for one in rewards if one is not None and not math.isfinite(one))
+    if (first := next(odd, None)) is not None:
+        # Without numbers of responses, so that Python shows it once.
+        warnings.warn(
+            f"the reward function returned {first} for responses, which have no reward; return "
+            "None where there is none, or correct the function",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+def checked_unscored(unscored: float | None) -> None:
+    """Refuse NaN and infinity as what a response without a reward gets.
+
+    Raises:
+        InvalidInputError: It is one of them.
+    """
+    if unscored is not None and not math.isfinite(unscored):
+        raise InvalidInputError(f"unscored={unscored!r}; give a number, or None to leave it out")
 
 
 def by_columns(

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 from hallujudge.metrics.responses.leftovers import response_in
 
 from .errors import InvalidInputError
-from .gathered_rewards import Gathered, Rewarding, by_columns, finite, means_of_prompts
+from .gathered_rewards import (
+    Gathered,
+    Rewarding,
+    by_columns,
+    checked_unscored,
+    finite,
+    means_of_prompts,
+)
 from .reward_batches import REFUSED, Guards, Problems, RewardBatch, compiled
 from .scorer import Scorer
 
@@ -242,6 +249,7 @@ def trl_reward(
         asynchronous: Whether TRL awaits the function with the other asynchronous ones.
         unscored: What a response without a reward gets; with None, TRL leaves it out.
     """
+    checked_unscored(unscored)
 
     def filled(found: Sequence[float | None], _: object) -> list[float | None]:
         return [unscored if one is None else one for one in found]
@@ -262,6 +270,7 @@ def verl_reward(
         max_size: The most responses of a batch.
         max_wait: Seconds that a batch waits for further calls.
     """
+    checked_unscored(unscored)
     gathered = Gathered(reward, max_size=max_size, max_wait=max_wait, name="ground_truth")
 
     async def compute_score(
@@ -296,6 +305,7 @@ def openrlhf_reward(
         max_size: The most responses of a batch.
         max_wait: Seconds that a batch waits for further calls.
     """
+    checked_unscored(unscored)
     gathered = Gathered(reward, max_size=max_size, max_wait=max_wait, name="the labels")
 
     def reward_func(
@@ -327,6 +337,7 @@ def swift_reward(
             prompt, so that it is neither rewarded nor punished: ms-swift counts None as 0. It stays
             None where they have no reward either.
     """
+    checked_unscored(unscored)
 
     def filled(found: Sequence[float | None], prompts: Any) -> list[float | None]:
         given = [unscored if one is None else one for one in found]

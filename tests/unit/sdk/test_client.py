@@ -10,6 +10,7 @@ import pickle
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.messages import expected_message
@@ -29,6 +30,7 @@ from hallujudge.sdk import client as sync_client
 from hallujudge.sdk.backends import BatchResult
 from hallujudge.sdk.backends.channel import check_versions
 from hallujudge.sdk.errors import (
+    ArchiveError,
     CancelledError,
     InvalidInputError,
     NotFoundError,
@@ -122,6 +124,22 @@ def test_errors_name_what_to_do() -> None:
             embedded.score("chair", responses=RESPONSES, references=REFERENCES, graph="no-such")
         with pytest.raises(InvalidInputError, match="confidence"):
             embedded.score("chair", responses=RESPONSES, references=REFERENCES, confidence=0)
+
+
+@pytest.mark.parametrize(
+    "texts", [["A dog.", "A cat."], ("yes",), "A dog and/or a cat.", "A dog on a couch", ["dog"]]
+)
+def test_texts_in_place_of_files_are_told_from_paths(texts: Any) -> None:
+    said = r"is no file; give texts in a mapping from id to text, such as dict\(zip\(ids, texts\)\)"
+    with Client.embedded() as embedded:
+        with pytest.raises(ArchiveError, match=f"responses: '.*' {said}"):
+            embedded.score("chair", responses=texts, references=REFERENCES)
+        with pytest.raises(ArchiveError, match=f"references: '.*' {said}"):
+            embedded.score("chair", responses=RESPONSES, references=texts)
+        with pytest.raises(ArchiveError, match=r"captions\.jsonl: No such file or directory"):
+            embedded.score("chair", responses="captions.jsonl", references=REFERENCES)
+        with pytest.raises(ArchiveError, match="responses: None; give a file, a mapping"):
+            embedded.score("chair", responses=None, references=REFERENCES)  # type: ignore[arg-type]  # a mistake
 
 
 def test_an_error_in_a_callback_reaches_the_caller() -> None:

@@ -9,6 +9,7 @@ import pickle
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,11 +117,35 @@ def test_a_number_that_is_none_never_leaves_a_reward() -> None:
         return [float(text) for text in responses]
 
     texts = ["nan", "inf", "-inf", "0.5"]
-    assert WeightedReward([(odd, 1.0)])(texts, texts) == [None, None, None, 0.5]
-    assert trl_reward(odd, references="r")(texts, r=texts) == [None, None, None, 0.5]
     gathered = Gathered(odd)
-    assert gathered.many(texts, texts) == [None, None, None, 0.5]
+    for call in (
+        lambda: WeightedReward([(odd, 1.0)])(texts, texts),
+        lambda: trl_reward(odd, references="r")(texts, r=texts),
+        lambda: gathered.many(texts, texts),
+    ):
+        with pytest.warns(RuntimeWarning, match="returned nan for responses, which have no rew"):
+            assert call() == [None, None, None, 0.5]
     gathered.close()
+
+
+@pytest.mark.parametrize("rewards", [["0.5"], 0.5, [[0.5]]])
+def test_a_reward_that_is_no_number_is_named(rewards: Any) -> None:
+    with pytest.raises(InvalidInputError, match="return a list with a number for each response"):
+        WeightedReward([(lambda *_: rewards, 1.0)])(["A cat."], [["cat"]])
+
+
+@pytest.mark.parametrize(
+    "adapter",
+    [
+        partial(trl_reward, references="r"),
+        partial(swift_reward, references="r"),
+        verl_reward,
+        partial(openrlhf_reward, tensor=list),
+    ],
+)
+def test_what_an_unscored_response_gets_is_a_number(adapter: Any) -> None:
+    with pytest.raises(InvalidInputError, match="unscored=nan; give a number"):
+        adapter(len, unscored=math.nan)
 
 
 def test_a_response_that_one_guard_refuses_gets_the_lowest_reward_of_all_parts() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -23,7 +25,7 @@ from ..archives.json_lines import Marks
 from ..archives.local_files import reading
 from ..archives.readers import read_items
 from ..backends import header_of
-from ..errors import HallujudgeError
+from ..errors import ArchiveError, HallujudgeError
 from .journal import read_marks
 from .manifest import MANIFEST, Manifest, partial
 from .score_run import group_keys
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 
 _PIECE = 1 << 20
+_LONGEST_PATH = 4096  # PATH_MAX of Linux
+_ENDS_OF_SENTENCES = (".", "!", "?")
+_PATH_LIKE = re.compile(r"[^\n]*(?:[/\\][^\n]*|\.[A-Za-z][A-Za-z0-9]{0,7})")
 # Claims of a response, where they are extracted later; too few cost some more calls.
 _USUAL_CLAIMS = 5
 
@@ -84,6 +89,45 @@ class PreparedRun:
         options = {**items.asked, **spec.options}
         spec = structs.replace(spec, options=options, claims=_expected_claims(spec, items))
         return cls(run=run, spec=spec, items=items, workers=workers)
+
+
+def prepared_run(run: ScoreRun) -> PreparedRun:
+    """Read the inputs of a run that a program describes; values may be given in place of files.
+
+    Raises:
+        HallujudgeError: See :meth:`PreparedRun.of`.
+    """
+    _refuse_texts("responses", run.responses)
+    _refuse_texts("references", run.references)
+    return PreparedRun.of(run)
+
+
+def _refuse_texts(name: str, source: object) -> None:
+    """Refuse texts where files are meant: a caption is taken for the name of a file.
+
+    Raises:
+        ArchiveError: None of the texts can be a file.
+    """
+    if source is None and name == "responses":
+        raise ArchiveError(f"{name}: None; give a file, a mapping from id to text, or records")
+    texts = source if isinstance(source, (list, tuple)) else [source]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        return
+    if not any(is_url(text) or _may_be_path(text) for text in texts):
+        raise ArchiveError(
+            f"{name}: {texts[0]!r:.80} is no file; give texts in a mapping from id to text, such "
+            "as dict(zip(ids, texts)), and files by their paths"
+        )
+
+
+def _may_be_path(text: str) -> bool:
+    """Return whether a text is a path, a pattern, or looks like one that is missing."""
+    if len(text) > _LONGEST_PATH or text.endswith(_ENDS_OF_SENTENCES):
+        return False
+    if text == "-" or is_pattern(Path(text)) or os.path.lexists(text):
+        return True
+    # Names of missing files end in a suffix or hold a separator; words and sentences have neither.
+    return _PATH_LIKE.fullmatch(text) is not None
 
 
 def _expected_claims(spec: ScoreSpec, items: ItemSource) -> int:
