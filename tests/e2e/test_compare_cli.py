@@ -121,3 +121,8 @@ def test_other_references_are_refused_unless_allowed(tmp_path: Path) -> None:
         here("compare", *runs, cwd=tmp_path), "or allow the difference with --allow refs"
     )
     assert here("compare", *runs, "--allow", "refs", cwd=tmp_path).returncode == 0
+    shown = here("compare", "dog", "cat", "--show-differences", cwd=tmp_path)
+    assert (shown.returncode, shown.stdout) == (0, "1\n")
+    assert shown.stderr == "1 item has other references\n"
+    three = here("compare", "dog", "cat", "dog", "--show-differences", cwd=tmp_path)
+    assert_refused(three, "--show-differences needs two runs; 3 are given")

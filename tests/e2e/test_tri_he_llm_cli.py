@@ -433,3 +433,37 @@ def test_an_order_of_judges_that_are_not_there(
         expected_message("judge_service.engine.judge_options:the-fallback-needs-fallback-model")
         in ran.stderr
     )
+
+
+def test_a_second_run_beside_the_first_repeats_it_without_a_call(
+    tmp_path: Path, model: llm.ScriptedLlm
+) -> None:
+    answers = [answer("1", TRUE, FALSE)]
+    first = score(tmp_path, answers, *flags(model), "--out", tmp_path / "first")
+    assert first.returncode == 0, first.stderr
+    paid = model.chats
+    second = score(tmp_path, answers, *flags(model), "--out", tmp_path / "second")
+    assert second.returncode == 0, second.stderr
+    assert model.chats == paid
+    said = f"known from the runs beside {tmp_path / 'second'}; 0 calls were paid for now"
+    assert said in second.stderr
+    # The second folder is whole: it needs the first one no longer.
+    (tmp_path / "first" / "verdicts.sqlite").unlink()
+    third = score(tmp_path, answers, *flags(model), "--out", tmp_path / "third")
+    assert model.chats == paid
+    assert third.stdout.replace("third", "second") == second.stdout
+    # A file that is named holds all that is known.
+    own = ("--verdict-cache", tmp_path / "own.sqlite")
+    fourth = score(tmp_path, answers, *flags(model), *own, "--out", tmp_path / "fourth")
+    assert fourth.returncode == 0, fourth.stderr
+    assert model.chats == 2 * paid
+
+
+def test_a_file_beside_that_is_no_cache_is_not_looked_up(
+    tmp_path: Path, model: llm.ScriptedLlm
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "verdicts.sqlite").write_text("no database")
+    done = score(tmp_path, [answer("1", TRUE, FALSE)], *flags(model))
+    assert done.returncode == 0, done.stderr
+    assert "other" not in done.stderr

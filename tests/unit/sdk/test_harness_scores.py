@@ -19,6 +19,7 @@ from hallujudge.sdk.harness_adapters import lmms_results
 from hallujudge.sdk.harness_scores import (
     RunningScores,
     corpus_score,
+    explanation,
     report_of,
     scored_records,
     scores_with_intervals,
@@ -164,3 +165,31 @@ def test_undefined_scores_have_no_interval() -> None:
     running = RunningScores("chair", ["chair_i"])
     running.update(["A view."], [["cat"]])
     assert scores_with_intervals(running.report(), ["chair_i"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "why"),
+    [
+        ({"hallucinated": []}, "nothing hallucinated"),
+        ({"hallucinated": [["dogs", "dog"]]}, "hallucinated: dogs"),
+        (
+            {"answers": [{"answer": "yes", "label": "no"}, {"answer": None, "label": "no"}]},
+            "answered yes, label no; answered nothing that can be read, label no",
+        ),
+        (
+            {
+                "claims": [
+                    {"triplet": ["a man", "rides", "a cow"], "verdict": "not_supported"},
+                    {"triplet": ["a", "is", "b"], "verdict": "supported"},
+                ]
+            },
+            "not supported: a man rides a cow",
+        ),
+        (
+            {"objects": {"hallucinated": ["cup"]}, "behaviors": {"hallucinated": ["pour"]}},
+            "hallucinated objects: cup; hallucinated behaviors: pour",
+        ),
+    ],
+)
+def test_a_sentence_says_what_a_score_rests_on(evidence: dict[str, Any], why: str) -> None:
+    assert explanation("score", 0.25, evidence) == f"score 0.25: {why}"

@@ -17,7 +17,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +32,7 @@ from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _READ, _WRITE = "read", "write"
+_ROW = "SELECT key, judge, record FROM answers WHERE key = ?"
 # Another program's lock is waited for this long; then work goes on without the file for a while.
 _BUSY_SECONDS = 5.0
 _RETRY_SECONDS = 10.0
@@ -52,12 +53,14 @@ class VerdictCache:
         sleep: Waits; between two looks at a call that another process makes, and before records
             are written again.
         busy_seconds: How long another program's lock is waited for before work goes on without.
+        beside: Files of other runs, which are read only; what is found there is kept here too.
     """
 
     def __init__(
         self,
         path: str | Path,
         *,
+        beside: Sequence[Path] = (),
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         busy_seconds: float = _BUSY_SECONDS,
@@ -78,6 +81,7 @@ class VerdictCache:
         self._retry_at = {_READ: float("-inf"), _WRITE: float("-inf")}
         self._warned = False
         self._unkept = ""
+        self._beside: dict[Path, sqlite3.Connection | None] = dict.fromkeys(beside)
 
     async def open(self) -> None:
         """Open the file, so that one that cannot be used is refused before anything is paid.
@@ -96,7 +100,34 @@ class VerdictCache:
         """Return the record of a key; None if there is none."""
         if (row := self._pending.get(key)) is not None:
             return record_of(row.record)
-        return await self._run(_READ, lambda file: file.get(key), None)
+        record = await self._run(_READ, lambda file: file.get(key), None)
+        if record is None and self._beside and not self._is_closed:
+            row = await shielded(self._thread.submit(self._row_beside, key))
+            if row is not None and (record := record_of(row.record)) is not None:
+                self._pend(key, row)
+                await self._write()
+        return record
+
+    def _row_beside(self, key: str) -> Row | None:
+        """Return the record of a key in a file of another run; None without one."""
+        for path, opened in [*self._beside.items()]:
+            try:
+                file = opened or sqlite3.connect(
+                    f"{path.resolve().as_uri()}?mode=ro",
+                    uri=True,
+                    timeout=0,
+                    check_same_thread=False,
+                )
+                self._beside[path] = file
+                found = file.execute(_ROW, (bytes.fromhex(key),)).fetchone()
+            except sqlite3.Error as err:
+                # It only saves calls, and another run may be writing to it.
+                _LOG.info("the verdicts of %s are not looked up: %s", path, err)
+                del self._beside[path]
+                continue
+            if found is not None:
+                return Row(*found)
+        return None
 
     async def claim(self, key: str) -> Record | None:
         """Return the record of a key, or None if the caller must make the call now.
@@ -189,6 +220,8 @@ class VerdictCache:
                 )
             if self._file is not None:
                 self._file.close()
+            for opened in filter(None, self._beside.values()):
+                opened.close()
 
         if self._writer is not None:
             self._writer.cancel()

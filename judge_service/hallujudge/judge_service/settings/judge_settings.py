@@ -177,6 +177,10 @@ class JudgeSettings:
         "", "file that keeps verdicts; empty: a server with jobs has one in data_folder"
     )
     """SQLite file that keeps answers; with jobs, by default in ``data_folder``."""
+    known_verdicts: str = setting(
+        "", "files of verdicts that are looked up too, separated as in PATH, never written"
+    )
+    """More files of answers, which are only read."""
     data_folder: str = setting("", "folder for jobs, verdicts and logs; empty: the server's own")
     """Folder for jobs, verdicts, and the logs of processes that are started."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import fields
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 # The server scores the same number of batches of one stream at a time.
 _MAX_CONCURRENCY = 8
+# Each file is looked up for each reply that is not known yet.
+_MOST_RUNS = 20
 
 
 class EmbeddedBackend:
@@ -73,17 +76,26 @@ class EmbeddedBackend:
                 for name, value in values.items()
                 # A URL may contain a password.
                 if value != getattr(default, name)
+                # Where a reply was found does not change a score.
+                and name != "known_verdicts"
                 and not (name.endswith("url") and "@" in str(value))
             }
         }
 
     def with_cache(self, path: Path) -> EmbeddedBackend | None:
-        """Return a backend that also caches verdicts in a file, or None if one is configured."""
+        """Return a backend that also caches verdicts in a file, or None if one is configured.
+
+        Verdicts of other runs next to the file's folder are used too, so that a second run repeats
+        the first one without a call.
+        """
         from hallujudge.judge_service.settings.server_settings import load_settings
 
         if load_settings(self.worker_settings).judges.verdict_cache:
             return None
-        return EmbeddedBackend({**self.worker_settings, "verdict_cache": str(path)})
+        known = [other for other in path.parent.parent.glob(f"*/{path.name}") if other != path]
+        known = sorted(known, key=lambda other: other.stat().st_mtime_ns, reverse=True)
+        kept = {"known_verdicts": os.pathsep.join(map(str, known[:_MOST_RUNS]))} if known else {}
+        return EmbeddedBackend({**kept, **self.worker_settings, "verdict_cache": str(path)})
 
     async def open(self, spec: ScoreSpec) -> ScoringSession:
         """Return a session of the engine."""

@@ -177,7 +177,13 @@ def _choice(
             "The labels are no random sample of the run, and Rogan and Gladen's estimator "
             f"{_why_undefined(sample, accuracy)}. Plan labels."
         )
-    return "ppi++", " ".join(_reasons(corrected, accuracy, raw.value, sample, errors, of))
+    drawn = (
+        "It is unbiased for any judge, as labels are a random sample of the run."
+        if sampling.plan is not None or sample.claims.labelled.all()
+        else "It is unbiased if the labels are a random sample of the run, which no plan says."
+    )
+    reasons = _reasons(corrected, accuracy, raw.value, sample, errors, of)
+    return "ppi++", " ".join([drawn, *reasons])
 
 
 def _why_undefined(sample: Sample, accuracy: JudgeAccuracy) -> str:
@@ -198,7 +204,7 @@ def _reasons(
     errors: ExpectedErrors,
     of: Literal["claim", "item"],
 ) -> list[str]:
-    out = ["It is unbiased for any judge, as labels are a random sample of the run."]
+    out = []
     se, sp = accuracy.sensitivity.value, accuracy.specificity.value
     if se is not None and sp is not None and se + sp < LEAST_INFORMATION:
         out.append(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ..archives.json_files import amount
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
 from .declared_options import grouped
@@ -104,14 +105,25 @@ def compare(
     items: Annotated[
         Path | None, output_option(metavar="FILE", help="JSON lines file of all changed items.")
     ] = None,
+    show_differences: Annotated[
+        bool, output_option(help="List items whose references differ; then exit.")
+    ] = False,
 ) -> ExitCode:
     """Compare runs: differences with intervals and tests."""
     from ..comparison import changed_items
     from ..comparison import compare as compare_folders
+    from ..comparison.compared_runs import differing_references
 
     if items is not None and len(runs) != 2:
         raise InvalidInputError(f"--items needs two runs; {len(runs)} are given")
     options = comparing.options(score or ())
+    if show_differences:
+        if len(runs) != 2:
+            raise InvalidInputError(f"--show-differences needs two runs; {len(runs)} are given")
+        differing = differing_references(runs[0], runs[1], options)
+        typer.echo("".join(f"{each}\n" for each in differing), nl=False)
+        typer.echo(f"{amount(len(differing), 'item has', 'items have')} other references", err=True)
+        return ExitCode.OK
     result = compare_folders(*runs, options=options)
     if items is not None:
         changes = changed_items(*runs, options=options)

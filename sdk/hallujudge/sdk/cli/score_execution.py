@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.metrics import Outcome, Report
 from hallujudge.metrics.framework.results import UnscoredReason
 
@@ -141,12 +142,15 @@ class ScoreExecution:
                     again=self.command.batch_replies is not None,
                 )
             )
-            paid = _kept_replies(self._replies)
+            paid, own = _kept_replies(self._replies), _kept_replies(self.command.out / VERDICTS)
             kept = partial(_kept, output, prepared.items, self._replies)
             try:
                 with self._progress(prepared.items) as progress:
                     watch = _Watch(self.command, unscored, progress)
-                    return client.score_into(output, prepared, watch)
+                    report = client.score_into(output, prepared, watch)
+                # Of the folder's own replies the run said so before it began.
+                self.command.note(*(() if own else watch.reuse_notes))
+                return report
             except KeyboardInterrupt as err:
                 typer.echo(f"stopped by {stopped_by(err)}: {kept()}", err=True)
                 return None
@@ -313,6 +317,23 @@ class _Watch(ProgressWatch):
         super().__init__(progress)
         self._command = command
         self._unscored = unscored
+        self._replies = RunProgress()
+
+    @property
+    def reuse_notes(self) -> tuple[str, ...]:
+        """How many replies were paid for before this run, if there are any."""
+        now = self._replies
+        if not now.reused:
+            return ()
+        found = amount(now.reused, "reply was", "replies were")
+        out = self._command.out
+        where = self._command.judges.get("verdict_cache") or f"the runs beside {out}"
+        paid = amount(now.answers, "call was", "calls were")
+        return (f"{found} known from {where}; {paid} paid for now",)
+
+    def waits(self, progress: RunProgress) -> None:
+        super().waits(progress)
+        self._replies = progress
 
     def started(self, started: Started) -> None:
         self._command.note(*started.notes)

@@ -362,6 +362,25 @@ def _with_known_images(runs: Sequence[RunData]) -> Sequence[RunData]:
     ]
 
 
+def differing_references(first: RunSource, second: RunSource, options: CompareOptions) -> list[str]:
+    """Return the ids of items whose references differ between two runs, as the first names them.
+
+    Raises:
+        InvalidInputError: The runs can't be compared otherwise, or do not know their references.
+        ArchiveError: A folder does not hold a complete run.
+    """
+    allowed = replace(options, allow=(*options.allow, REFERENCES))
+    one, two = read_runs((first, second), allowed)
+    pairs = list(pairs_of(one, two))
+    if not all(a.reference_hash and b.reference_hash for a, b in pairs):
+        raise InvalidInputError(
+            f"{one.name} or {two.name} was written without hashes of references; score both again"
+        )
+    shared = (key for key in one.results if key in two.results)
+    differing = (a.reference_hash != b.reference_hash for a, b in pairs)
+    return [key for key, differs in zip(shared, differing, strict=True) if differs]
+
+
 def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) -> RunData:
     """Return a run, with a note where references differ or are unknown.
 
@@ -388,8 +407,8 @@ def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) ->
         more = "This may explain a difference as well as the models do."
         return _noted(other, f"The {found}. {more}")
     raise InvalidInputError(
-        f"the {found}. Score both with the same references, or allow the difference with "
-        f"CompareOptions(allow={REFERENCES})"
+        f"the {found} (hallujudge compare --show-differences lists them). Score both with the same "
+        f"references, or allow the difference with CompareOptions(allow={REFERENCES})"
     )
 
 

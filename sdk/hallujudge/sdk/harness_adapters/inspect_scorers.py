@@ -30,7 +30,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import Metric, Score, mean, metric, scorer, stderr
 
-from ..harness_scores import corpus_score, scored_records
+from ..harness_scores import corpus_score, explanation, scored_records
 from ..scorer import Scorer
 
 METRICS = ("chair", "pope", "tri-he", "mementos")
@@ -89,7 +89,10 @@ def _scorer_of(name: str) -> Callable[..., Any]:
             item = record["item"]
             metadata = {_KEY: record, "evidence": item.pop("evidence")}
             if "score" in record:
-                return Score(value=record["score"], answer=answer, metadata=metadata)
+                why = explanation(record["name"], record["score"], metadata["evidence"])
+                return Score(
+                    value=record["score"], answer=answer, explanation=why, metadata=metadata
+                )
             reason = f"{item['reason'] or 'UNDEFINED'}: {item.get('detail', '')}"
             return Score.unscored(reason=reason, answer=answer, metadata=metadata)
 

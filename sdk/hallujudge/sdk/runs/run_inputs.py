@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,8 +110,9 @@ def _refuse_texts(name: str, source: object) -> None:
     """
     if source is None and name == "responses":
         raise ArchiveError(f"{name}: None; give a file, a mapping from id to text, or records")
-    texts = source if isinstance(source, (list, tuple)) else [source]
-    if not texts or not all(isinstance(text, str) for text in texts):
+    given: Sequence[object] = source if isinstance(source, (list, tuple)) else [source]
+    texts = [text for text in given if isinstance(text, str)]
+    if not texts or len(texts) < len(given):
         return
     if not any(is_url(text) or _may_be_path(text) for text in texts):
         raise ArchiveError(

@@ -86,6 +86,7 @@ async def test_scores_have_evidence_and_make_the_corpus_score(scorers: Any) -> N
     found = [await score(sample(at, text, ["cat"]), None) for at, text in enumerate(texts)]
     assert [one.value for one in found] == [2 / 3, 0.0, None]
     assert found[0].metadata["evidence"]["hallucinated"] == [("dog", "dog"), ("car", "car")]
+    assert found[0].explanation == "chair_i 0.6667: hallucinated: dog, car"
     assert found[2].reason.startswith("RESPONSE_EMPTY: ")
     kept = [SimpleNamespace(score=one) for one in found]
     assert scorers.corpus()(kept) == 2 / 4

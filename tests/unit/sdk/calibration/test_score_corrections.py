@@ -66,6 +66,8 @@ def test_a_sample_of_captions_estimates_all(folder: Path, tmp_path: Path) -> Non
     # 96 captions have two mentions, 24 have one.
     assert score.run_low <= 96 / 216 <= score.run_high
     assert score.corrected.value == pytest.approx(96 / 216, abs=0.05)
+    # That the labels are a random sample is known by a plan alone.
+    assert "if the labels are a random sample of the run, which no plan says" in score.reason
     assert (
         expected_message("sdk.calibration.labelled_claims:no-plan-says-how-the-labels-were")
         in found.notes[0]
