@@ -49,6 +49,16 @@ def test_several_metrics_and_keys(runs: Path) -> None:
     assert told.stdout.splitlines()[0] == "score,chair,pope,notes"
 
 
+def test_a_terminal_shows_a_table_for_each_metric(runs: Path) -> None:
+    told = here("table", "a", "pope", "--no-tests", cwd=runs)
+    assert told.returncode == 0, told.stderr
+    lines = [line.split() for line in told.stdout.splitlines()]
+    assert ["model", "chair_i", "chair_s", "recall", "mean_words"] in lines
+    assert [["chair"], ["pope"]] == [line for line in lines if line in (["chair"], ["pope"])]
+    whole = here("table", "a", "pope", "--no-tests", "-f", "csv", cwd=runs).stdout
+    assert whole.splitlines()[0].startswith("model,chair chair_i,")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

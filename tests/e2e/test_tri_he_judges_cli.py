@@ -76,8 +76,8 @@ def test_llm_by_flags_and_by_environment(tmp_path: Path, monkeypatch: pytest.Mon
         assert asked == 3, "the same claim about the same scene is asked once"
         monkeypatch.setenv("HALLUJUDGE_LLM_URL", server.url)
         monkeypatch.setenv("HALLUJUDGE_LLM_MODEL", "tiny")
-        # A new folder: verdicts of this one would be reused.
-        again = tmp_path / "again"
+        # A folder elsewhere: verdicts of this one, and of runs beside it, would be reused.
+        again = tmp_path / "elsewhere" / "again"
         assert score(tmp_path, ANSWERS, "--judge", "llm", "--out", again).returncode == 3
         assert report_of(again) == report
         assert server.chats == 2 * asked

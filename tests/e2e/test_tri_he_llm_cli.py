@@ -205,19 +205,30 @@ def test_a_resumed_run_costs_what_all_its_processes_paid(
 
 
 @pytest.mark.usefixtures("prices")
-@pytest.mark.parametrize("cache", [False, True])
+@pytest.mark.parametrize(
+    ("cache", "places", "calls"),
+    [
+        ("", ("0", "4"), 9),  # replies of the run beside are known
+        ("", ("a/0", "b/4"), 10),
+        ("cache.sqlite", ("a/0", "b/4"), 9),
+    ],
+)
 def test_a_merged_run_costs_what_its_parts_paid(
-    tmp_path: Path, till: tuple[Till, llm.ScriptedLlm], cache: bool
+    tmp_path: Path,
+    till: tuple[Till, llm.ScriptedLlm],
+    cache: str,
+    places: tuple[str, str],
+    calls: int,
 ) -> None:
     paid, server = till
-    shared = ("--verdict-cache", tmp_path / "cache.sqlite") if cache else ()
-    for first in (0, 4):
-        more = (*shared, "--out", tmp_path / str(first))
-        ran = score(tmp_path, shared_answers(4, first), *flags(server), *more)
+    shared = ("--verdict-cache", tmp_path / cache) if cache else ()
+    parts = [tmp_path / place for place in places]
+    for first, out in zip((0, 4), parts, strict=True):
+        ran = score(tmp_path, shared_answers(4, first), *flags(server), *shared, "--out", out)
         assert ran.returncode == 0, ran.stderr
-    merged = here("merge", tmp_path / "0", tmp_path / "4", "--out", tmp_path / "out")
+    merged = here("merge", *parts, "--out", tmp_path / "out")
     assert merged.returncode == 0, merged.stderr
-    assert paid.calls == (9 if cache else 10)
+    assert paid.calls == calls
     assert paid_by(tmp_path / "out") == paid.owed()
 
 

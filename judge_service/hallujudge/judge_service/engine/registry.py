@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -207,9 +208,13 @@ def metric_entry(name: str) -> MetricEntry:
     """
     entry = entry_of(name)
     if entry is None:
+        # The names that look like it come first, as the list is long.
+        alike = get_close_matches(name, entries(), 3)
+        names = dict.fromkeys([*alike, *entries()])
         raise NotFoundError(
-            f"metric {name!r} does not exist; choose one of {', '.join(entries())}. Benchmarks of "
-            "your own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'",
+            f"metric {name!r} does not exist; choose one of {', '.join(names)}. Benchmarks of your "
+            "own are added by --benchmark, in Python by add_benchmarks, and on a server by its "
+            "owner's setting 'benchmarks'",
             reason="METRIC_UNKNOWN",
             metadata={"metric": name},
         )

@@ -13,7 +13,7 @@ from ..archives.json_files import amount
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
 from .declared_options import grouped
-from .output import Format, show_result, write_lines
+from .output import Format, show_page, show_result, write_lines
 
 if TYPE_CHECKING:
     from ..comparison import CompareOptions
@@ -274,7 +274,10 @@ def table(
         tests=tests,
     )
     result = paper_table(*runs, layout=layout, options=comparing.options(score or ()))
-    show_result(result, output_format)
+    if output_format == "table":
+        show_page(result.narrow_page(), output_format)
+    else:
+        show_result(result, output_format)
     return ExitCode.OK
 
 

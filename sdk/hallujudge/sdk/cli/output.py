@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -329,6 +329,11 @@ def _switched_on(metric: str, name: str) -> str:
 def usage_error(error: TyperException) -> str:
     """Return an error of typer's; one about a value names the value and what to give."""
     message = error.format_message()
+    if message.startswith("No such command") and message.endswith("'."):
+        # Typer names those that look like it, if there are any.
+        context: Any = getattr(error, "ctx", None)
+        names = context.command.list_commands(context) if context is not None else []
+        return f"{message.removesuffix('.')}; choose from {', '.join(names)}" if names else message
     # Typer checks numbers by pydantic, whose errors list what was wrong.
     errors = getattr(error.__cause__, "errors", None)
     flag = _FLAG_OF_ERROR.match(message)

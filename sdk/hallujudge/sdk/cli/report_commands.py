@@ -190,7 +190,7 @@ def page_of_run(
 @app.command(epilog=examples("hallujudge view runs"))
 def view(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of runs.")],
-    port: Annotated[int, server_option(help="Port; 0 for a free one.")] = 0,
+    port: Annotated[int, server_option(min=0, max=65535, help="Port; 0 for a free one.")] = 0,
     browser: Annotated[
         bool, server_option("--browser/--no-browser", help="Open the overview in a browser.")
     ] = True,

@@ -75,6 +75,16 @@ class PaperTable(Shown):
             sources={**self.runs, **({"method": self.method} if self.tests else {})},
         )
 
+    def narrow_page(self) -> Page:
+        """Return the same for a terminal: of columns for several metrics, a table for each."""
+        whole = self.page()
+        metrics = dict.fromkeys(cell.keys.get(METRIC, "") for cell in self.cells)
+        if METRIC not in self.columns or len(metrics) < 2:
+            return whole
+        of = {m: [cell for cell in self.cells if cell.keys[METRIC] == m] for m in metrics}
+        grids = [table_grid(m, cells, self.rows, self.columns) for m, cells in of.items()]
+        return replace(whole, grids=tuple(grids))
+
     def _sentences(self) -> Iterator[str]:
         if any(cell.best for cell in self.cells):
             yield BEST

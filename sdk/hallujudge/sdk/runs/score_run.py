@@ -248,7 +248,7 @@ def graph_source(name_or_path: str) -> GraphSource:
     if not name_or_path or not (path.exists() or path.is_symlink()):
         raise NotFoundError(
             f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
-            "nor a file",
+            "nor a file; give one of these names, or check the path",
             reason="GRAPH_UNKNOWN",
             metadata={"graph": name_or_path},
         )

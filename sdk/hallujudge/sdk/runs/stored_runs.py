@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -276,6 +277,8 @@ def _lack(folder: Path) -> str:
             f"the run is not complete: {kept:,} items are scored, and there is no {REPORT}; go on "
             "with ScoreRun(resume=True)"
         )
+    if below := next(chain(folder.glob(f"*/{REPORT}"), folder.glob(f"*/*/{REPORT}")), None):
+        return f"a folder of runs, not a run; give one or more of them, such as {below.parent}"
     return f"not a run: it has no {REPORT}; give the folder that hallujudge score wrote"
 
 
