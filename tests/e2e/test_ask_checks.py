@@ -83,9 +83,9 @@ def test_labels_are_checked_before_a_call_is_paid_for(
     records = changed("label", label)
     run, out = asked(server, tmp_path, records)
     said = f"labels are neither yes nor no: {shown} (1 in all). Correct these labels in the file"
-    assert_refused(run, f"{said} of questions, or ask these questions too with --skip-bad")
+    assert_refused(run, f"{said} of questions, or ask these questions too with --bad-labels")
     assert server.chats == 0
-    again, _ = asked(server, tmp_path, records, "--skip-bad")
+    again, _ = asked(server, tmp_path, records, "--bad-labels")
     assert again.returncode == 0, again.stderr
     scored = here("score", "pope", "-r", out, "-o", tmp_path / "scores", "-q", "--skip-bad")
     assert scored.returncode == 3, scored.stderr

@@ -54,7 +54,7 @@ def test_a_terminal_shows_a_table_for_each_metric(runs: Path) -> None:
     assert told.returncode == 0, told.stderr
     lines = [line.split() for line in told.stdout.splitlines()]
     assert ["model", "chair_i", "chair_s", "recall", "mean_words"] in lines
-    assert [["chair"], ["pope"]] == [line for line in lines if line in (["chair"], ["pope"])]
+    assert [line for line in lines if line in (["chair"], ["pope"])] == [["chair"], ["pope"]]
     whole = here("table", "a", "pope", "--no-tests", "-f", "csv", cwd=runs).stdout
     assert whole.splitlines()[0].startswith("model,chair chair_i,")
 

@@ -478,6 +478,6 @@ async def _run_reader() -> Callable[[ScoreRun], PreparedRun]:
     from hallujudge.judge_service.threads import import_in_thread
 
     await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", "numpy")
-    from .runs.run_inputs import prepared_run
+    from .runs.run_inputs import PreparedRun
 
-    return prepared_run
+    return PreparedRun.of

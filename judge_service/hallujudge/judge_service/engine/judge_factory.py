@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -273,11 +272,8 @@ class JudgeFactory:
     def cache(self) -> VerdictStore | None:
         """The verdict cache, or None if the settings do not name a file."""
         with self._lock:
-            if self._cache is None and self.settings.verdict_cache:
-                known = filter(None, self.settings.known_verdicts.split(os.pathsep))
-                self._cache = VerdictCache(
-                    self.settings.verdict_cache, beside=tuple(map(Path, known))
-                )
+            if self._cache is None and (path := self.settings.verdict_cache):
+                self._cache = VerdictCache(path, beside=self.settings.known_verdicts)
             return self._cache
 
     def states(self) -> list[JudgeState]:

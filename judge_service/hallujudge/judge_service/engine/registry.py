@@ -213,8 +213,7 @@ def metric_entry(name: str) -> MetricEntry:
         names = dict.fromkeys([*alike, *entries()])
         raise NotFoundError(
             f"metric {name!r} does not exist; choose one of {', '.join(names)}. Benchmarks of your "
-            "own are added by --benchmark, in Python by add_benchmarks, and on a server by its "
-            "owner's setting 'benchmarks'",
+            "own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'",
             reason="METRIC_UNKNOWN",
             metadata={"metric": name},
         )

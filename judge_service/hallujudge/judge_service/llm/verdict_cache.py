@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -53,14 +54,15 @@ class VerdictCache:
         sleep: Waits; between two looks at a call that another process makes, and before records
             are written again.
         busy_seconds: How long another program's lock is waited for before work goes on without.
-        beside: Files of other runs, which are read only; what is found there is kept here too.
+        beside: Files of other runs, separated as in ``PATH``, which are read only; what is found
+            there is kept here too.
     """
 
     def __init__(
         self,
         path: str | Path,
         *,
-        beside: Sequence[Path] = (),
+        beside: str = "",
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         busy_seconds: float = _BUSY_SECONDS,
@@ -81,7 +83,9 @@ class VerdictCache:
         self._retry_at = {_READ: float("-inf"), _WRITE: float("-inf")}
         self._warned = False
         self._unkept = ""
-        self._beside: dict[Path, sqlite3.Connection | None] = dict.fromkeys(beside)
+        self._beside: dict[Path, sqlite3.Connection | None] = {
+            Path(other): None for other in beside.split(os.pathsep) if other
+        }
 
     async def open(self) -> None:
         """Open the file, so that one that cannot be used is refused before anything is paid.

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.budget import Budget
-from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
@@ -26,11 +25,12 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.stored_files import refuse_schema
-from ..errors import InvalidInputError, UnavailableError
+from ..errors import InvalidInputError
 from ..runs.progress_bar import Progress
 from ..runs.run_inputs import described_file
 from .asked_benchmarks import Benchmark, benchmark_of
 from .asked_files import AskedFiles, lines_of, put_outcome, write_whole
+from .first_checks import notes_on_labels, waiting, waits_if_asked
 from .inquiries import Inquiries, read_inquiries
 from .media_files import MediaFolder
 from .replies import CUT_OFF, Answered, Asker
@@ -84,7 +84,7 @@ class AskRun:
     is not given comes from the environment and the settings file."""
     replies: str | Path | None = None
     """File that keeps replies, which several runs may share; None for one next to the archive."""
-    skip_bad: bool = False
+    bad_labels: bool = False
     """Whether questions with labels that the benchmark does not have are asked too."""
     overwrite: bool = False
     """Whether an archive of other questions or settings is replaced."""
@@ -164,6 +164,8 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
     """
     prepared = await asyncio.to_thread(_Prepared.of, run)
     prepared.check_output()
+    if not run.bad_labels:
+        await asyncio.to_thread(notes_on_labels, prepared.benchmark, prepared.inquiries)
     progress = progress or Progress(0)
     progress.total = len(prepared.inquiries.asked)
     outcomes: list[Answered | None] = [None] * progress.total
@@ -181,7 +183,7 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
             # One call shows whether key, model and prompt are right, before many are paid for.
             left = iter(range(progress.total))
             for place in left:
-                with _waits_if_asked():
+                with waits_if_asked():
                     await work(place)
                 if client.statistics.calls or client.statistics.reused:
                     break
@@ -215,7 +217,7 @@ def check_asking(run: AskRun) -> tuple[str, ...]:
     """
     prepared = _Prepared.of(run)
     prepared.check_output()
-    return tuple(prepared.inquiries.notes)
+    return () if run.bad_labels else notes_on_labels(prepared.benchmark, prepared.inquiries)
 
 
 def estimate_asking(run: AskRun) -> Estimate:
@@ -257,31 +259,6 @@ async def _ticking(client: ChatClient, progress: Progress) -> None:
         progress.waits(_state(client))
 
 
-@contextlib.contextmanager
-def _waits_if_asked() -> Iterator[None]:
-    """Say how to wait for a server that can't be reached yet."""
-    try:
-        yield
-    except UnavailableError as err:
-        if err.reason != "JUDGE_UNREACHABLE":
-            raise
-        raise UnavailableError(
-            f"{err}; AskRun(wait=…) waits for a server that is starting",
-            reason=err.reason,
-            metadata=err.metadata,
-        ) from err
-
-
-def _waiting(retry: RetryPolicy, seconds: float) -> RetryPolicy:
-    """Return a policy that waits so long, and no longer, for a server's first answer."""
-    return replace(
-        retry,
-        start_seconds=seconds,
-        outage_seconds=max(retry.outage_seconds, seconds),
-        give_up_after=max(retry.give_up_after, seconds),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
     """A run whose files were read."""
@@ -320,7 +297,6 @@ class _Prepared:
             options=None if run.options is None else Path(run.options),
             conditions=run.conditions,
             limit=run.limit,
-            skip_bad=run.skip_bad,
         )
         files = {f"references.{n}" if n > 1 else "references": p for n, p in enumerate(sources, 1)}
         if run.options is not None:
@@ -390,7 +366,7 @@ class _Prepared:
             sampling=sampling,
             constraint="none",
             role="model",
-            retry=_waiting(judge.retry, self.run.wait),
+            retry=waiting(judge.retry, self.run.wait),
         )
         client = ChatClient(settings, factory.budget("llm"), store=factory.cache)
         await client.settle()

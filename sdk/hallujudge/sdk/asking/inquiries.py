@@ -18,7 +18,6 @@ from ..archives.formats import read_format
 from ..archives.joins import read_mapping
 from ..archives.json_files import named, read_json, read_values
 from ..archives.question_files import by_columns, options_of, unfolded
-from ..archives.readers import read_items
 from ..archives.records import Record, choose_key, no_records, read_records
 from ..archives.set_files import parts_of, set_in, split_of_file
 from ..errors import ArchiveError, InvalidInputError
@@ -63,8 +62,6 @@ class Inquiries:
     """The questions, in the order of the files."""
     records: Sequence[dict[str, object]]
     """The records of the archive, which the answers are put into."""
-    notes: Sequence[str] = ()
-    """What a user should know before the first call."""
 
 
 def read_inquiries(
@@ -75,7 +72,6 @@ def read_inquiries(
     options: Path | None = None,
     conditions: Sequence[str] = (),
     limit: int | None = None,
-    skip_bad: bool = False,
 ) -> Inquiries:
     """Return the questions of files, or of every image of the folder.
 
@@ -86,11 +82,9 @@ def read_inquiries(
         options: File of the shown orders, for benchmarks that need one.
         conditions: Conditions to ask under; none for those that there are folders of.
         limit: Records at most.
-        skip_bad: Whether questions with labels that the benchmark does not have are asked too.
 
     Raises:
-        ArchiveError: A file can't be read, or lacks questions or ids, or labels are not the
-            benchmark's.
+        ArchiveError: A file can't be read, or lacks questions or ids.
         InvalidInputError: Files are missing, or not used by the benchmark.
     """
     maker = _Maker(benchmark, folder, conditions)
@@ -109,40 +103,7 @@ def read_inquiries(
     if not maker.asked:
         raise no_records(sources[0] if sources else folder.root, "question")
     maker.refuse_without_questions()
-    notes = () if skip_bad else _notes_on_labels(benchmark, maker.asked, maker.records)
-    return Inquiries(asked=maker.asked, records=maker.records, notes=notes)
-
-
-def _notes_on_labels(
-    benchmark: Benchmark, asked: Sequence[Inquiry], records: Sequence[dict[str, object]]
-) -> tuple[str, ...]:
-    """Read the archive as scoring will, so that labels are checked before a call is paid for.
-
-    Other problems are left to scoring, whose options settle some of them.
-
-    Raises:
-        ArchiveError: Labels are not the benchmark's.
-    """
-    if benchmark.declared is None:
-        return ()
-    filled = [each for each in asked if each.response not in each.into]
-    for each in filled:
-        each.into[each.response] = None
-    try:
-        read_items(benchmark.name, records, None)
-    except (ArchiveError, InvalidInputError) as err:
-        found, correct, _ = str(err).partition(". Correct these labels")
-        if correct:
-            raise ArchiveError(
-                f"{found}{correct} in the file of questions, or ask these questions too with "
-                "AskRun(skip_bad=True) and leave them unscored later"
-            ) from err
-        if "no key for the label" in found:
-            return ("the questions have no labels; scoring needs them, in a file of references",)
-    finally:
-        for each in filled:
-            del each.into[each.response]
-    return ()
+    return Inquiries(asked=maker.asked, records=maker.records)
 
 
 def _records(

@@ -70,8 +70,8 @@ def ask(
     limit: Annotated[
         int | None, input_option("--limit", min=1, help="Only the first N records.")
     ] = None,
-    skip_bad: Annotated[
-        bool, input_option("--skip-bad", help="Questions with bad labels are asked too.")
+    bad_labels: Annotated[
+        bool, input_option("--bad-labels", help="Questions with bad labels are asked too.")
     ] = False,
     url: Annotated[
         list[str] | None,
@@ -209,7 +209,7 @@ def ask(
         parameters=parsed_parameters(param or ()),
         model={name: value for name, value in settings.items() if value is not None},
         replies=replies,
-        skip_bad=skip_bad,
+        bad_labels=bad_labels,
         overwrite=overwrite,
         wait=wait,
     )

@@ -18,7 +18,7 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from ..archives.inputs import own_inputs
 from ..errors import InvalidInputError, OutputError
 from ..runs.manifest import MANIFEST, PAGE, REPORT, RUN_FILES
-from .app import ExitCode, output_option
+from .app import BENCHMARK, ExitCode, output_option
 from .options import JudgeOptions
 
 if TYPE_CHECKING:
@@ -270,6 +270,7 @@ def in_flags(message: str, arguments: Sequence[str] = ()) -> str:
     typed = [part.partition("=")[0] for part in arguments[1:] if _is_flag(part)]
     known = {option.flag: name for name, option in own_inputs().items()} | _NAMES
     names = {flag: known.get(flag) or flag[2:].replace("-", "_") for flag in typed}
+    names[BENCHMARK] = "add_benchmarks"
     if "--server" not in typed and not message.startswith("settings file "):
         own = (*_SETTINGS, *_SERVE) if "serve" in arguments[:1] else _SETTINGS
         names.update({_flag_of(name): name for name in own})

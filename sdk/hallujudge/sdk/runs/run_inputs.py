@@ -74,51 +74,43 @@ class PreparedRun:
             InvalidInputError: The variant, the graph or an option is invalid.
             NotFoundError: The metric or graph is unknown.
         """
-        spec = spec or run.spec()
+        typed, spec = spec is not None, spec or run.spec()
         resumed = run.resume and run.folder is not None
         checked = checked_archive(run, Path(run.folder or "")) if resumed else None
-        items = read_items(
-            run.metric,
-            run.responses,
-            run.references,
-            options=_read_options(run.inputs, spec),
-            group_by=tuple(run.group_by),
-            metric_groups=group_keys(run.metric, ()),
-            check=checked or workers,
-        )
+        try:
+            items = read_items(
+                run.metric,
+                run.responses,
+                run.references,
+                options=_read_options(run.inputs, spec),
+                group_by=tuple(run.group_by),
+                metric_groups=group_keys(run.metric, ()),
+                check=checked or workers,
+            )
+        except (ArchiveError, TypeError) as err:
+            # A command line holds names of files alone; a program may hold the texts themselves.
+            if not typed and (mistake := _texts_in_place_of_files(run)):
+                raise ArchiveError(mistake) from err
+            raise
         options = {**items.asked, **spec.options}
         spec = structs.replace(spec, options=options, claims=_expected_claims(spec, items))
         return cls(run=run, spec=spec, items=items, workers=workers)
 
 
-def prepared_run(run: ScoreRun) -> PreparedRun:
-    """Read the inputs of a run that a program describes; values may be given in place of files.
-
-    Raises:
-        HallujudgeError: See :meth:`PreparedRun.of`.
-    """
-    _refuse_texts("responses", run.responses)
-    _refuse_texts("references", run.references)
-    return PreparedRun.of(run)
-
-
-def _refuse_texts(name: str, source: object) -> None:
-    """Refuse texts where files are meant: a caption is taken for the name of a file.
-
-    Raises:
-        ArchiveError: None of the texts can be a file.
-    """
-    if source is None and name == "responses":
-        raise ArchiveError(f"{name}: None; give a file, a mapping from id to text, or records")
-    given: Sequence[object] = source if isinstance(source, (list, tuple)) else [source]
-    texts = [text for text in given if isinstance(text, str)]
-    if not texts or len(texts) < len(given):
-        return
-    if not any(is_url(text) or _may_be_path(text) for text in texts):
-        raise ArchiveError(
-            f"{name}: {texts[0]!r:.80} is no file; give texts in a mapping from id to text, such "
-            "as dict(zip(ids, texts)), and files by their paths"
-        )
+def _texts_in_place_of_files(run: ScoreRun) -> str:
+    """Return which texts were taken for names of files, as a caption may be; empty if none was."""
+    if run.responses is None:
+        return "responses: None; give a file, a mapping from id to text, or records"
+    for name, source in (("responses", run.responses), ("references", run.references)):
+        given: Sequence[object] = source if isinstance(source, (list, tuple)) else [source]
+        texts = [text for text in given if isinstance(text, str)]
+        are_texts = texts and len(texts) == len(given)
+        if are_texts and not any(is_url(text) or _may_be_path(text) for text in texts):
+            return (
+                f"{name}: {texts[0]!r:.80} is no file; give texts in a mapping from id to text, "
+                "such as dict(zip(ids, texts)), and files by their paths"
+            )
+    return ""
 
 
 def _may_be_path(text: str) -> bool:
