@@ -13,14 +13,8 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.judge.v1 import chair_pb2, scoring_pb2, tri_he_pb2
-from hallujudge.judge_service.wire.codec import Codecs
-from hallujudge.judge_service.wire.field_loops import reader_of
-from hallujudge.judge_service.wire.fields import (
-    Codec,
-    MalformedError,
-    MismatchError,
-    map_of_messages,
-)
+from hallujudge.judge_service.wire.codec import Codecs, MismatchError
+from hallujudge.judge_service.wire.fields import Codec, MalformedError, value_reader
 
 INLINE = scoring_pb2.InlineGraph.DESCRIPTOR
 
@@ -81,7 +75,7 @@ class Verdict:
 
 
 def codecs() -> Codecs:
-    return Codecs(types={}, shapes={}, rearranged={}, unions={})
+    return Codecs(types={}, fields={}, unions={}, needs={})
 
 
 def codec(value_type: Any, message: Any) -> Any:
@@ -148,7 +142,7 @@ def test_a_message_that_is_absent_is_the_default() -> None:
     )
 
     # Another name than that of the message: hints alone make the pair.
-    read = reader_of(Spec, fields)
+    read = value_reader(Spec, fields)
     assert read(scoring_pb2.ScoreSpec(metric="m")) == Spec(metric="m")
     message = scoring_pb2.ScoreSpec(metric="m", interval={"confidence": 2})  # type: ignore[arg-type]  # protobuf takes dictionaries
     with pytest.raises(
@@ -170,6 +164,55 @@ def test_pairs_of_positions() -> None:
         codec(tuple[int, str], span)
 
 
+class Words(NamedTuple):
+    text: str
+
+
+class OwnWords(Words):
+    """A class that is sent as the one it extends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InlineGraph(Graph):
+    """A class with the name of its message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    shipped: Words | InlineGraph
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherSource:
+    shipped: Words | Mark
+
+
+@pytest.mark.parametrize(
+    ("content", "member", "back"),
+    [
+        (Words("coco"), "shipped", Words("coco")),
+        (OwnWords("coco"), "shipped", Words("coco")),
+        (InlineGraph(name="", text=""), "inline", InlineGraph(name="", text="")),
+    ],
+)
+def test_a_union_is_the_member_of_its_class(content: Any, member: str, back: Any) -> None:
+    message = scoring_pb2.GraphSource()
+    source = codec(Source, message)
+    source.write(Source(shipped=content), message)
+    assert message.WhichOneof("source") == member
+    assert source.read(message) == Source(shipped=back)
+
+
+def test_what_is_no_member_of_a_union() -> None:
+    message = scoring_pb2.GraphSource()
+    with pytest.raises(MalformedError, match=r"^source: is missing"):
+        codec(Source, message).read(message)
+    with pytest.raises(MalformedError, match=r"^shipped: Mark can't be sent"):
+        codec(Source, message).write(Source(shipped=Mark(1, 2)), message)  # type: ignore[arg-type]  # the wrong class
+    with pytest.raises(MismatchError, match="GraphSource"):
+        codec(OtherSource, message)
+
+
 def test_the_key_of_a_map_is_named() -> None:
     def refuse(_message: Any) -> object:
         raise MalformedError("too sure")
@@ -177,24 +220,27 @@ def test_the_key_of_a_map_is_named() -> None:
     class Task(NamedTuple):
         graphs: Mapping[str, object]
 
-    fields = [map_of_messages("graphs", Codec(lambda _content, _message: None, refuse))]
+    graph = Codec(lambda _content, _message: None, refuse)
+    known = Codecs(types={(object, "GraphSource"): graph}, fields={}, unions={}, needs={})
+    others = {field.name for field in scoring_pb2.ScoreSpec.DESCRIPTOR.fields} - {"graphs"}
+    fields = known.fields(Task, scoring_pb2.ScoreSpec.DESCRIPTOR, without=others)
     message = scoring_pb2.ScoreSpec(graphs={"base": scoring_pb2.GraphSource(shipped="coco")})
     with pytest.raises(MalformedError, match=r"^graphs\[base\]: too sure"):
-        reader_of(Task, fields)(message)
+        value_reader(Task, fields)(message)
 
 
 def test_a_thread_waits_for_a_converter_that_another_one_builds() -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     class Slow(dict[Any, Any]):
-        """Shapes whose first lookup lasts until the other thread has had its turn."""
+        """Converters of fields whose first lookup lasts until the other thread has had its turn."""
 
         def get(self, key: Any, default: Any = None) -> Any:
             entered.set()
             go_on.wait(60)
             return super().get(key, default)
 
-    known = Codecs(types={}, shapes=Slow(), rearranged={}, unions={})
+    known = Codecs(types={}, fields=Slow(), unions={}, needs={})
 
     def read() -> object:
         message = scoring_pb2.InlineGraph(name="n", text="t")

@@ -17,7 +17,7 @@ from hallujudge.judge.v1 import answers_pb2, chair_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.wire import convert, evidence_types, has_messages
-from hallujudge.judge_service.wire.fields import fields_of
+from hallujudge.judge_service.wire.codec import fields_of
 from hallujudge.metrics import (
     AnswersEvidence,
     AnswersItem,

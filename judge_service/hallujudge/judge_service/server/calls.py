@@ -16,8 +16,7 @@ from ..engine.session import extract, normalize
 from ..errors import InvalidInputError, Violation
 from ..threads import map_cpu, of_each
 from ..wire import convert as _convert
-from ..wire.convert import pieces_of, shrink
-from ..wire.tri_he import without_graphs
+from ..wire.convert import pieces_of, shrink, without_graphs
 from .request_checks import (
     GroupLimit,
     admitted_spec,
@@ -90,7 +89,7 @@ class Calls:
             )
         response = pb.ScoreResponse(statistic_names=session.statistic_names)
         await _write_all(await session.score(items), response.results)
-        _convert.write_report(await session.make_report(), response.report)
+        response.report.CopyFrom(_convert.report_to_proto(await session.make_report()))
         # Unlike a stream, a unary response has no second message for the rest.
         shrink(response, self._limits.max_message_bytes)
         return response

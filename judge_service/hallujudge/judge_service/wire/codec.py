@@ -1,8 +1,8 @@
 """Converters between values and protobuf messages, made from the definitions of both.
 
-A value (a dataclass or a named tuple) and its message have the same field names. The converter of
-a pair is built once, from type hints and the message descriptor. It checks that neither side has a
-field that the other lacks.
+A value (a Struct, a dataclass or a named tuple) and its message have the same field names. The
+converter of a pair is built once, from type hints and the message's descriptor. It checks that
+neither side has a field that the other lacks.
 
 ===========================  ==================================================================
 value                        message
@@ -15,53 +15,89 @@ a value                      a message; absent means None or the default
 ``tuple[T, ...] | None``     a message whose only field is ``repeated … values``
 ``tuple[A, B]``              a message with two fields, by position
 ``Mapping[str, T]``          a map, or repeated rows whose first field is the key
-``A | B``                    a ``oneof`` of the same name; members by the names of the classes
+``A | B``                    a ``oneof``, by its name or that of its first member: a class has the
+                             message of its name; one with a single field may be a ``string``
 ===========================  ==================================================================
 
-Only where a pair differs in more is something written by hand: a :class:`Codec` for a type, a
-:class:`FieldShape` for a field that the message spreads over several, or :class:`Rearranged` for a
-field whose content is rearranged first.
-
-Converters write to messages in place, because protobuf copies a nested message that is passed to a
-constructor.
+Only where a pair differs in more is a :class:`Codec` written by hand, for a type or for a field.
 """
 
 from __future__ import annotations
 
-import enum
 import threading
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Literal, get_args, get_origin
+from inspect import Parameter, signature
+from itertools import zip_longest
+from operator import attrgetter
+from sys import intern
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
-
-from . import fields as kinds
-from .field_loops import reader_of, row_functions, writer_of
-from .fields import (
-    Codec,
-    Field,
-    FieldShape,
-    Kind,
-    MalformedError,
-    MismatchError,
-    Rearranged,
-    ScalarCodec,
-    ValueField,
-    enum_numbers,
-    fields_of,
-    is_map,
-    is_plain,
-    is_repeated,
-    is_scalar,
-    members_of,
-    message_of,
-    row_fields,
-    without_none,
-    wrapped_list,
+from google.protobuf.descriptor import (
+    Descriptor,
+    EnumDescriptor,
+    FieldDescriptor,
+    OneofDescriptor,
 )
 
-_SCALARS = (Kind.SCALAR, Kind.NUMBER, Kind.OPTIONAL)
+from .fields import (
+    SCALAR_LIST,
+    SCALAR_MAP,
+    Codec,
+    Convert,
+    Field,
+    Kind,
+    MalformedError,
+    list_codec,
+    map_codec,
+    row_codec,
+    rows_codec,
+    setter,
+    value_reader,
+    within,
+    wrapped_codec,
+    writer_of,
+)
+
+SCALARS: Mapping[type, frozenset[int]] = {
+    str: frozenset({FieldDescriptor.CPPTYPE_STRING}),
+    bool: frozenset({FieldDescriptor.CPPTYPE_BOOL}),
+    float: frozenset({FieldDescriptor.CPPTYPE_DOUBLE}),
+    int: frozenset(
+        {
+            FieldDescriptor.CPPTYPE_INT32,
+            FieldDescriptor.CPPTYPE_INT64,
+            FieldDescriptor.CPPTYPE_UINT32,
+            FieldDescriptor.CPPTYPE_UINT64,
+        }
+    ),
+}
+
+
+class MismatchError(TypeError):
+    """A value and its message have different fields."""
+
+
+class ValueField(NamedTuple):
+    """A field of a value type."""
+
+    name: str
+    """Its name."""
+    hint: Any
+    """Its type."""
+    default: Any = Parameter.empty
+    """Its default, unless that is made anew each time."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether it may be None."""
+        return NoneType in members_of(self.hint)
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is Parameter.empty
 
 
 class Codecs:
@@ -69,24 +105,24 @@ class Codecs:
 
     Args:
         types: Converters that are written by hand, by value type and name of the message.
-        shapes: Converters of single fields, by value type and name of the field.
-        rearranged: Fields that are rearranged, by value type and name of the field.
+        fields: Converters of the contents of fields, by value type and name of the field.
         unions: The classes of a hint that does not list them, such as a protocol.
+        needs: What is wrong without a member of a oneof, by its full name.
     """
 
     def __init__(
         self,
         *,
         types: Mapping[tuple[Any, str], Codec],
-        shapes: Mapping[tuple[Any, str], FieldShape],
-        rearranged: Mapping[tuple[Any, str], Rearranged],
+        fields: Mapping[tuple[Any, str], Codec],
         unions: Mapping[Any, tuple[type, ...]],
+        needs: Mapping[str, str],
     ) -> None:
-        self._shapes = shapes
-        self._rearranged = rearranged
+        self._by_hand = fields
         self._unions = unions
+        self._needs = needs
         self._built: dict[tuple[Any, str], Codec] = dict(types)
-        self._begun: set[tuple[Any, str]] = set()
+        self._begun: dict[tuple[Any, str], Codec] = {}
         self._building = threading.RLock()
 
     def of(self, value_type: Any, descriptor: Descriptor) -> Codec:
@@ -96,27 +132,43 @@ class Codecs:
             MismatchError: Their fields differ.
         """
         key = (value_type, descriptor.name)
-        found = self._built.get(key)
-        if found is not None:
-            return found
+        if (known := self._built.get(key)) is not None:
+            return known
         with self._building:
-            return self._built.get(key) or self._made(value_type, descriptor)
+            # A value may hold values of its own type, whose converter is needed before it is built.
+            return self._built.get(key) or self._begun.get(key) or self._made(key, descriptor)
 
-    def _made(self, value_type: Any, descriptor: Descriptor) -> Codec:
-        key = (value_type, descriptor.name)
-        if key in self._begun:
-            # A value that holds values of its own type: they find this converter when they need it.
-            return Codec(
-                lambda value, message: self.of(value_type, descriptor).write(value, message),
-                lambda message: self.of(value_type, descriptor).read(message),
-            )
-        self._begun.add(key)
+    def _made(self, key: tuple[Any, str], descriptor: Descriptor) -> Codec:
+        self._begun[key] = Codec(
+            lambda value, message: self._built[key].write(value, message),
+            lambda message: self._built[key].read(message),
+        )
         try:
             # Set only when whole: another thread that needs it meanwhile waits for it.
-            self._built[key] = self._build(value_type, descriptor)
+            made = self._built[key] = self._build(key[0], descriptor)
         finally:
-            self._begun.remove(key)
-        return self._built[key]
+            del self._begun[key]
+        return made
+
+    def _build(self, value_type: Any, descriptor: Descriptor) -> Codec:
+        # Python finds an attribute faster by a text that is interned.
+        names = tuple(intern(field.name) for field in descriptor.fields)
+        if get_origin(value_type) is tuple:
+            elements = zip_longest(get_args(value_type), descriptor.fields)
+            if not all(theirs and is_plain(hint, theirs) for hint, theirs in elements):
+                raise MismatchError(
+                    f"{value_type} and the message {descriptor.name} have different fields"
+                )
+            return row_codec(tuple, names)
+        if len(members_of(value_type)) > 1:
+            (oneof,) = descriptor.oneofs
+            union = self._union(ValueField("", value_type), oneof)
+            return Codec(union.write, union.read)
+        fields = self.fields(value_type, descriptor)
+        plain = all(field.kind in (Kind.SCALAR, Kind.NUMBER) for field in fields)
+        if plain and getattr(value_type, "_fields", None) == names:
+            return row_codec(value_type, names)
+        return Codec(writer_of(fields), value_reader(value_type, fields))
 
     def fields(
         self, value_type: Any, descriptor: Descriptor, *, without: Iterable[str] = ()
@@ -131,233 +183,275 @@ class Codecs:
         Raises:
             MismatchError: The other fields differ.
         """
-        left_out = set(without)
-        ours = {field.name: field for field in fields_of(value_type) if field.name not in left_out}
-        shapes = self._shapes_of(value_type, ours, descriptor)
-        covered = left_out.union(*(shape.covers for shape in shapes.values()))
-        _check_names(value_type, descriptor, ours.keys() - shapes.keys(), covered)
-        return tuple(
-            Field(name, Kind.SHAPED, shapes[name].write, shapes[name].read)
-            if name in shapes
-            else self._field(value_type, field, descriptor.fields_by_name[name])
-            for name, field in ours.items()
-        )
-
-    def _shapes_of(
-        self, value_type: Any, ours: Mapping[str, ValueField], descriptor: Descriptor
-    ) -> dict[str, FieldShape]:
-        oneofs = descriptor.oneofs_by_name
-        known = {name: self._shapes.get((value_type, name)) for name in ours}
-        return {
-            name: known[name] or self._oneof(field, descriptor)
-            for name, field in ours.items()
-            if known[name] is not None or name in oneofs
-        }
-
-    def _build(self, value_type: Any, descriptor: Descriptor) -> Codec:
-        if get_origin(value_type) is tuple:
-            _check_tuple(value_type, descriptor)
-            row = [kinds.scalar(field.name, Kind.SCALAR) for field in descriptor.fields]
-            return Codec(*row_functions(tuple, row))
-        fields = self.fields(value_type, descriptor)
-        if _is_row(value_type, descriptor, fields):
-            return Codec(*row_functions(value_type, fields))
-        return Codec(writer_of(fields), reader_of(value_type, fields))
+        theirs = {name: f for name, f in descriptor.fields_by_name.items() if name not in without}
+        fields = []
+        only_value = set()
+        for field in fields_of(value_type):
+            if field.name in without:
+                continue
+            if (oneof := _oneof_of(field.name, descriptor)) is not None:
+                fields.append(self._union(field, oneof))
+            elif field.name in theirs:
+                fields.append(self._field(value_type, field, theirs[field.name]))
+            else:
+                only_value.add(field.name)
+        covered = {name for field in fields for name in field.members or (field.name,)}
+        only_message = theirs.keys() - covered
+        if only_value or only_message:
+            raise MismatchError(
+                f"{value_type.__name__} and the message {descriptor.name} differ: only the value "
+                f"has {_listed(only_value)}; only the message has {_listed(only_message)}"
+            )
+        return tuple(fields)
 
     def _field(self, value_type: Any, field: ValueField, theirs: FieldDescriptor) -> Field:
-        how = self._rearranged.get((value_type, field.name))
-        if how is not None:
-            return kinds.rearranged(self._content(field._replace(hint=how.hint), theirs), how)
-        return self._content(field, theirs)
-
-    def _content(self, field: ValueField, theirs: FieldDescriptor) -> Field:
         name, hint = field.name, without_none(field.hint)
+        if (by_hand := self._by_hand.get((value_type, name))) is not None:
+            return Field(name, Kind.LIST, *by_hand)
         if is_plain(field.hint, theirs):
-            return kinds.scalar(name, _scalar_kind(theirs))
-        if is_map(theirs):
-            return self._map(name, hint, theirs)
+            return Field(name, _scalar_kind(theirs))
         if is_repeated(theirs):
-            return self._repeated(name, hint, theirs)
+            return Field(name, Kind.LIST, *self.many(hint, theirs))
         if (values := wrapped_list(theirs)) is not None:
-            return kinds.message(name, self._wrapped(hint, values), kinds.absent_of(field))
-        if theirs.message_type is not None:
-            return kinds.message(name, self.of(hint, theirs.message_type), kinds.absent_of(field))
-        if get_origin(hint) is Literal:
-            return kinds.converted(name, literal_codec(get_args(hint), field))
-        if theirs.enum_type is not None:
-            return kinds.converted(name, enum_codec(field, theirs))
-        raise MismatchError(f"{name} is {field.hint} in the value, and not in the message")
+            fill, read = wrapped_codec(self.many(hint, values))
+        elif theirs.message_type is not None:
+            fill, read = self.of(hint, theirs.message_type)
+        elif get_origin(hint) is Literal:
+            return Field(name, Kind.CHOICE, setter(name), _literal_reader(field))
+        elif theirs.enum_type is not None:
+            return Field(name, Kind.CHOICE, *_enum_codec(field, theirs.enum_type))
+        else:
+            raise MismatchError(f"{name} is {field.hint} in the value, and not in the message")
+        write = within(name, fill)
+        return Field(name, Kind.MESSAGE, write, read, field.required, field.optional)
 
-    def _wrapped(self, hint: Any, values: FieldDescriptor) -> Codec:
-        """Return the converter of a tuple and a message that has one repeated field."""
-        return kinds.wrapped(self._repeated("values", hint, values))
+    def many(self, hint: Any, theirs: FieldDescriptor) -> Codec:
+        """Return the converter of the contents of a repeated field or a map.
 
-    def _repeated(self, name: str, hint: Any, theirs: FieldDescriptor) -> Field:
+        Raises:
+            MismatchError: The message's field holds something else.
+        """
+        if is_map(theirs):
+            return self._map(hint, message_of(theirs).fields_by_name["value"])
         if get_origin(hint) is not tuple:
-            return self._rows(name, hint, theirs)
-        element, *_ = get_args(hint)
+            return self._rows(hint, message_of(theirs))
+        element = get_args(hint)[0]
         if theirs.message_type is None:
             _check_scalar(element, theirs)
-            return kinds.repeated_scalars(name)
-        return kinds.repeated_messages(name, self.of(element, theirs.message_type))
+            return SCALAR_LIST
+        return list_codec(self.of(element, theirs.message_type))
 
-    def _rows(self, name: str, hint: Any, theirs: FieldDescriptor) -> Field:
-        """Return a field that holds a mapping, sent as repeated rows, which keep its order."""
-        row = message_of(theirs)
-        key, value = row_fields(hint, row)
-        if value:
-            optional = row.fields_by_name[value].has_presence
-            return kinds.pairs(name, key, value, optional=optional)
+    def _map(self, hint: Any, theirs: FieldDescriptor) -> Codec:
+        """Return the converter of the contents of a map."""
         inner = get_args(hint)[1]
+        if theirs.message_type is None:
+            _check_scalar(inner, theirs)
+            return SCALAR_MAP
+        return map_codec(self.of(inner, theirs.message_type))
+
+    def _rows(self, hint: Any, row: Descriptor) -> Codec:
+        """Return the converter of a mapping that is sent as repeated rows, which keep its order."""
+        inner = get_args(hint)[1]
+        first, *others = row.fields
+        key, scalar = intern(first.name), without_none(inner) in SCALARS
+        if not is_plain(str, first) or (
+            scalar and [is_plain(inner, other) for other in others] != [True]
+        ):
+            raise MismatchError(f"{row.name} is not a row of {hint}")
+        if scalar:
+            return rows_codec(key, Codec(setter(others[0].name), _scalar_reader(others[0])))
         keyed = key in {field.name for field in fields_of(inner)}
         fields = self.fields(inner, row, without=() if keyed else (key,))
-        codec = Codec(writer_of(fields), reader_of(inner, fields))
-        return kinds.keyed_rows(name, key, codec, keyed=keyed)
+        write = writer_of([field for field in fields if field.name != key])
+        return rows_codec(key, Codec(write, value_reader(inner, fields)))
 
-    def _map(self, name: str, hint: Any, theirs: FieldDescriptor) -> Field:
-        content = message_of(theirs).fields_by_name["value"]
-        inner = get_args(hint)[1]
-        if content.message_type is None:
-            _check_scalar(inner, content)
-            return kinds.map_of_scalars(name)
-        codec = self.of(inner, content.message_type)
-        return kinds.map_of_messages(name, codec)
-
-    def _oneof(self, field: ValueField, descriptor: Descriptor) -> FieldShape:
-        """Return the converter of a union: each class has a member of its oneof."""
-        classes = self._unions.get(without_none(field.hint), members_of(field.hint))
-        members = descriptor.oneofs_by_name[field.name].fields
-        codecs = {m.name: self._member(m, classes) for m in members}
-        names = {cls: name for name, (cls, _) in codecs.items()}
-        if set(names) != set(classes) - {type(None)}:
-            raise MismatchError(f"{descriptor.name}.{field.name} has other members than the value")
-        writers = {
-            m.name: codecs[m.name][1].write
-            if m.message_type is None
-            else kinds.member_writer(m.name, codecs[m.name][1].write)
-            for m in members
-        }
+    def _union(self, field: ValueField, oneof: OneofDescriptor) -> Field:
+        """Return a field that holds one of several classes: each has a member of a oneof."""
+        hint = without_none(field.hint)
+        classes = set(self._unions.get(hint, members_of(hint)))
+        codecs = {intern(m.name): self._member(m, classes) for m in oneof.fields}
+        if {cls for cls, _ in codecs.values()} != classes:
+            raise MismatchError(f"{oneof.full_name} has other members than the value")
+        writers = {cls: codec.write for cls, codec in codecs.values()}
         readers = {name: codec.read for name, (_, codec) in codecs.items()}
-        absent = kinds.absent_of(field)
+        needed, optional = self._needs.get(oneof.full_name, "is missing"), field.optional
 
         def write(content: Any, message: Any) -> None:
-            if content is not None:
-                name = names.get(type(content)) or _member_of(content, names, field)
-                writers[name](content, message)
+            kind = type(content)
+            fill = writers.get(kind) or next(filter(None, map(writers.get, kind.__mro__)), None)
+            if fill is None:
+                raise MalformedError(f"{kind.__name__} can't be sent")
+            fill(content, message)
 
         def read(message: Any) -> Any:
-            name = message.WhichOneof(field.name)
+            name = message.WhichOneof(oneof.name)
+            if name is None:
+                if optional:
+                    return None
+                raise MalformedError(needed, field.name and oneof.name)
             try:
-                return readers[name](getattr(message, name)) if name else absent()
+                return readers[name](getattr(message, name))
             except MalformedError as err:
-                raise err.within(name or field.name) from None
+                raise err.within(name) from None
 
-        return FieldShape(tuple(codecs), write, read)
+        return Field(field.name, Kind.UNION, write, read, members=tuple(codecs))
 
-    def _member(self, theirs: FieldDescriptor, classes: tuple[Any, ...]) -> tuple[Any, Codec]:
-        if theirs.message_type is None:
-            return str, Codec(partial(_write_scalar, theirs.name), str)
-        found = [cls for cls in classes if cls.__name__ == theirs.message_type.name]
-        if not found:
-            raise MismatchError(f"{theirs.full_name} is not a member of the value's union")
-        return found[0], self.of(found[0], theirs.message_type)
+    def _member(self, theirs: FieldDescriptor, classes: Iterable[Any]) -> tuple[Any, Codec]:
+        """Return the class of a member, and its converter, which writes to the whole message."""
+        name, kind = intern(theirs.name), theirs.message_type
+        for cls in classes:
+            if kind is not None and cls.__name__ == kind.name:
+                fill, read = self.of(cls, kind)
+                return cls, Codec(within(name, fill), read)
+            if kind is None and cls is str:
+                return cls, Codec(setter(name), str)
+            only = () if kind is not None else [field.name for field in fields_of(cls)]
+            if len(only) == 1:
+                # A class with one field is sent as its content.
+                return cls, Codec(setter(name, attrgetter(*only)), partial(_made_of, cls, *only))
+        raise MismatchError(f"{theirs.full_name} is not a member of the value's union")
 
 
-def enum_codec(field: ValueField, theirs: FieldDescriptor) -> ScalarCodec:
+# Fields that have another form in their message
+
+
+def _enum_codec(field: ValueField, known: EnumDescriptor) -> Codec:
     """Return the converter of an enum.
 
     Raises:
         MismatchError: The members have different names.
     """
-    known = theirs.enum_type
-    if known is None:
-        raise MismatchError(f"{theirs.full_name} is not an enum")
-    numbers = enum_numbers(without_none(field.hint), known)
-    members: dict[int, enum.Enum | None] = {number: member for member, number in numbers.items()}
+    hint = without_none(field.hint)
+    zero, *others = known.values
+    prefix = zero.name.removesuffix("UNSPECIFIED")
     # Keyed by name, because the hash of an enum member is computed in Python.
-    by_name = {member.name: number for member, number in numbers.items()}
+    numbers = {value.name.removeprefix(prefix): value.number for value in others}
+    if zero.number or prefix == zero.name or numbers.keys() != hint.__members__.keys():
+        raise MismatchError(f"enum {hint.__name__} and its message have different members")
+    members = {number: hint[name] for name, number in numbers.items()}
 
-    def write(member: enum.Enum) -> int:
-        return by_name[member._name_]
+    def read(number: int) -> Any:
+        try:
+            return members[number]
+        except KeyError:
+            raise MalformedError(f"{number} is not a known {known.name}") from None
 
-    if type(None) in members_of(field.hint):
-        # A member that a later release adds is read as None.
-        return ScalarCodec(write, members.get)
-
-    return ScalarCodec(write, _Members(members, known.name).__getitem__)
-
-
-class _Members(dict[int, Any]):
-    """The members of an enum by number; a successful lookup runs no Python code."""
-
-    def __init__(self, members: dict[int, Any], name: str) -> None:
-        super().__init__(members)
-        self._name = name
-
-    def __missing__(self, number: int) -> Any:
-        raise MalformedError(f"{number} is not a known {self._name}")
+    write = setter(field.name, lambda member: numbers[member._name_])
+    # A member that a later release adds is read as None.
+    return Codec(write, members.get if field.optional else read)
 
 
-def literal_codec(literals: tuple[Any, ...], field: ValueField) -> ScalarCodec:
-    """Return the converter of a text with few possible values."""
+def _literal_reader(field: ValueField) -> Convert:
+    """Return the reader of a text with few possible values."""
+    literals = get_args(without_none(field.hint))
 
     def read(text: str) -> Any:
-        if not text and field.default is not None:
-            return field.default()
+        if not text and not field.required:
+            return field.default
         if text not in literals:
             raise MalformedError(f"{text!r} is not one of {', '.join(literals)}")
         return text
 
-    return ScalarCodec(lambda text: text, read)
+    return read
 
 
-def _member_of(content: Any, names: Mapping[Any, str], field: ValueField) -> str:
-    """Return the oneof's member for a subclass of a known class."""
-    for cls in type(content).__mro__:
-        if cls in names:
-            return names[cls]
-    raise MalformedError(f"{type(content).__name__} can't be sent", field.name)
+def _scalar_reader(theirs: FieldDescriptor) -> Convert:
+    """Return a function that reads a scalar field of a message."""
+    name, get = theirs.name, attrgetter(theirs.name)
+
+    def read(message: Any) -> Any:
+        # A non-empty field is present; HasField takes longer than this test.
+        return content if (content := get(message)) or message.HasField(name) else None
+
+    return read if theirs.has_presence else get
 
 
-def _write_scalar(name: str, content: Any, message: Any) -> None:
-    setattr(message, name, content)
+def _made_of(cls: Any, name: str, content: Any) -> Any:
+    return cls(**{name: content})
+
+
+# What values and messages declare
+
+
+def fields_of(value_type: Any) -> list[ValueField]:
+    """Return the fields of a Struct, a dataclass or a named tuple, in order."""
+    hints = get_type_hints(value_type)
+    given = signature(value_type).parameters.values()
+    return [ValueField(each.name, hints[each.name], each.default) for each in given]
+
+
+def without_none(hint: Any) -> Any:
+    """Return a hint without ``| None``."""
+    left = [member for member in members_of(hint) if member is not NoneType]
+    return left[0] if len(left) == 1 else hint
+
+
+def members_of(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union, or a hint that is not a union as its only member."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def is_repeated(field: FieldDescriptor) -> bool:
+    """Return whether a message's field is repeated, maps included."""
+    # protobuf 7 lacks `label`, and protobuf 5 `is_repeated`. Singular messages have no default.
+    if field.message_type is not None and field.has_presence:
+        return False
+    return isinstance(field.default_value, list)
+
+
+def is_map(field: FieldDescriptor) -> bool:
+    """Return whether a message's field is a map."""
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def message_of(field: FieldDescriptor) -> Descriptor:
+    """Return the message that a field holds.
+
+    Raises:
+        MismatchError: It holds something else.
+    """
+    if field.message_type is None:
+        raise MismatchError(f"{field.full_name} does not hold a message")
+    return field.message_type
+
+
+def is_plain(hint: Any, field: FieldDescriptor) -> bool:
+    """Return whether both sides hold the same scalar."""
+    if is_repeated(field) or (NoneType in members_of(hint)) != field.has_presence:
+        return False
+    return _is_scalar(without_none(hint), field)
+
+
+def wrapped_list(field: FieldDescriptor) -> FieldDescriptor | None:
+    """Return the field ``values`` of a message that is an optional list, or None."""
+    message = field.message_type
+    if message is None or [inner.name for inner in message.fields] != ["values"]:
+        return None
+    return message.fields[0]
+
+
+def _oneof_of(name: str, descriptor: Descriptor) -> OneofDescriptor | None:
+    """Return the oneof of a name, or with a member of this name."""
+    theirs = descriptor.fields_by_name.get(name)
+    found = theirs.containing_oneof if theirs else descriptor.oneofs_by_name.get(name)
+    # An optional field has a oneof of its own.
+    return found if found is not None and len(found.fields) > 1 else None
 
 
 def _scalar_kind(theirs: FieldDescriptor) -> Kind:
     if theirs.has_presence:
         return Kind.OPTIONAL
-    is_double = theirs.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE
-    return Kind.NUMBER if is_double else Kind.SCALAR
+    return Kind.NUMBER if theirs.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE else Kind.SCALAR
 
 
-def _is_row(value_type: Any, descriptor: Descriptor, fields: Iterable[Field]) -> bool:
-    """Return whether a value is a named tuple of scalars, with its message's fields in order."""
-    names = tuple(field.name for field in descriptor.fields)
-    scalars = all(field.kind in _SCALARS for field in fields)
-    return scalars and getattr(value_type, "_fields", None) == names
-
-
-def _check_names(
-    value_type: Any, descriptor: Descriptor, ours: set[str], covered: set[str]
-) -> None:
-    theirs = {field.name for field in descriptor.fields} - covered
-    if ours != theirs:
-        only_value = ", ".join(sorted(ours - theirs)) or "nothing"
-        only_message = ", ".join(sorted(theirs - ours)) or "nothing"
-        raise MismatchError(
-            f"{value_type.__name__} and the message {descriptor.name} differ: only the value has "
-            f"{only_value}; only the message has {only_message}"
-        )
-
-
-def _check_tuple(hint: Any, descriptor: Descriptor) -> None:
-    elements = get_args(hint)
-    if len(elements) != len(descriptor.fields) or not all(
-        map(is_plain, elements, descriptor.fields)
-    ):
-        raise MismatchError(f"{hint} and the message {descriptor.name} have different fields")
+def _is_scalar(hint: Any, field: FieldDescriptor) -> bool:
+    return isinstance(hint, type) and field.cpp_type in SCALARS.get(hint, ())
 
 
 def _check_scalar(hint: Any, theirs: FieldDescriptor) -> None:
-    if not is_scalar(hint, theirs):
+    if not _is_scalar(hint, theirs):
         raise MismatchError(f"{theirs.full_name} does not hold {hint}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
+from msgspec import structs
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Score
 from hallujudge.metrics.answers.closed_questions import AnswersEvidence
 from hallujudge.metrics.argus import ArgusEvidence
-from hallujudge.metrics.tri_he import TriHeEvidence
+from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet, WrittenTriplet
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
 from ..engine.found_claims import FoundClaim
-from ..engine.spec import GraphLayout, GraphSource, InlineGraph, ScoreSpec, ShippedGraph
+from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
-from . import evidence_types, item_types, tri_he
-from .codec import Codecs
-from .field_loops import inner_reader_of, inner_writer_of, writer_of
-from .fields import Codec, Convert, Field, Fill, MalformedError, Rearranged, invalid, message_of
+from . import evidence_types, item_types
+from .codec import Codecs, message_of
+from .fields import Codec, Field, MalformedError, invalid, reader_of, within, writer_of
 
 TASKS = item_types()
 """Task -> the type of its items."""
@@ -37,141 +36,96 @@ MAX_ID_BYTES = 1 << 16
 # Where values have another shape than their messages
 
 
-_LAYOUTS: Mapping[str, GraphLayout] = {"": "auto", "auto": "auto", "json": "json", "table": "table"}
+def _write_triplet(triplet: Any, message: Any) -> None:
+    message.subject, message.relation, message.object = triplet
+    if isinstance(triplet, WrittenTriplet):
+        # It was read from a file, and keeps the text that it had there.
+        message.written = triplet.written
 
 
-def _write_graph(source: GraphSource, message: Any) -> None:
-    if isinstance(source, ShippedGraph):
-        message.shipped = source.name
-    else:
-        inline = message.inline
-        inline.name, inline.text, inline.layout = source.name, source.text, source.layout
+def _write_given(claim: Any, message: Any) -> None:
+    if isinstance(claim, Sentence):
+        raise MalformedError("given claims must be triplets, not sentences")
+    _write_triplet(claim, message)
 
 
-def _read_graph(message: Any) -> GraphSource:
-    kind = message.WhichOneof("source")
-    if kind is None:
-        raise MalformedError("needs a source; set 'shipped' or 'inline'")
-    if kind == "shipped":
-        return ShippedGraph(name=message.shipped)
-    inline = message.inline
-    if inline.layout not in _LAYOUTS:
-        raise MalformedError(f"{inline.layout!r} is not one of json, table, auto", "inline.layout")
-    return InlineGraph(name=inline.name, text=inline.text, layout=_LAYOUTS[inline.layout])
+def _read_triplet(message: Any) -> Triplet:
+    parts = (message.subject, message.relation, message.object)
+    return WrittenTriplet(*parts, written=message.written) if message.written else Triplet(*parts)
 
 
-_GRAPH_TYPES: Mapping[tuple[Any, str], Codec] = {
-    (GraphSource, "GraphSource"): Codec(_write_graph, _read_graph)
-}
-"""The name of a shipped graph is a string, while its value is a class of its own."""
+# Evidence holds the work of each judge as JSON. Not every part has these: members of a panel, and
+# judges whose choices' share was measured.
+_VOTES, _SHARES = ("votes", "dissents"), ("choice_shares",)
+_PART = [
+    field.name
+    for field in scoring_pb2.JudgePart.DESCRIPTOR.fields
+    if field.name not in (*_VOTES, *_SHARES)
+]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Declined:
-    """Claims without a verdict, for one reason."""
-
-    claims: int
-    detail: str
+def _write_judging(judging: Iterable[Mapping[str, Any]], place: Any) -> None:
+    for part in judging:
+        rows = [{"reason": reason, **row} for reason, row in part["declined"].items()]
+        place.add(**{**part, "declined": rows})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JudgePart:
-    """The work of one judge, with the fields of its JSON in evidence."""
-
-    judge: str
-    answered: int
-    declined: Mapping[str, _Declined]
-    calls: int
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    latency_seconds: float
-    cost: float | None
-    reused: int
-    votes: tuple[str, ...] = ()
-    dissents: int = 0
-    choice_shares: tuple[float, ...] = ()
+def _read_judging(parts: Iterable[Any]) -> tuple[dict[str, JsonValue], ...]:
+    return tuple(map(_judge_json, parts))
 
 
-# What not every part has: members of a panel, and judges whose choices' share was measured.
-_SOME = ("choice_shares", "votes", "dissents")
-_EVERY = tuple(name for name in _JudgePart.__slots__ if name not in _SOME)
-
-
-def _write_judging(judging: Any) -> tuple[_JudgePart, ...]:
-    return tuple(
-        _JudgePart(
-            **part
-            | {"declined": {name: _Declined(**row) for name, row in part["declined"].items()}}
-            | {name: tuple(part.get(name, ())) for name in ("votes", "choice_shares")}
-        )
-        for part in judging
-    )
-
-
-def _read_judging(judging: Any) -> tuple[dict[str, JsonValue], ...]:
-    return tuple(_judge_json(part) for part in judging)
-
-
-def _judge_json(part: _JudgePart) -> dict[str, JsonValue]:
-    shares: dict[str, JsonValue] = {"choice_shares": list(part.choice_shares)}
-    votes: dict[str, JsonValue] = {"votes": list(part.votes), "dissents": part.dissents}
-    return {
-        **{name: getattr(part, name) for name in _EVERY},
-        **(shares if part.choice_shares else {}),
-        **(votes if part.votes else {}),
-        "declined": {
-            reason: {"claims": row.claims, "detail": row.detail}
-            for reason, row in part.declined.items()
-        },
+def _judge_json(part: Any) -> dict[str, JsonValue]:
+    names = (*_PART, *(_SHARES if part.choice_shares else ()), *(_VOTES if part.votes else ()))
+    line = {name: getattr(part, name) for name in names}
+    line |= {name: list(line[name]) for name in ("choice_shares", "votes") if name in line}
+    line["cost"] = part.cost if part.HasField("cost") else None
+    line["declined"] = {
+        row.reason: {"claims": row.claims, "detail": row.detail} for row in part.declined
     }
+    return line
 
 
-_PARTS = Rearranged(tuple[_JudgePart, ...], _write_judging, _read_judging)
-_JUDGING: Mapping[tuple[Any, str], Rearranged] = {
-    (evidence, "judging"): _PARTS for evidence in (TriHeEvidence, AnswersEvidence, ArgusEvidence)
-}
-"""Evidence holds the work of each judge as JSON; its message declares the fields."""
+_JUDGING = Codec(_write_judging, _read_judging)
+
+_Groups: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Score]]]
 
 
-_Groups = Mapping[str, Mapping[str, Mapping[str, Score]]]
+@cache
+def _scores() -> Codec:
+    """Return the converter of a group's scores."""
+    fields = scoring_pb2.GroupScores.DESCRIPTOR.fields_by_name
+    return CODECS.many(Mapping[str, Score], fields["scores"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GroupScores:
-    """The scores of the items that share a value of a field."""
-
-    key: str
-    value: str
-    scores: Mapping[str, Score]
+def _write_groups(groups: _Groups, place: Any) -> None:
+    for key, values in groups.items():
+        for value, scores in values.items():
+            _scores().write(scores, place.add(key=key, value=value).scores)
 
 
-def _write_groups(groups: _Groups) -> tuple[_GroupScores, ...]:
-    return tuple(
-        _GroupScores(key=key, value=value, scores=scores)
-        for key, values in groups.items()
-        for value, scores in values.items()
-    )
-
-
-def _read_groups(rows: Iterable[_GroupScores]) -> _Groups:
+def _read_groups(rows: Iterable[Any]) -> _Groups:
     groups: dict[str, dict[str, Mapping[str, Score]]] = {}
     for row in rows:
-        groups.setdefault(row.key, {})[row.value] = row.scores
+        groups.setdefault(row.key, {})[row.value] = _scores().read(row.scores)
     return groups
 
 
-_GROUPS: Mapping[tuple[Any, str], Rearranged] = {
-    (Report, "groups"): Rearranged(tuple[_GroupScores, ...], _write_groups, _read_groups)
-}
-"""Groups are sent as rows with their field and value."""
-
-
 CODECS = Codecs(
-    types={**tri_he.TYPES, **_GRAPH_TYPES},
-    shapes=tri_he.SHAPES,
-    rearranged={**_JUDGING, **_GROUPS},
+    types={
+        (Triplet, "Triplet"): Codec(_write_triplet, _read_triplet),
+        (ClaimParts, "Triplet"): Codec(_write_given, _read_triplet),
+    },
+    fields={
+        (TriHeEvidence, "judging"): _JUDGING,
+        (AnswersEvidence, "judging"): _JUDGING,
+        (ArgusEvidence, "judging"): _JUDGING,
+        (Report, "groups"): Codec(_write_groups, _read_groups),
+    },
     unions={Evidence: evidence_types()},
+    needs={
+        "hallujudge.judge.v1.GraphSource.source": "needs a source; set 'shipped' or 'inline'",
+        "hallujudge.judge.v1.ClaimVerdict.claim": "needs a triplet or a sentence",
+    },
 )
 
 _ValueT = TypeVar("_ValueT")
@@ -181,29 +135,36 @@ _MessageT = TypeVar("_MessageT", bound=Message)
 # Items
 
 
-class _ItemCodec(NamedTuple):
-    """The converter of one type of items: the common fields, and the task."""
-
-    kind: str
-    fields: tuple[Field, ...]
-    task_fields: tuple[Field, ...]
-    write: Fill
-    read: Convert
+@cache
+def _item_fields(kind: str) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+    """Return the fields that all items have, and those of a task's message."""
+    fields = CODECS.fields(Item, pb.Item.DESCRIPTOR, without=TASKS)
+    task = message_of(pb.Item.DESCRIPTOR.fields_by_name[kind])
+    return fields, CODECS.fields(TASKS[kind], task, without=[field.name for field in fields])
 
 
 @cache
-def _item_codec(kind: str) -> _ItemCodec:
-    item_type = TASKS[kind]
-    fields = CODECS.fields(Item, pb.Item.DESCRIPTOR, without=TASKS)
-    message = message_of(pb.Item.DESCRIPTOR.fields_by_name[kind])
-    task = CODECS.fields(item_type, message, without=[field.name for field in fields])
-    return _ItemCodec(
-        kind,
-        fields,
-        task,
-        inner_writer_of(fields, kind, task),
-        inner_reader_of(item_type, fields, kind, task),
-    )
+def _item_codec(kind: str) -> Codec:
+    """Return the converter of a task's items, whose message holds the task's within it."""
+    item_type, (fields, task_fields) = TASKS[kind], _item_fields(kind)
+    write, write_task = writer_of(fields), within(kind, writer_of(task_fields))
+    read, read_task = reader_of(fields), reader_of(task_fields)
+
+    def write_item(item: Item, message: Any) -> None:
+        write(item, message)
+        try:
+            write_task(item, message)
+        except MalformedError as err:
+            raise err.within(kind) from None
+
+    def read_item(message: Any) -> Item:
+        try:
+            contents = read_task(getattr(message, kind))
+        except MalformedError as err:
+            raise err.within(kind) from None
+        return item_type(**contents, **read(message))
+
+    return Codec(write_item, read_item)
 
 
 def item_to_proto(item: Item) -> pb.Item:
@@ -212,31 +173,31 @@ def item_to_proto(item: Item) -> pb.Item:
     Raises:
         InvalidInputError: A field can't be sent.
     """
-    codec = _item_codec(_TASK_OF[type(item)])
-    message = pb.Item()
+    kind, message = _TASK_OF[type(item)], pb.Item()
     try:
-        codec.write(item, message)
+        _item_codec(kind).write(item, message)
     except MalformedError as err:
         raise invalid(MalformedError(err.problem, f"item {item.id!r}, {err.place}")) from None
     except (TypeError, ValueError) as err:
         # protobuf's error does not name the field, so that each field is tried again on its own.
-        raise _unsendable(item, codec) from err
+        raise _unsendable(item, kind) from err
     return message
 
 
-def _unsendable(item: Item, codec: _ItemCodec) -> InvalidInputError:
+def _unsendable(item: Item, kind: str) -> InvalidInputError:
     """Return the error of an item with a field that protobuf does not accept."""
-    for within, fields in (("", codec.fields), (f"{codec.kind}.", codec.task_fields)):
+    for place, fields in zip(("", kind), _item_fields(kind), strict=True):
         for field in fields:
             message = pb.Item()
             try:
-                writer_of([field])(item, getattr(message, codec.kind) if within else message)
+                writer_of([field])(item, getattr(message, place) if place else message)
             except (TypeError, ValueError):
                 problem = (
                     f"{getattr(item, field.name)!r:.80} is not a value that can be sent; check its "
                     "type"
                 )
-                return invalid(MalformedError(problem, f"item {item.id!r}, {within}{field.name}"))
+                name = f"{place}.{field.name}" if place else field.name
+                return invalid(MalformedError(problem, f"item {item.id!r}, {name}"))
     return InvalidInputError(f"item {item.id!r} can't be sent")
 
 
@@ -309,8 +270,8 @@ def check_unique(items: Sequence[Item]) -> None:
 
 
 def _item(message: pb.Item) -> Item:
-    kind = message.WhichOneof("task") or ""
-    if kind not in TASKS:
+    kind = message.WhichOneof("task")
+    if kind is None:
         raise MalformedError(f"is missing; set one of {', '.join(TASKS)}", "task")
     item: Item = _item_codec(kind).read(message)
     return item
@@ -381,7 +342,7 @@ def result_to_proto(result: ItemResult) -> pb.ItemResult:
 
 def write_result(result: ItemResult, message: pb.ItemResult) -> None:
     """Write a result to an empty message, which a response may hold."""
-    _written(ItemResult, result, message)
+    CODECS.of(ItemResult, pb.ItemResult.DESCRIPTOR).write(result, message)
 
 
 def result_from_proto(message: pb.ItemResult) -> ItemResult:
@@ -389,14 +350,40 @@ def result_from_proto(message: pb.ItemResult) -> ItemResult:
     return _read(ItemResult, message, "result")
 
 
+def without_graphs(results: Sequence[ItemResult]) -> list[ItemResult]:
+    """Return the results to send, without scene graphs."""
+    return [
+        structs.replace(result, evidence=structs.replace(result.evidence, scene_graph=()))
+        if isinstance(result.evidence, TriHeEvidence) and result.evidence.scene_graph
+        else result
+        for result in results
+    ]
+
+
+def with_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[ItemResult]:
+    """Return the results as they were before :func:`without_graphs`.
+
+    Args:
+        items: The items that were sent.
+        results: The results that were received, in order.
+    """
+    return [_with_graph(*pair) for pair in zip(items, results, strict=True)]
+
+
+def _with_graph(item: Item, result: ItemResult) -> ItemResult:
+    evidence = result.evidence
+    if not isinstance(item, TriHeItem) or not isinstance(evidence, TriHeEvidence):
+        return result
+    if not any(map(checked_against_all, evidence.claims)):
+        return result
+    return structs.replace(
+        result, evidence=structs.replace(evidence, scene_graph=item.reference_triplets or ())
+    )
+
+
 def report_to_proto(report: Report) -> scoring_pb2.Report:
     """Return a report as a message."""
     return _written(Report, report, scoring_pb2.Report())
-
-
-def write_report(report: Report, message: scoring_pb2.Report) -> None:
-    """Write a report to an empty message, which a response may hold."""
-    _written(Report, report, message)
 
 
 def report_from_proto(message: scoring_pb2.Report) -> Report:
@@ -465,21 +452,19 @@ def found_claim_from_proto(message: pb.Claim) -> FoundClaim:
     return _read(FoundClaim, message, "claim")
 
 
-@cache
-def _codec(value_type: Any, descriptor: Descriptor) -> Codec:
-    return CODECS.of(value_type, descriptor)
+def _codec(value_type: Any, message: Any) -> Codec:
+    return CODECS.of(value_type, message.DESCRIPTOR)
 
 
 def _written(value_type: Any, value: object, message: _MessageT) -> _MessageT:
     """Write a value to an empty message, and return it."""
-    _codec(value_type, message.DESCRIPTOR).write(value, message)
+    _codec(value_type, message).write(value, message)
     return message
 
 
 def _read(value_type: type[_ValueT], message: Any, within: str) -> _ValueT:
-    hint: Any = value_type
     try:
-        value: _ValueT = _codec(hint, message.DESCRIPTOR).read(message)
+        value: _ValueT = _codec(value_type, message).read(message)
     except MalformedError as err:
         raise invalid(err, within) from None
     return value

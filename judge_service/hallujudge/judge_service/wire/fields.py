@@ -1,158 +1,22 @@
-"""Fields of values and messages: their types, and how each kind is written and read."""
+"""How the fields of values are written to messages and read from them.
+
+Converters write to messages in place, because protobuf copies a nested message that is passed to a
+constructor.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from types import NoneType, UnionType
-from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
-
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
-from msgspec import NODEFAULT, Struct, structs
+from typing import Any, NamedTuple, TypeAlias
 
 from ..errors import InvalidInputError, Violation
 
-SCALARS: Mapping[type, frozenset[int]] = {
-    str: frozenset({FieldDescriptor.CPPTYPE_STRING}),
-    bool: frozenset({FieldDescriptor.CPPTYPE_BOOL}),
-    float: frozenset({FieldDescriptor.CPPTYPE_DOUBLE}),
-    int: frozenset(
-        {
-            FieldDescriptor.CPPTYPE_INT32,
-            FieldDescriptor.CPPTYPE_INT64,
-            FieldDescriptor.CPPTYPE_UINT32,
-            FieldDescriptor.CPPTYPE_UINT64,
-        }
-    ),
-}
-
-
-class MismatchError(TypeError):
-    """A value and its message have different fields."""
-
-
-class ValueField(NamedTuple):
-    """A field of a value type."""
-
-    name: str
-    """Its name."""
-    hint: Any
-    """Its type."""
-    default: Callable[[], Any] | None
-    """Makes its default, or None if it is required."""
-
-
-def fields_of(value_type: Any) -> list[ValueField]:
-    """Return the fields of a Struct, a dataclass or a named tuple, in order."""
-    hints = get_type_hints(value_type)
-    if issubclass(value_type, Struct):
-        return [
-            ValueField(field.name, hints[field.name], _default(field, NODEFAULT))
-            for field in structs.fields(value_type)
-        ]
-    if dataclasses.is_dataclass(value_type):
-        return [
-            ValueField(field.name, hints[field.name], _default(field, dataclasses.MISSING))
-            for field in dataclasses.fields(value_type)
-            if field.init
-        ]
-    defaults = value_type._field_defaults
-    return [
-        ValueField(
-            name, hints[name], partial(defaults.__getitem__, name) if name in defaults else None
-        )
-        for name in value_type._fields
-    ]
-
-
-def _default(field: Any, missing: object) -> Callable[[], Any] | None:
-    if field.default is not missing:
-        return lambda: field.default
-    made: Callable[[], Any] = field.default_factory
-    return None if made is missing else made
-
-
-def without_none(hint: Any) -> Any:
-    """Return a hint without ``| None``."""
-    members = members_of(hint)
-    left = [member for member in members if member is not NoneType]
-    return left[0] if len(left) == 1 else hint
-
-
-def members_of(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or a hint that is not a union as its only member."""
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def is_repeated(field: FieldDescriptor) -> bool:
-    """Return whether a message's field is repeated, maps included."""
-    # protobuf 7 lacks `label`, and protobuf 5 `is_repeated`. Singular messages have no default.
-    if field.message_type is not None and field.has_presence:
-        return False
-    return isinstance(field.default_value, list)
-
-
-def is_map(field: FieldDescriptor) -> bool:
-    """Return whether a message's field is a map."""
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
-
-
-def message_of(field: FieldDescriptor) -> Descriptor:
-    """Return the message that a field holds.
-
-    Raises:
-        MismatchError: It holds something else.
-    """
-    if field.message_type is None:
-        raise MismatchError(f"{field.full_name} does not hold a message")
-    return field.message_type
-
-
-def is_plain(hint: Any, field: FieldDescriptor) -> bool:
-    """Return whether both sides hold the same scalar."""
-    if is_repeated(field) or (NoneType in members_of(hint)) != field.has_presence:
-        return False
-    return is_scalar(without_none(hint), field)
-
-
-def is_scalar(hint: Any, field: FieldDescriptor) -> bool:
-    """Return whether a hint is the type of a message's field, or of its elements."""
-    return isinstance(hint, type) and field.cpp_type in SCALARS.get(hint, ())
-
-
-def wrapped_list(field: FieldDescriptor) -> FieldDescriptor | None:
-    """Return the field ``values`` of a message that is an optional list, or None."""
-    message = field.message_type
-    if message is None or [inner.name for inner in message.fields] != ["values"]:
-        return None
-    return message.fields[0]
-
-
-def row_fields(hint: Any, row: Descriptor) -> tuple[str, str]:
-    """Return the names of key and value in the rows of a mapping; "" for several value fields."""
-    key, *rest = row.fields
-    scalar = without_none(get_args(hint)[1])
-    single = len(rest) == 1 and is_plain(get_args(hint)[1], rest[0])
-    if key.cpp_type != FieldDescriptor.CPPTYPE_STRING or (scalar in SCALARS and not single):
-        raise MismatchError(f"{row.name} is not a row of {hint}")
-    return key.name, rest[0].name if single else ""
-
-
-def enum_numbers(hint: type[enum.Enum], descriptor: EnumDescriptor) -> dict[enum.Enum, int]:
-    """Return the number of each member of an enum.
-
-    Raises:
-        MismatchError: Their names differ.
-    """
-    zero, *others = descriptor.values
-    prefix = zero.name.removesuffix("UNSPECIFIED")
-    numbers = {value.name.removeprefix(prefix): value.number for value in others}
-    if zero.number or prefix == zero.name or numbers.keys() != hint.__members__.keys():
-        raise MismatchError(f"enum {hint.__name__} and its message have different members")
-    return {hint[name]: number for name, number in numbers.items()}
+Convert: TypeAlias = Callable[[Any], Any]
+Fill: TypeAlias = Callable[[Any, Any], None]
+"""Writes the first argument to the second, a message or what a field of one holds."""
 
 
 class MalformedError(ValueError):
@@ -188,49 +52,13 @@ def invalid(error: MalformedError, within: str = "") -> InvalidInputError:
     return InvalidInputError(str(error), violations=(violation,) if error.place else ())
 
 
-Convert: TypeAlias = Callable[[Any], Any]
-Fill: TypeAlias = Callable[[Any, Any], None]
-"""Writes the first argument to the second, a message."""
-
-
 class Codec(NamedTuple):
-    """A converter for a pair of a value type and a message."""
+    """A converter for a value type and a message, or for the contents of a field."""
 
     write: Fill
-    """Writes a value to a message."""
+    """Writes a value to a message, or content to a repeated field."""
     read: Convert
-    """Message -> value."""
-
-
-class ScalarCodec(NamedTuple):
-    """A converter for a pair of a value type and a scalar."""
-
-    write: Convert
-    """Value -> scalar."""
-    read: Convert
-    """Scalar -> value."""
-
-
-class FieldShape(NamedTuple):
-    """A converter for a field of a value that a message spreads over other fields."""
-
-    covers: tuple[str, ...]
-    """The fields of the message."""
-    write: Fill
-    """Content of the value's field, message -> nothing; it writes the covered fields."""
-    read: Convert
-    """The whole message -> content of the value's field."""
-
-
-class Rearranged(NamedTuple):
-    """A field whose content is arranged in another way before it is converted."""
-
-    hint: Any
-    """The type that has the shape of the message."""
-    write: Convert
-    """Content of the value's field -> content of that type."""
-    read: Convert
-    """Content of that type -> content of the value's field."""
+    """Message or repeated field -> value."""
 
 
 class Kind(enum.Enum):
@@ -242,14 +70,14 @@ class Kind(enum.Enum):
     """The same, but always written: -0.0 is falsy and still differs from the default."""
     OPTIONAL = enum.auto()
     """Both sides have the same content, which may be absent."""
-    ENUM = enum.auto()
-    """A scalar is converted; None is not written."""
+    CHOICE = enum.auto()
+    """A scalar is converted, of an enum or a few texts; None is not written."""
     LIST = enum.auto()
     """A repeated field or a map is converted."""
     MESSAGE = enum.auto()
     """A message is converted, which may be absent."""
-    SHAPED = enum.auto()
-    """The message spreads the field over others."""
+    UNION = enum.auto()
+    """The message spreads the field over the members of a oneof."""
 
 
 class Field(NamedTuple):
@@ -259,87 +87,57 @@ class Field(NamedTuple):
     """Its name."""
     kind: Kind
     """Its kind."""
-    write: Fill
-    """Writes the content to the message that has the field."""
-    read: Convert
-    """Reads the content of the message's field; for ``SHAPED``, of the whole message."""
-    absent: Callable[[], Any] = lambda: None
-    """Makes the content of a field that the message lacks."""
+    write: Any = None
+    """Writes the content to the message, that of a list to what the message's field holds."""
+    read: Any = None
+    """Content of the message's field -> content; of a union it reads the whole message."""
+    required: bool = False
+    """Whether the content of an absent message can't be the value's default."""
+    optional: bool = False
+    """Whether it may be None."""
+    members: Sequence[str] = ()
+    """The fields of a union's message."""
 
 
-def scalar(name: str, kind: Kind) -> Field:
-    """Return a field that has the same content on both sides."""
-
-    def write(content: Any, message: Any) -> None:
-        setattr(message, name, content)
-
-    return Field(name, kind, write, lambda content: content)
+# Values
 
 
-def converted(name: str, codec: ScalarCodec) -> Field:
-    """Return a field whose scalar is converted; None is not written."""
-    convert = codec.write
+def writer_of(fields: Sequence[Field]) -> Fill:
+    """Return a function that writes the fields of a value to a message."""
 
-    def write(content: Any, message: Any) -> None:
-        setattr(message, name, convert(content))
+    def of(*kinds: Kind) -> list[Field]:
+        return [field for field in fields if field.kind in kinds]
 
-    return Field(name, Kind.ENUM, write, codec.read)
+    scalars = tuple((f.name, attrgetter(f.name)) for f in of(Kind.SCALAR))
+    kept = tuple((f.name, attrgetter(f.name)) for f in of(Kind.NUMBER, Kind.OPTIONAL))
+    lists = tuple((f.name, attrgetter(f.name), f.write) for f in of(Kind.LIST))
+    others = tuple(
+        (f.name, attrgetter(f.name), f.write)
+        for f in of(Kind.CHOICE) + of(Kind.MESSAGE) + of(Kind.UNION)
+    )
 
+    def write(value: Any, message: Any) -> None:
+        for name, get in scalars:
+            # Testing is faster than writing a default with protobuf, for the lists below as well.
+            if content := get(value):
+                setattr(message, name, content)
+        for name, get in kept:
+            if (content := get(value)) is not None:
+                setattr(message, name, content)
+        try:
+            for name, get, fill in lists:
+                if content := get(value):
+                    fill(content, getattr(message, name))
+            for name, get, fill in others:  # noqa: B007  # the handler needs the name
+                if (content := get(value)) is not None:
+                    fill(content, message)
+        except MalformedError as err:
+            raise err.within(name) from None
 
-def repeated_scalars(name: str) -> Field:
-    """Return a field that holds a tuple of scalars."""
-
-    def write(content: Any, message: Any) -> None:
-        getattr(message, name).extend(content)
-
-    def read(found: Any) -> tuple[Any, ...]:
-        # A slice is a list, which becomes a tuple faster than protobuf's container does.
-        return tuple(found[:]) if found else ()
-
-    return Field(name, Kind.LIST, write, read, tuple)
-
-
-def repeated_messages(name: str, codec: Codec) -> Field:
-    """Return a field that holds a tuple of values."""
-    fill = codec.write
-
-    def write(content: Any, message: Any) -> None:
-        add = getattr(message, name).add
-        for part in content:
-            fill(part, add())
-
-    return Field(name, Kind.LIST, write, _each(codec.read), tuple)
-
-
-def map_of_scalars(name: str) -> Field:
-    """Return a field that holds a mapping from texts to scalars."""
-
-    def write(content: Any, message: Any) -> None:
-        place = getattr(message, name)
-        for key, part in content.items():
-            place[key] = part
-
-    return Field(name, Kind.LIST, write, _sorted_map, dict)
+    return write
 
 
-def map_of_messages(name: str, codec: Codec) -> Field:
-    """Return a field that holds a mapping from texts to values."""
-    fill = codec.write
-
-    def write(content: Any, message: Any) -> None:
-        place = getattr(message, name)
-        for key, part in content.items():
-            fill(part, place[key])
-
-    return Field(name, Kind.LIST, write, _each_value(codec.read), dict)
-
-
-def message(name: str, codec: Codec, absent: Callable[[], Any]) -> Field:
-    """Return a field that holds a value."""
-    return Field(name, Kind.MESSAGE, member_writer(name, codec.write), codec.read, absent)
-
-
-def member_writer(name: str, fill: Fill) -> Fill:
+def within(name: str, fill: Fill) -> Fill:
     """Return a function that writes a value to a message within a message."""
 
     def write(content: Any, message: Any) -> None:
@@ -351,95 +149,172 @@ def member_writer(name: str, fill: Fill) -> Fill:
     return write
 
 
-def wrapped(values: Field) -> Codec:
+def setter(name: str, convert: Convert | None = None) -> Fill:
+    """Return a function that sets a field of a message, to what a function makes of a value."""
+
+    def write(content: Any, message: Any) -> None:
+        setattr(message, name, convert(content) if convert else content)
+
+    return write
+
+
+def reader_of(fields: Sequence[Field]) -> Convert:
+    """Return a function: message -> dictionary of the value's fields."""
+    names, get = _getter([f.name for f in fields if f.kind not in (Kind.MESSAGE, Kind.UNION)])
+    optional = tuple(f.name for f in fields if f.kind is Kind.OPTIONAL)
+    held = tuple((f.name, f.read) for f in fields if f.kind in (Kind.CHOICE, Kind.LIST))
+    nested = tuple(
+        (f.name, f.read, f.required, f.optional) for f in fields if f.kind is Kind.MESSAGE
+    )
+    unions = tuple((f.name, f.read) for f in fields if f.kind is Kind.UNION)
+
+    def read(message: Any) -> dict[str, Any]:
+        found = dict(zip(names, get(message)))  # noqa: B905  # one for each name
+        for name in optional:
+            # A non-empty field is present; HasField takes longer than this test.
+            if not found[name] and not message.HasField(name):
+                found[name] = None
+        try:
+            for name, convert in held:
+                found[name] = convert(found[name])
+            for name, convert, required, optional_message in nested:
+                if message.HasField(name):
+                    found[name] = convert(getattr(message, name))
+                elif optional_message:
+                    found[name] = None
+                elif required:
+                    raise MalformedError("is missing")
+        except MalformedError as err:
+            raise err.within(name) from None
+        for name, convert in unions:
+            found[name] = convert(message)
+        return found
+
+    return read
+
+
+def row_codec(row_type: type, names: Sequence[str]) -> Codec:
+    """Return the converter of a tuple of scalars by position: a tuple, or a named one."""
+    _, get = _getter(names)
+    # The constructor of a named tuple is a Python function; this call skips it.
+    make = partial(tuple.__new__, row_type)
+
+    def write(row: Any, message: Any) -> None:
+        for name, content in zip(names, row):  # noqa: B905  # one for each name
+            if content is not None:
+                setattr(message, name, content)
+
+    return Codec(write, get if row_type is tuple else lambda message: make(get(message)))
+
+
+def value_reader(value_type: Any, fields: Sequence[Field]) -> Convert:
+    """Return a function that makes a value of a message."""
+    read = reader_of(fields)
+
+    def make(message: Any) -> Any:
+        contents = read(message)
+        try:
+            return value_type(**contents)
+        except ValueError as err:
+            raise MalformedError(str(err)) from err
+
+    return make
+
+
+def _getter(names: Sequence[str]) -> tuple[Sequence[str], Callable[[Any], tuple[Any, ...]]]:
+    """Return names, and a function that returns the attributes with these names."""
+    if len(names) > 1:
+        return names, attrgetter(*names)
+    return names, lambda thing: tuple([getattr(thing, name) for name in names])
+
+
+def wrapped_codec(values: Codec) -> Codec:
     """Return the converter of a message that has one repeated field, ``values``."""
-    fill, read = values.write, values.read
-
-    def write(content: Any, message: Any) -> None:
-        if content:
-            fill(content, message)
-
-    return Codec(write, lambda message: read(message.values))
-
-
-def pairs(name: str, key: str, value: str, *, optional: bool) -> Field:
-    """Return a field that holds a mapping to scalars, which is sent as rows of two fields."""
-
-    def write(content: Any, message: Any) -> None:
-        add = getattr(message, name).add
-        for key_content, part in content.items():
-            row = add()
-            setattr(row, key, key_content)
-            if part is not None:
-                setattr(row, value, part)
-
-    return Field(name, Kind.LIST, write, _pairs_reader(key, value, optional), dict)
-
-
-def keyed_rows(name: str, key: str, codec: Codec, *, keyed: bool) -> Field:
-    """Return a field that holds a mapping to values, which is sent as rows with their key.
-
-    Args:
-        name: Its name.
-        key: The field of a row that holds the key.
-        codec: Converter of a value and a row.
-        keyed: Whether the value has the key too.
-    """
-    fill, read, get_key = codec.write, _each(codec.read), attrgetter(key)
-
-    def write(content: Any, message: Any) -> None:
-        add = getattr(message, name).add
-        for key_content, part in content.items():
-            row = add()
-            fill(part, row)
-            setattr(row, key, key_content)
-
-    def read_rows(rows: Any) -> dict[str, Any]:
-        values = read(rows)
-        return dict(zip(map(get_key, values if keyed else rows), values, strict=True))
-
-    return Field(name, Kind.LIST, write, read_rows, dict)
-
-
-def rearranged(field: Field, how: Rearranged) -> Field:
-    """Return a field that is written and read in another arrangement."""
-    return field._replace(
-        write=lambda content, message: field.write(how.write(content), message),
-        read=lambda content: how.read(field.read(content)),
+    fill, read = values
+    return Codec(
+        lambda parts, message: fill(parts or (), message.values),
+        lambda message: read(message.values),
     )
 
 
-def absent_of(field: ValueField) -> Callable[[], Any]:
-    """Return what makes the content of a field whose message is absent."""
-    if type(None) in members_of(field.hint):
-        return lambda: None
-    if field.default is not None:
-        return field.default
-
-    def missing() -> Any:
-        raise MalformedError("is missing")
-
-    return missing
+# Contents of repeated fields and maps
 
 
-def _pairs_reader(key: str, value: str, optional: bool) -> Convert:
-    get = attrgetter(key, value)
+def list_codec(codec: Codec) -> Codec:
+    """Return the converter of a tuple of values."""
+    fill, read = codec
 
-    def read_optional(rows: Any) -> dict[str, Any]:
+    def write(parts: Any, place: Any) -> None:
+        add = place.add
+        for part in parts:
+            fill(part, add())
+
+    return Codec(write, _each(read))
+
+
+def map_codec(codec: Codec) -> Codec:
+    """Return the converter of a mapping from texts to values."""
+    fill, read = codec
+
+    def write(parts: Any, place: Any) -> None:
+        for key, part in parts.items():
+            fill(part, place[key])
+
+    return Codec(
+        write, lambda found: {key: _located(read, found[key], f"[{key}]") for key in sorted(found)}
+    )
+
+
+def rows_codec(key: str, codec: Codec) -> Codec:
+    """Return the converter of a mapping that is sent as rows, which keep its order.
+
+    Args:
+        key: The field of a row that holds the key.
+        codec: The converter of a value and the rest of its row.
+    """
+    (fill, read), get_key = codec, attrgetter(key)
+
+    def write(parts: Any, place: Any) -> None:
+        add = place.add
+        for name, part in parts.items():
+            row = add()
+            setattr(row, key, name)
+            if part is not None:
+                fill(part, row)
+
+    def read_rows(rows: Any) -> dict[str, Any]:
         found = {}
-        for row in rows:
-            name, content = get(row)
-            found[name] = content if row.HasField(value) else None
+        try:
+            for index, row in enumerate(rows):  # noqa: B007  # the handler needs the index
+                found[get_key(row)] = read(row)
+        except MalformedError as err:
+            raise err.within(f"[{index}]") from None
         return found
 
-    return read_optional if optional else lambda rows: dict(map(get, rows))
+    return Codec(write, read_rows)
+
+
+def _extend(content: Any, place: Any) -> None:
+    place.extend(content)
+
+
+def _set_all(content: Any, place: Any) -> None:
+    for key, part in content.items():
+        place[key] = part
+
+
+def _scalars(found: Any) -> tuple[Any, ...]:
+    # A slice is a list, which becomes a tuple faster than protobuf's container does.
+    return tuple(found[:]) if found else ()
 
 
 def _sorted_map(found: Any) -> dict[str, Any]:
     """Return a map's content, sorted because maps have no order on the wire."""
-    if not found:
-        return {}
-    return {key: found[key] for key in sorted(found)}
+    contents = {}
+    # A loop, since a comprehension is a call of its own until Python 3.12.
+    for key in sorted(found) if found else ():
+        contents[key] = found[key]
+    return contents
 
 
 def _each(read: Convert) -> Convert:
@@ -455,20 +330,14 @@ def _each(read: Convert) -> Convert:
     return read_all
 
 
-def _each_value(read: Convert) -> Convert:
-    """Return a function that reads all messages of a map, in the order of their keys."""
-
-    def read_all(found: Any) -> dict[str, Any]:
-        try:
-            return {key: read(found[key]) for key in sorted(found)}
-        except MalformedError:
-            return {key: _located(read, found[key], f"[{key}]") for key in sorted(found)}
-
-    return read_all
-
-
 def _located(read: Convert, message: Any, place: str) -> Any:
     try:
         return read(message)
     except MalformedError as err:
         raise err.within(place) from None
+
+
+SCALAR_LIST = Codec(_extend, _scalars)
+"""The converter of a tuple of scalars."""
+SCALAR_MAP = Codec(_set_all, _sorted_map)
+"""The converter of a mapping from texts to scalars."""

@@ -30,8 +30,8 @@ from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.connection import Connection, load_connection
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 from hallujudge.judge_service.wire import convert as _convert
+from hallujudge.judge_service.wire.convert import with_graphs
 from hallujudge.judge_service.wire.errors import error_from_rpc
-from hallujudge.judge_service.wire.tri_he import with_graphs
 from hallujudge.metrics import ItemResult, Outcome
 
 from ..errors import (

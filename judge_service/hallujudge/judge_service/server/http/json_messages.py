@@ -18,8 +18,8 @@ from google.protobuf.message import Message
 
 from ...errors import InvalidInputError, Violation
 from ...threads import check_wanted, in_thread
+from ...wire.codec import SCALARS, is_map, is_repeated
 from ...wire.errors import shortened
-from ...wire.fields import SCALARS, is_map, is_repeated
 from ..request_reader import TooManyFieldsError
 
 _T = TypeVar("_T")
