@@ -23,15 +23,11 @@ _ITEMS = {
     "open_objects": "open_objects.OpenObjectsItem",
     "object_halbench": "object_halbench.ObjectHalBenchItem",
 }
-"""The items of each task; a family with its own item adds a line here and its evidence below."""
-_EVIDENCE = (
-    "amber.descriptions.AmberEvidence",
-    "argus.ArgusEvidence",
-    "chair.ChairEvidence",
-    "mementos.MementosEvidence",
-    "open_objects.OpenObjectsEvidence",
-    "tri_he.TriHeEvidence",
-    "answers.answer_items.AnswersEvidence",
+"""The items of each task; a family with its own item adds a line here."""
+_SHARING = ("object_halbench",)
+"""The tasks whose evidence is another family's; that of all others is beside their items."""
+_EVIDENCE = tuple(
+    home.removesuffix("Item") + "Evidence" for task, home in _ITEMS.items() if task not in _SHARING
 )
 _HOMES = {home.rpartition(".")[2]: home for home in (*_ITEMS.values(), *_EVIDENCE)}
 
