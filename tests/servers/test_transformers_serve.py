@@ -56,7 +56,7 @@ def test_doctor_says_that_it_ignores_constraints(server: real.RealServer) -> Non
     found = real.doctor(server)
     assert found["dialect"] == "ok found by itself: llm_dialect=plain llm_constraint=json_schema"
     assert found["answer"].startswith("ok")
-    assert found["structured output"].startswith("FAILED accepted but ignored")
+    assert found["structured output"].startswith("FAILED the server accepts the constraint and")
     assert found["log-probabilities"].startswith("absent not reported")
     assert found["repeatability"].startswith("ok")
 

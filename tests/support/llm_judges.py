@@ -46,14 +46,15 @@ def judge_of(at: llm.ScriptedLlm, /, name: str = "llm", **options: Any) -> LlmJu
     own = {key: options.pop(key) for key in kept if key in options}
     budget, store = options.pop("budget", None), options.pop("store", None)
     options.setdefault("retry", RetryPolicy(attempts=2, outage_seconds=0))
-    sender = options.pop("sender", "http")
+    world: World = options.pop("world", None) or World()
+    sender, timeout = options.pop("sender", "http"), options.pop("timeout", PATIENCE)
     settings = ChatSettings(
-        endpoint=Endpoint(url=at.url, timeout_seconds=PATIENCE, sender=sender),
+        endpoint=Endpoint(url=at.url, timeout_seconds=timeout, sender=sender),
         model=f"model-{name}",
         reply_models=("m",),
         **options,
     )
-    client = ChatClient(settings, budget, World().tools(), store=store)
+    client = ChatClient(settings, budget, world.tools(), store=store)
     return LlmJudge(name, client, **own)
 
 

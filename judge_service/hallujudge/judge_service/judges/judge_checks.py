@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,11 +12,11 @@ from hallujudge.metrics.framework.choice_share import LEAST_SHARE
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError, UnavailableError
-from ..llm.chat import ChatReply, Stated
+from ..llm.chat import ChatReply, ChatRequest, Stated
 from ..llm.chat_servers import ChatServer
-from ..llm.client import ChatClient, ChatSettings
+from ..llm.client import Answer, ChatClient, ChatSettings
 from ..llm.failures import CallFailedError, FailureKind
-from ..llm.reply_problems import without_thought
+from ..llm.reply_problems import is_cut_thought, without_thought
 from ..llm.vllm import logits_problem
 from . import JudgeRequestItem
 from .choice_shares import share_of
@@ -32,6 +33,8 @@ from .tried_settings import (
 )
 
 _REPEATS = 3
+# Thoughts of most judges that can be used take less; nobody waits for doctor for many minutes.
+_THOUGHT_SECONDS = 30.0
 _NO_THOUGHT = (
     'turn thinking off there (vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
 )
@@ -43,26 +46,32 @@ _NO_REPLY = frozenset(
 _FOREIGN = Triplet("horse", "jumping over", "fence")
 
 
-async def check_endpoint(judge: LlmJudge) -> list[Check]:
+async def check_endpoint(judge: LlmJudge, *, patience: float = _THOUGHT_SECONDS) -> list[Check]:
     """Check the model, answers, structured output, log-probabilities and repeatability of a server.
 
-    Makes at most nine calls and does not use the cache, and some more where other settings are
+    Makes at most ten calls and does not use the cache, and some more where other settings are
     tried because the choices are not enforced. One call is for one token without a constraint,
     which says how likely the judge would write one of the choices by itself.
 
     Args:
         judge: The judge as it would be used.
+        patience: Seconds for which the first answer of a judge that thinks is waited for.
     """
     client, was_guessed = judge.client, judge.client.settings.is_dialect_guessed
     await client.settle()
     checks = [await _listed(client, server) for server in client.servers]
     if was_guessed:
         checks.append(_found_dialect(client.settings))
-    question = judge.questions(CHECKED_ITEM)[0]
+    request = judge.request_of(judge.questions(CHECKED_ITEM)[0])
     replies: list[ChatReply] = []
     try:
-        for _ in range(_REPEATS):
-            replies.append((await client.ask(judge.request_of(question))).reply)
+        brief = await client.ask(request, takes_room=False)
+        if not is_cut_thought(brief.reply):
+            replies.append(brief.reply)
+        elif slow := await _slow_thought(client, request, brief, patience):
+            return checks + slow
+        while len(replies) < _REPEATS:
+            replies.append((await client.ask(request)).reply)
     except (CallFailedError, HallujudgeError) as err:
         checks.append(Check(name="answer", ok=False, detail=str(err)))
         return checks + await other_settings(judge, _reason_of(err))
@@ -197,6 +206,37 @@ async def _logprobs(judge: LlmJudge, reply: ChatReply) -> Check:
     return Check(name=name, ok=share >= LEAST_SHARE, detail=found)
 
 
+async def _slow_thought(
+    client: ChatClient, request: ChatRequest, brief: Answer, patience: float
+) -> list[Check]:
+    """Say that a judge that thinks does not answer for a while; nothing if it does answer.
+
+    Args:
+        client: Calls the judge.
+        request: What is asked.
+        brief: The reply to the same with a limit at which its thought was cut off.
+        patience: How long is waited.
+    """
+    try:
+        await asyncio.wait_for(client.ask(request), patience)
+    except TimeoutError:
+        most, took = client.most_tokens(request), brief.usage
+        seconds = client.settings.endpoint.timeout_seconds
+        pace = ""
+        if took.latency_seconds and took.completion_tokens:
+            rate = took.completion_tokens / took.latency_seconds
+            pace = f" at {rate:.3g} tokens/s they take {most / rate:,.0f} s;"
+        told = (
+            f"the judge thinks before it answers, and a reply may have {most:,} tokens;{pace} "
+            f"llm_timeout_seconds is {seconds:g}: raise it to more than that, or {_NO_THOUGHT}"
+        )
+        return [
+            Check(name="answer", ok=False, detail=f"none in {patience:g} s: it still thinks"),
+            Check(name="reasoning", ok=False, detail=told),
+        ]
+    return []
+
+
 def _thoughts(replies: Sequence[ChatReply]) -> list[Check]:
     """Say what a model that thinks needs; nothing for another one."""
     thinking = [reply for reply in map(without_thought, replies) if reply.has_thought]
@@ -209,7 +249,7 @@ def _thoughts(replies: Sequence[ChatReply]) -> list[Check]:
         detail = f"before the answer, {tokens} completion tokens together; {limit}"
         return [Check(name="reasoning", ok=None, detail=detail)]
     if first.is_cut_off:
-        detail = f"cut off after {tokens} completion tokens: raise llm_max_tokens, or {_NO_THOUGHT}"
+        detail = f"cut off after {tokens} completion tokens; {first.no_room}"
     else:
         detail = (
             "the whole reply, without an answer: start the server without its reasoning parser "

@@ -18,6 +18,7 @@ from ..llm.call_policy import RetryPolicy
 from ..llm.chat import ChatRequest, Dialect
 from ..llm.client import ChatClient, ChatSettings
 from ..llm.failures import CallFailedError, FailureKind
+from ..llm.reply_problems import shown, without_thought
 from . import JudgeRequestItem
 from .llm_judge import LlmJudge
 from .replies import read_choice
@@ -54,9 +55,13 @@ _NOT_OF_SETTINGS = frozenset(
         FailureKind.RATE,
         FailureKind.QUOTA,
         FailureKind.NOT_THE_API,
+        FailureKind.TRUNCATED,
     )
 )
-_CALL_REASONS = frozenset(kind.value for kind in FailureKind)
+# Without the reason of a reply that was cut off, which is an answer.
+_CALL_REASONS = frozenset(kind.value for kind in FailureKind if kind is not FailureKind.TRUNCATED)
+# White space, which JSON may have, takes most of them where a model likes it.
+_BRIEF_TOKENS = 128
 # Enough to see whether a schema is accepted.
 _FEW_TOKENS = 16
 
@@ -87,11 +92,10 @@ async def constraint_check(client: ChatClient) -> Check:
             name="structured output", ok=None, detail="not requested, according to the settings"
         )
     word = "zyzzyva"
-    reply = await client.ask(
+    answer = await client.ask(
         ChatRequest(
             messages=[{"role": "user", "content": "Which city is the capital of France?"}],
-            # White space, which JSON may have, takes most of them where a model likes it.
-            max_tokens=128,
+            max_tokens=_BRIEF_TOKENS,
             choices=(word,),
             schema={
                 "type": "object",
@@ -101,14 +105,18 @@ async def constraint_check(client: ChatClient) -> Check:
             },
         )
     )
-    if read_choice(reply.reply, (word,)).choice:
+    reply = without_thought(answer.reply)
+    if read_choice(reply, (word,)).choice:
         return Check(name="structured output", ok=True, detail="enforced")
-    content = reply.reply.content
+    if reply.is_unfinished_thought:
+        detail = "not known: the reply has reasoning only, in which no server enforces choices"
+        return Check(name="structured output", ok=None, detail=detail)
+    found = f"it replied {shown(reply.content)}" if reply.content else "its reply is empty"
     return Check(
         name="structured output",
         ok=False,
-        detail=f"accepted but ignored: {content[:80]!r}; verdicts are still read strictly, and "
-        "more of them will be unscored",
+        detail=f"the server accepts the constraint and ignores it: asked for {word!r} only, "
+        f"{found}. Verdicts are still read strictly; what is none is unscored",
     )
 
 
@@ -132,17 +140,20 @@ async def other_settings(judge: LlmJudge, reason: str = "") -> list[Check]:
             return [Check(name="settings", ok=False, detail=detail)]
         answers = answers or (line if found == _ANSWERED else "")
     if not reason:
-        detail = "the server enforces the choices with no dialect and constraint"
+        detail = "no llm_dialect and llm_constraint was found that makes it enforce the choices"
         return [Check(name="settings", ok=None, detail=detail)]
-    detail = f"set {answers}; the server then answers, and enforces no choices"
+    detail = f"set {answers}; the server then answers, but does not enforce the choices"
     if not answers:
-        detail = "the server answers with no dialect and constraint"
+        detail = "no llm_dialect and llm_constraint was found with which the server answers"
     return [Check(name="settings", ok=False, detail=detail)]
 
 
 async def _found_with(settings: ChatSettings) -> str:
     """Return what a server does with other settings; empty if it refuses the calls."""
-    judge = LlmJudge("llm", ChatClient(settings), server="unknown")
+    # No time is spent on a thought: the settings decide how it begins.
+    most = settings.max_tokens or _BRIEF_TOKENS
+    client = ChatClient(replace(settings, max_tokens=most))
+    judge = LlmJudge("llm", client, server="unknown")
     try:
         verdict = await first_verdict(judge)
         if verdict.reason in _CALL_REASONS:

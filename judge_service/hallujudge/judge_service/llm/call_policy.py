@@ -98,6 +98,8 @@ class Call:
     """Whether another judge is asked if this one fails."""
     servers: Sequence[ChatServer]
     """The judge's servers, the preferred one first."""
+    takes_room: bool = True
+    """Whether it gets room for a thought, where the judge thinks."""
     server: ChatServer = field(init=False)
     """The server that it is sent to now."""
     failed_at: list[ChatServer] = field(default_factory=list)

@@ -251,6 +251,8 @@ class ChatReply:
     """Those of the received tokens that are a thought, if the server reports them."""
     model: str = ""
     """What the server calls the model."""
+    no_room: str = ""
+    """Why more room for a thought that was cut off does not help, and what does."""
     stated: tuple[Stated, ...] | None = None
     """The answer to each question, where probabilities were asked for; None for a text."""
 

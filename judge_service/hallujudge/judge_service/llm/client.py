@@ -27,7 +27,7 @@ from .failures import CallFailedError, FailureKind
 from .http import Endpoint
 from .known_judge import KnownJudge
 from .protocols import Exchanges
-from .reply_problems import is_cut_thought
+from .reply_problems import ROOM_ADVICE, is_cut_thought
 from .server_kind import dialect_at
 from .server_probe import ServerProbe, is_same
 
@@ -158,6 +158,7 @@ class ChatClient:
             store,
             settings.max_tokens,
             is_offline=settings.offline is not None,
+            clock=self._tools.clock,
         )
         self._replied_model = ""
         self._store = store
@@ -171,7 +172,12 @@ class ChatClient:
         )
 
     async def ask(
-        self, request: ChatRequest, *, has_fallback: bool = False, turn: Turn | None = None
+        self,
+        request: ChatRequest,
+        *,
+        has_fallback: bool = False,
+        turn: Turn | None = None,
+        takes_room: bool = True,
     ) -> Answer:
         """Return one answer. An outage of the judge is waited for, see :class:`RetryPolicy`.
 
@@ -180,6 +186,7 @@ class ChatClient:
             has_fallback: Whether another judge is asked if this one fails. Then an outage is waited
                 for only once, not again by each call, and an unknown model does not end the run.
             turn: Entered for each attempt to send the call.
+            takes_room: Whether it gets room for a thought, where the judge thinks.
 
         Raises:
             CallFailedError: The call failed; the failure names the first cause.
@@ -190,7 +197,7 @@ class ChatClient:
         """
         await self._known.recall()
         order = preferred(self.servers, request.affinity or str(request.messages))
-        call = self._call(request, has_fallback=has_fallback, servers=order)
+        call = self._call(request, has_fallback=has_fallback, servers=order, takes_room=takes_room)
         turn = turn if turn is not None else nullcontext()
         outage = self._outages.mine
         outage.call_begins()
@@ -229,6 +236,10 @@ class ChatClient:
         """Return a request with the limit of completion tokens that is sent."""
         return self._known.limited(request)
 
+    def most_tokens(self, request: ChatRequest) -> int:
+        """Return how many completion tokens a reply to a request may have at most."""
+        return self._known.with_room(request).max_tokens
+
     @property
     def waiting(self) -> str:
         """What calls wait for, in one sentence; empty if only for answers."""
@@ -248,16 +259,28 @@ class ChatClient:
         )
 
     def _call(
-        self, asked: ChatRequest, *, has_fallback: bool, servers: Sequence[ChatServer]
+        self,
+        asked: ChatRequest,
+        *,
+        has_fallback: bool,
+        servers: Sequence[ChatServer],
+        takes_room: bool = False,
     ) -> Call:
-        request = self.limited(asked)
-        return Call(
+        call = Call(
             asked=asked,
-            request=request,
-            exchange=self.exchanges.of(request),
+            request=asked,
+            exchange=self.exchanges.of(asked),
             has_fallback=has_fallback,
             servers=servers,
+            takes_room=takes_room,
         )
+        self._limit(call)
+        return call
+
+    def _limit(self, call: Call) -> None:
+        """Let a call have the limit of completion tokens that is sent, by what is known now."""
+        if call.takes_room:
+            self._change(call, self.limited(call.asked))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -327,8 +350,9 @@ class ChatClient:
             if not self._known.was_ever_answered:
                 await self._probes[call.server].settled()
             with turn:
+                self._limit(call)  # something may have been learnt since it was made
                 answer = await self._guarded(call, started)
-                if is_cut_thought(answer.reply):
+                if call.takes_room and is_cut_thought(answer.reply):
                     answer = await self._with_room(call, answer, started)
                 await self._known.remember(answer.reply)
                 return answer
@@ -339,20 +363,49 @@ class ChatClient:
 
         async def ask(request: ChatRequest) -> ChatReply:
             nonlocal found
-            call.request, call.exchange = request, self.exchanges.of(request)
+            self._change(call, request)
+            call.attempts -= 1  # the first answer is not a failure
             answer = await self._guarded(call, started)
             found = replace(answer, usage=cut.usage + answer.usage)
             return answer.reply
 
-        await self._known.ask_with_room(call.asked, call.request.max_tokens, ask)
-        return found
+        tried = await self._known.ask_with_room(call.asked, call.request.max_tokens, ask)
+        if not is_cut_thought(found.reply) or not call.asked.is_constrained:
+            return found
+        no_room = "; ".join(filter(None, (tried, ROOM_ADVICE)))
+        return replace(found, reply=replace(found.reply, no_room=no_room))
+
+    def _change(self, call: Call, request: ChatRequest) -> None:
+        """Let a call have another limit of completion tokens."""
+        if request.max_tokens != call.request.max_tokens:
+            call.request, call.exchange = request, self.exchanges.of(request)
 
     async def _guarded(self, call: Call, started: float) -> Answer:
         """One call past the rejection, the circuit and the budget, reporting back to each."""
         self._raise_rejection()
         if not call.server.breaker.try_pass():
             raise self._not_sent()
-        return await self._paid(call, started)
+        try:
+            return await self._paid(call, started)
+        except CallFailedError as failure:
+            if (late := await self._late_thought(call, failure)) is not None:
+                raise late from failure
+            raise
+
+    async def _late_thought(self, call: Call, failure: CallFailedError) -> CallFailedError | None:
+        """Return the failure of a call whose thought takes too long at a server that works.
+
+        Another call, or the same one again, would tell nothing else of the judge.
+        """
+        has_room = call.request.max_tokens > call.asked.max_tokens
+        if failure.kind is not FailureKind.TIMEOUT or not has_room:
+            return None
+        down = await self._probes[call.server].failure(call.request)
+        if down is not None or not self._known.has_thoughts:
+            return None
+        return CallFailedError(
+            FailureKind.TRUNCATED, f"{failure.detail}, for the model thinks; {ROOM_ADVICE}"
+        )
 
     async def _paid(self, call: Call, started: float) -> Answer:
         """One call within the budget."""
@@ -380,8 +433,9 @@ class ChatClient:
     def _probe_of(self, server: ChatServer) -> ServerProbe:
         async def asked(request: ChatRequest) -> None:
             call = self._call(request, has_fallback=False, servers=[server])
-            call.request, call.exchange = request, self.exchanges.of(request)
-            await self._paid(call, self._tools.clock())
+            self._change(call, request)
+            answer = await self._paid(call, self._tools.clock())
+            self._known.saw(answer.reply)
 
         return ServerProbe(lambda: server.sender.get("models"), asked, self._tools.clock)
 

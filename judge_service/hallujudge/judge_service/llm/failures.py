@@ -39,9 +39,11 @@ class FailureKind(enum.Enum):
     CONNECTION = "JUDGE_UNREACHABLE"
     """There is no connection, or it broke."""
     TIMEOUT = "JUDGE_TIMEOUT"
-    """The reply was not complete in time."""
+    """The reply was not complete in time (also HTTP 408, 504 or 524)."""
     NOT_THE_API = "JUDGE_NOT_THE_API"
     """The reply is not of the chat API at all, such as a web page."""
+    TRUNCATED = "REPLY_TRUNCATED"
+    """The reply was not complete in time, because of its thought: the server answers others."""
     BAD_REPLY = "JUDGE_BAD_REPLY"
     """The reply is of the chat API, but holds no answer."""
     TOO_LONG = "PROMPT_TOO_LONG"
@@ -163,6 +165,9 @@ _BY_STATUS = {
     499: FailureKind.SERVER,
     # vLLM has routes for every model, and says so where a model lacks what they need.
     501: FailureKind.MODEL,
+    # Proxies that stopped waiting: nginx and others, and Cloudflare.
+    504: FailureKind.TIMEOUT,
+    524: FailureKind.TIMEOUT,
 }
 # Codes, types and words of OpenAI, Azure, vLLM and llama.cpp: they use one status for different
 # failures. LiteLLM replaces codes by the status and keeps the words, after the names of its errors.

@@ -13,8 +13,11 @@ from .reply_problems import is_cut_thought, without_thought
 
 THOUGHT_TOKENS = 4096
 """Room for a thought before an answer; the thoughts of open models mostly take 500 to 3,000."""
-# What a server says to a limit of completion tokens that it does not have.
-_OVER_THE_LIMIT = (FailureKind.TOO_LONG, FailureKind.REFUSED_REQUEST)
+# What becomes of a call with a limit of completion tokens that the server does not have, or of a
+# thought that takes longer than a reply may.
+_NO_ROOM = (FailureKind.TOO_LONG, FailureKind.REFUSED_REQUEST, FailureKind.TRUNCATED)
+# One thought may have been endless, or the server busy; a process may serve for weeks.
+_TRIED_AGAIN_SECONDS = 600.0
 
 
 class KnownJudge:
@@ -27,20 +30,32 @@ class KnownJudge:
         max_tokens: The user's limit of completion tokens; 0 for none.
         is_offline: Whether files of replies answer. The names of requests in them depend on the
             limit, which then stays as it is.
+        clock: Seconds on a clock that never goes back.
     """
 
     def __init__(
-        self, url: str, model: str, store: VerdictStore | None, max_tokens: int, *, is_offline: bool
+        self,
+        url: str,
+        model: str,
+        store: VerdictStore | None,
+        max_tokens: int,
+        *,
+        is_offline: bool,
+        clock: Callable[[], float],
     ) -> None:
         self._judge = (url, model)
         self._store = store
+        self._clock = clock
         self._max_tokens = max_tokens
         self._may_learn = not is_offline
         # Whether it gave an answer after a thought.
         self._thinks = False
         # Held while it is found out whether the room for a thought is enough, or can't be had.
         self._trying = asyncio.Lock()
-        self._room_is_short = False
+        self._room_fails_until = float("-inf")
+        self._no_room = ""
+        self.has_thoughts = False
+        """Whether a reply had a thought, with or without an answer after it."""
         self.answers_now = False
         """Whether it has answered this process."""
         self.answered_earlier = False
@@ -59,6 +74,7 @@ class KnownJudge:
             # At once, because other calls look nothing up from here on.
             self.answered_earlier = await fact(*self._judge, ANSWERED) is not None
             self._thinks = self._thinks or thinks
+            self.has_thoughts = self.has_thoughts or thinks
 
     async def remember(self, reply: ChatReply) -> None:
         """Learn from an answer, and keep it for later processes."""
@@ -66,11 +82,17 @@ class KnownJudge:
         if not self.answered_earlier and self._store is not None:
             self.answered_earlier = True
             facts.append(ANSWERED)
-        has_thought = without_thought(reply).has_thought and not is_cut_thought(reply)
-        if self._may_learn and not self._thinks and has_thought:
+        self.saw(reply)
+        said = without_thought(reply)
+        has_both = said.has_thought and not said.is_unfinished_thought
+        if self._may_learn and not self._thinks and has_both:
             self._thinks = True
             facts.append(THINKS)
         await self._keep(facts)
+
+    def saw(self, reply: ChatReply) -> None:
+        """Note whether a reply, of which nothing else matters, has a thought."""
+        self.has_thoughts = self.has_thoughts or without_thought(reply).has_thought
 
     async def _keep(self, facts: Sequence[str]) -> None:
         for fact in facts if self._store is not None else ():
@@ -85,47 +107,57 @@ class KnownJudge:
         """
         return self._limited(request, has_room=self._thinks)
 
+    def with_room(self, request: ChatRequest) -> ChatRequest:
+        """Return a request as it is sent to a model that thinks."""
+        return self._limited(request, has_room=self._may_learn)
+
     async def ask_with_room(
         self,
         request: ChatRequest,
         limit: int,
         ask: Callable[[ChatRequest], Awaitable[ChatReply]],
-    ) -> None:
+    ) -> str:
         """Ask again for a reply that was cut off in its thought, if room for a thought helps.
 
-        The first such reply shows whether it does; the others wait for that. The user's limit, and
-        one that already had the room, are not raised.
+        The first such reply shows whether it does; the others wait for that, and are asked for
+        again only if it does. If not, the next one shows it after some minutes. The user's limit,
+        and one that already had the room, are not raised.
 
         Args:
             request: What was asked.
             limit: The limit of completion tokens that was sent.
             ask: Sends a request with another limit.
 
+        Returns:
+            Why the room does not help; empty if it did, or nothing is known about it.
+
         Raises:
             CallFailedError: The call failed.
         """
         async with self._trying:
-            may_help = self._may_learn and not self._room_is_short
+            may_help = self._may_learn and self._clock() >= self._room_fails_until
             longer = self._limited(request, has_room=self._thinks or may_help)
             if longer.max_tokens <= limit:
-                return
+                return self._no_room
             if not self._thinks:
-                await self._try(longer, ask)
-                return
+                self._no_room = await self._try(longer, ask)
+                if self._no_room:
+                    self._room_fails_until = self._clock() + _TRIED_AGAIN_SECONDS
+                return self._no_room
         await ask(longer)
+        return ""
 
     async def _try(
         self, longer: ChatRequest, ask: Callable[[ChatRequest], Awaitable[ChatReply]]
-    ) -> None:
+    ) -> str:
         try:
             reply = await ask(longer)
         except CallFailedError as failure:
-            if failure.kind not in _OVER_THE_LIMIT:
+            if failure.kind not in _NO_ROOM:
                 raise
-            self._room_is_short = True
-            return
-        self._room_is_short = is_cut_thought(reply)
+            return f"with {longer.max_tokens} tokens: {failure.detail}"
         await self.remember(reply)
+        return f"so it was with {longer.max_tokens} tokens" if is_cut_thought(reply) else ""
 
     def _limited(self, request: ChatRequest, *, has_room: bool) -> ChatRequest:
         if not request.is_constrained or request.api != "chat":

@@ -13,6 +13,11 @@ SHOWN_CHARS = 80
 """How many characters of a reply a message quotes."""
 # A shorter beginning says nothing about the white space in a reply.
 _FEW_CHARS = 16
+ROOM_ADVICE = (
+    "raise llm_max_tokens (--max-tokens) and llm_timeout_seconds, or turn thinking off at the "
+    'server (vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
+)
+"""What to set for a model whose thoughts are cut off, or take too long."""
 
 
 def without_thought(reply: ChatReply) -> ChatReply:
@@ -47,7 +52,8 @@ def reply_problem(reply: ChatReply) -> ReplyProblem | None:
     if reply.is_unfinished_thought:
         thought = f": {shown(reply.thought)}" if reply.thought else ""
         if reply.is_cut_off:
-            detail = f"the reply was cut off in its reasoning, before an answer{thought}"
+            why = f"; {reply.no_room}" if reply.no_room else ""
+            detail = f"the reply was cut off in its reasoning, before an answer{thought}{why}"
             return ReplyProblem("REPLY_TRUNCATED", detail)
         return ReplyProblem("REPLY_ONLY_THOUGHT", f"the reply has reasoning and no answer{thought}")
     if reply.is_cut_off:

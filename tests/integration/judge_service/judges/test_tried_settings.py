@@ -57,14 +57,25 @@ async def checks_of(step: llm.Step, **options: Any) -> dict[str, tuple[bool | No
     [
         (like_llama, False, "set llm_dialect=plain llm_constraint=json_schema; the server then en"),
         (like_transformers, False, "set llm_dialect=plain llm_constraint=json_schema; the server"),
-        (ignores, None, "enforces the choices with no dialect and constraint"),
-        (llm.always(llm.error(500, "no")), False, "answers with no dialect and constraint"),
+        (ignores, None, "was found that makes it enforce the choices"),
+        (llm.always(llm.error(500, "no")), False, "was found with which the server answers"),
     ],
 )
 async def test_the_settings_that_work_are_named(step: llm.Step, ok: bool | None, said: str) -> None:
     found = await checks_of(step, dialect="vllm")
     assert found["settings"][0] is ok
     assert said in found["settings"][1]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("supported", "asked for 'zyzzyva' only, it replied 'supported'"), ("", "its reply is empty")],
+)
+async def test_what_a_server_that_ignores_a_constraint_replied(content: str, said: str) -> None:
+    ok, detail = (await checks_of(llm.saying(content), dialect="vllm"))["structured output"]
+    assert ok is False
+    assert "accepts the constraint and ignores it" in detail
+    assert said in detail
 
 
 @pytest.mark.parametrize("status", [401, 404, 429])
