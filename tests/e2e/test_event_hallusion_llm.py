@@ -65,6 +65,7 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
             )
             in run.stderr
         )
+        assert "1 judged description is left out: JUDGE_REFUSED 1" in run.stderr
         asked = list(server.requests)
         assert len(asked) == 5, "an empty description is not sent"
         remote = ServerProcess(*kept, "--data-folder", str(tmp_path / "data"))
@@ -78,7 +79,8 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
     assert (events["A dog runs."], events["A cat runs."]) == ("The dog runs.", "It falls.")
     assert len({body["messages"][0]["content"] for body in asked}) == 3
     lines = read_rows(tmp_path / "here" / "items.jsonl")
-    judged = [line["evidence"]["answers"][1]["answer"] for line in lines]
+    parsed = [{a["name"]: a["answer"] for a in line["evidence"]["answers"]} for line in lines]
+    judged = [answers.get("description") for answers in parsed]
     assert judged == [choice for videos in VIDEOS.values() for *_, choice in videos]
     assert [line["evidence"].get("given") for line in lines] == [
         "yes", "yes", "no", "yes", None, None,
@@ -94,11 +96,38 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
         in run.stderr
     )
     report = report_of(tmp_path / "here")
-    # A failed judgement and an empty description count as wrong in `published`.
-    assert report["scores"]["description_accuracy"]["value"] == 2 / 6
+    # An empty description counts as wrong in `published`; what the judge failed at does not count.
+    assert report["scores"]["description_accuracy"]["value"] == 2 / 5
     assert (
         "judgements:llm|judge:tiny (vllm 0.32.0),event-hallusion-entire-1@" in (report["signature"])
     )
+
+
+@pytest.mark.parametrize("variant", ["published", "corrected"])
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (llm.completion(None, reasoning="Hm."), "REPLY_ONLY_THOUGHT"),
+        (llm.completion("<think>Hm.</think>"), "REPLY_ONLY_THOUGHT"),
+        (llm.completion(None, reasoning="Hm.", finish="length"), "REPLY_TRUNCATED"),
+    ],
+)
+def test_a_thought_alone_is_no_judgement(
+    tmp_path: Path, variant: str, reply: llm.Reply, reason: str
+) -> None:
+    archive(tmp_path, desc="A dog runs.")
+    with scripted(llm.always(reply)) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--variant", variant)
+        run = score(tmp_path, "out", *flags)
+    report = report_of(tmp_path / "out")
+    assert report["scores"]["description_accuracy"]["n"] == 0
+    assert report["scores"]["question_accuracy"]["n"] == 6
+    assert reason in run.stdout + run.stderr
+    archive(tmp_path, desc="A dog runs.", qa=[])
+    with scripted(llm.always(reply)) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", "--variant", variant)
+        score(tmp_path, "alone", *flags)
+    assert report_of(tmp_path / "alone")["coverage"]["reasons"] == {reason: 6}
 
 
 def test_failed_judgements_do_not_count_in_corrected(tmp_path: Path) -> None:
@@ -193,11 +222,11 @@ def test_descriptions_count_by_their_probability(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     report = report_of(tmp_path / "out")
     found = report["scores"]["description_accuracy"]["value"]
-    # What fails counts as wrong in `published`.
-    assert found == pytest.approx((0.8 + 1 / 3 + 0.8 + 0 + 0 + 1 / 3) / 6, abs=1e-6)
+    # An empty description counts as wrong in `published`; what the judge failed at does not count.
+    assert found == pytest.approx((0.8 + 1 / 3 + 0.8 + 0 + 1 / 3) / 5, abs=1e-6)
     assert report["scores"]["question_accuracy"]["value"] == 1
     assert "judgements:llm|soft:yes|judge:tiny" in report["signature"]
-    note = "2 of 6 descriptions have no probability and count by their verdict"
+    note = "1 of 5 descriptions have no probability and count by their verdict"
     assert any(note in each for each in report["notes"])
     lines = read_rows(tmp_path / "out" / "items.jsonl")
     probabilities = [line["evidence"].get("probability") for line in lines]

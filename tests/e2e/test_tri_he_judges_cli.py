@@ -434,6 +434,15 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "Traceback" not in run.stderr
 
 
+def test_doctor_takes_a_thought_alone_for_no_wrong_decision() -> None:
+    with scripted(llm.saying(None, reasoning="Hm."), model="tiny") as server:
+        found = here("doctor", "--llm-url", server.url, "--llm-model", "tiny").stdout
+    trials = [line for line in found.splitlines() if "clear example" in line]
+    assert any("llm judge, event-hallusion" in line for line in trials)
+    for line in trials:
+        assert "no verdict on a clear example: REPLY_ONLY_THOUGHT" in line
+
+
 @pytest.mark.parametrize("api", ["scoring", "decisions"])
 def test_probabilities_without_text(
     tmp_path: Path, api: str, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,8 @@ reproduces the script, including its known bugs:
 * An answer or judgement that starts with the letters yes or no is parsed as that word, such as "Not
   sure" and "Nothing happens" as no.
 * Any other text is wrong, such as "So the answer is no." and " No.". A missing answer is wrong too,
-  and a failed judgement counts against the model.
+  and a failed judgement of the file counts against the model. A description at which the judge of
+  this run fails is left out, because a failed judge must not produce a score.
 * Asterisks are removed from judgements, but not from answers.
 
 ``corrected`` parses the first whole word, or else a clear yes or no by the parser ``strict``
@@ -177,7 +178,7 @@ BENCHMARK = ClosedQuestions(
     variants=(
         AnswerVariant(
             name="published",
-            meaning="The released script: unparsed answers and failed judgements are wrong.",
+            meaning="The released script: unparsed answers and judgements are wrong.",
             parse=by_name(
                 DESCRIPTION,
                 compared_by(_first_letters_unmarked, "judgement", of="judgement"),

@@ -181,7 +181,8 @@ class JudgedAnswersPipeline(AnswersPipeline):
         """Return the result of an item, of whose answers a judge was asked about some, or none.
 
         Without a choice, an answer that counts alone is unscored. In a partial bundle its verdict
-        is an unparsed one, unless it was only too close and unparsed ones would be wrong.
+        is an unparsed one, unless unparsed ones would be wrong: it is left out then, because a
+        judge that fails must not produce a score.
         """
         if self._how.each:
             return self._each_judged(item, found)
@@ -227,8 +228,8 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def _verdict(self, item: AnswersItem, chosen: Chosen | None) -> str | None:
         """Return the verdict of a choice: empty for a failed one, None if there is nothing."""
-        close = chosen is not None and chosen.reason == UnscoredReason.MARGIN_TOO_SMALL
-        if self._judged_of(item).response is None or (close and not self._leaves_unparsed()):
+        failed = chosen is not None and not chosen.choice
+        if self._judged_of(item).response is None or (failed and not self._leaves_unparsed()):
             return None
         if chosen is not None and self._is_printed:
             return chosen.choice

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.judge_service.settings.server_settings import ResolvedSettings
     from hallujudge.metrics import ItemResult
+    from hallujudge.metrics.framework.report import JudgeShare
 
 
 _Result = TypeVar("_Result")
@@ -306,9 +307,20 @@ def _judge_score(client: Client, entry: MetricEntry) -> str:
     )
     if reason := next((each.reason for each in found if each.reason), ""):
         raise ValueError(f"no verdict on a clear example: {reason}: {found[0].detail}")
+    for share in report.judging:
+        if share.declined and not share.decided:
+            raise ValueError(f"no verdict on a clear example: {_declined(found[0], share)}")
     if report[trial.score].value != trial.value:
         raise ValueError("the judge decides a clear example wrongly; choose a larger model")
     return "decides a clear example as it should"
+
+
+def _declined(result: ItemResult, share: JudgeShare) -> str:
+    """Return why a judge gave no verdict on an item, in words if its evidence has them."""
+    entries = getattr(result.evidence, "judging", ())
+    reasons = [each["declined"] for each in entries if each["judge"] == share.judge]
+    known = {reason: about["detail"] for each in reasons for reason, about in each.items()}
+    return "; ".join(f"{reason}: {known.get(reason, '')}" for reason in share.declined)
 
 
 def _plain(entry: MetricEntry) -> str:

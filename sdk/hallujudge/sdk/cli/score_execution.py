@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -403,14 +403,23 @@ def _claim_notes(report: Report) -> tuple[str, ...]:
     return (*_judgement_notes(report), *_open_claim_notes(report))
 
 
-def _judgement_notes(report: Report) -> tuple[str, ...]:
-    if not (count := int(report.totals.get("undecided", 0))):
-        return ()
-    counted = "do not count"
-    if report.variant == "published":
-        counted = "count as wrong, as in the released script; --variant corrected leaves them out"
-    judged = "judged description has" if count == 1 else "judged descriptions have"
-    return (f"{count} {judged} no verdict; such descriptions {counted}",)
+def _judgement_notes(report: Report) -> Iterator[str]:
+    if "undecided" not in report.totals:
+        return
+    declined = report.judging[-1].declined if report.judging else {}
+    why = ", ".join(f"{reason} {count:,}" for reason, count in declined.items())
+    why = why and f": {why}"
+    if count := int(report.totals["undecided"]):
+        counted = f"do not count{why}"
+        if report.variant == "published":
+            counted = (
+                "count as wrong, as in the released script; --variant corrected leaves them out"
+            )
+        judged = "judged description has" if count == 1 else "judged descriptions have"
+        yield f"{count} {judged} no verdict; such descriptions {counted}"
+    if why and report.variant == "published":
+        left = amount(sum(declined.values()), "judged description is", "judged descriptions are")
+        yield f"{left} left out{why}"
 
 
 def _open_claim_notes(report: Report) -> tuple[str, ...]:
