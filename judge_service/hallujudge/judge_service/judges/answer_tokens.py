@@ -15,6 +15,9 @@ from typing import NamedTuple
 from ..llm.chat import ChatReply
 from ..llm.reply_messages import TokenChoice
 
+# Probabilities of a list are rounded, so that one more token of this size is never ruled out.
+_ROUNDING = 1e-6
+
 
 class Branch(NamedTuple):
     """A token that was reported in place of one of an answer's."""
@@ -38,6 +41,9 @@ class Followed(NamedTuple):
     """Log-probability of the answer."""
     branches: list[Branch]
     """What else was reported on the way."""
+    hides_choices: bool
+    """Whether a choice that is not reported may be as likely as the answer: servers that list the
+    tokens before the mask of a constraint may list none of the choices."""
 
     @property
     def _rivals(self) -> list[Branch]:
@@ -49,14 +55,17 @@ class Followed(NamedTuple):
         return next((rival.choice for rival in self._rivals if not rival.gap), "")
 
     @property
-    def margin(self) -> float:
+    def margin(self) -> float | None:
         """The difference in log-probability between the answer and the best other choice.
 
         A rival leaves the answer's path at the first token where it differs; its log-probability is
         that of the path so far and of the token that it would have had there (what it would need
         after that is left out, so that the margin is never too large). Where no rival is among the
         reported tokens, the least likely reported one is used instead: the true margin is larger.
+        None if another choice may be as likely, and is not reported.
         """
+        if self.hides_choices:
+            return None
         rivals = [rival.logprob for rival in self._rivals]
         least = min((branch.logprob for branch in self.branches), default=0.0)
         return self.logprob - max(rivals, default=min(0.0, least, self.logprob))
@@ -66,9 +75,10 @@ class Followed(NamedTuple):
         """The probability of each choice, among all that were offered.
 
         Every reported token that begins a choice adds its probability to that choice; what is not
-        reported has none. It is None if only tokens of the answer were reported.
+        reported has none. It is None if only tokens of the answer were reported, or another choice
+        may be as likely, and is not reported.
         """
-        if not self.branches:
+        if self.hides_choices or not self.branches:
             return None
         begun = [(self.answer, self.logprob)]
         begun += [(branch.choice, branch.logprob) for branch in self.branches if branch.choice]
@@ -96,20 +106,39 @@ def followed(reply: ChatReply, start: int, answer: str, choices: Sequence[str]) 
         return None
     # The token after an answer that is the beginning of another choice decides between them.
     open_end = any(each != answer and each.startswith(answer) for each in choices)
-    written, so_far, branches = "", 0.0, []
+    written, so_far, branches, hides = "", 0.0, [], False
     for skipped, token in path:
         if len(written) >= len(answer):
             if len(written) > len(answer) or not open_end:
                 break
             open_end = False
-        for text, logprob in _alternatives(token, skipped):
-            choice = choice_begun_by((written + text).casefold(), answer, choices)
-            branches.append(Branch(choice, so_far + logprob, token.logprob - logprob))
+        here = [
+            Branch(
+                choice_begun_by((written + text).casefold(), answer, choices),
+                so_far + logprob,
+                token.logprob - logprob,
+            )
+            for text, logprob in _alternatives(token, skipped)
+        ]
+        may_differ = any(each != answer and each.startswith(written) for each in choices)
+        if may_differ and not any(branch.choice not in ("", answer) for branch in here):
+            hides = hides or _hides_likelier(token)
+        branches += here
         written += token.text[skipped:].casefold()
         so_far += token.logprob
     if not written.startswith(answer) or (open_end and len(written) == len(answer)):
         return None
-    return Followed(answer, choices, so_far, branches)
+    return Followed(answer, choices, so_far, branches, hides)
+
+
+def _hides_likelier(token: TokenChoice) -> bool:
+    """Return whether a token that is not reported may be as likely as the one that was written.
+
+    It is at most as likely as the least likely one of the list, and as what the list leaves over.
+    """
+    others = [logprob for text, logprob in token.top if text != token.text]
+    left = 1.0 - math.fsum(map(math.exp, (token.logprob, *others)))
+    return token.logprob <= min(math.log(max(left, _ROUNDING)), min(others, default=0.0))
 
 
 def _alternatives(token: TokenChoice, skipped: int) -> list[tuple[str, float]]:

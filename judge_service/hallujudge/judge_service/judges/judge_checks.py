@@ -22,6 +22,7 @@ from . import JudgeRequestItem
 from .choice_shares import share_of
 from .llm_judge import LlmJudge
 from .questions import WORDINGS
+from .replies import read_choice
 from .router import Router
 from .tried_settings import (
     CHECKED_ITEM,
@@ -197,13 +198,21 @@ async def _logprobs(judge: LlmJudge, reply: ChatReply) -> Check:
         return Check(name=name, ok=None, detail="not reported: verdicts will have no margin")
     free = await judge.client.ask(judge.meter.request_of(question))
     share = share_of(free.reply, question.choices)
+    read = read_choice(reply, question.choices, question.envelope)
     found = "reported: verdicts have margins, among the choices"
+    if read.choice and read.margin is None:
+        found = (
+            "reported, but without the choices, as before the constraint: verdicts have no margin "
+            "and no probability"
+        )
     if share is None:
-        return Check(name=name, ok=True, detail=f"{found}; choice_share is not known")
+        ok = None if read.margin is None else True
+        return Check(name=name, ok=ok, detail=f"{found}; choice_share is not known")
     found += f"; choice_share {share:.3f}"
     if share < LEAST_SHARE:
         found += ": the judge would rather write other words, which its margins do not show"
-    return Check(name=name, ok=share >= LEAST_SHARE, detail=found)
+    ok = share >= LEAST_SHARE
+    return Check(name=name, ok=None if ok and read.margin is None else ok, detail=found)
 
 
 async def _slow_thought(

@@ -33,11 +33,11 @@ from . import (
 from .choice_shares import MeasuredShare, ShareMeter, ShareRule
 from .drafts import Draft, settled_choice
 from .questions import TRIPLET_CHOICES, WRONG_PARTS, Question, each_alone, questions_of
-from .replies import ReadAnswer, ReadReply, has_margin, reading_of
+from .replies import ReadAnswer, ReadReply, has_tokens, reading_of
 
 ASKING = "letters-1"
 """Version of what asking for probabilities adds to prompts; part of every cache key."""
-PARSER = "parser-3"
+PARSER = "parser-4"
 """Version of the code that parses replies; part of every cache key."""
 # Tokens of a reply: room for a bare choice, and for an entry of each claim in an object.
 _CHOICE_TOKENS = 32
@@ -208,7 +208,7 @@ class LlmJudge:
         """
         reply = await self._ask(question, [history], has_fallback=has_fallback)
         share = None
-        if has_margin(reply.answers[0]) and self.is_measured(question, measuring):
+        if has_tokens(reply.answers[0]) and self.is_measured(question, measuring):
             share = await self._measured(question, has_fallback=has_fallback)
         return settled_choice(question, reply, self._rule(measuring), share)
 
@@ -226,7 +226,7 @@ class LlmJudge:
         if reply is None or not reading.is_whole(reply):
             return None
         share = None
-        if has_margin(reply.answers[0]) and self.is_measured(question, measuring):
+        if has_tokens(reply.answers[0]) and self.is_measured(question, measuring):
             share = await self.meter.known(key, question)
             if share is None:
                 return None
@@ -383,16 +383,16 @@ class LlmJudge:
     ) -> Iterator[Question]:
         """Yield a question about each claim alone for which the share of the choices is measured.
 
-        Only claims with a margin are measured; without a reply, all are taken to have one.
+        Only claims with log-probabilities are measured; without a reply, all are taken to be so.
         """
         answers = reply.answers if reply else (None,) * len(question.claims)
         asked = each_alone(question, item, wording=self._wording)
         for alone, answer in zip(asked, answers, strict=True):
-            if (reply is None or has_margin(answer)) and self.is_measured(alone, item.measuring):
+            if (reply is None or has_tokens(answer)) and self.is_measured(alone, item.measuring):
                 yield alone
 
     def is_measured(self, question: Question, rule: ShareRule | None) -> bool:
-        """Return whether the share of a question's choices is measured if it has a margin."""
+        """Return whether the share of a question's choices is measured if tokens are reported."""
         known = self._rule(rule) if self.client.settings.api == "chat" else None
         return known is not None and known.draws(question)
 

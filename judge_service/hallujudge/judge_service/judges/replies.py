@@ -52,11 +52,13 @@ class ReadAnswer(NamedTuple):
     """Probability of each offered choice among all of them, in their order, if reported."""
     share: float | None = None
     """Probability of all choices together, if the protocol reports it."""
+    is_listed: bool = False
+    """Whether tokens are reported, with or without the choices among them."""
 
 
-def has_margin(answer: ReadAnswer | None) -> bool:
-    """Return whether there is an answer with a margin."""
-    return answer is not None and bool(answer.choice) and answer.margin is not None
+def has_tokens(answer: ReadAnswer | None) -> bool:
+    """Return whether there is an answer whose server reports tokens, and so the choices' share."""
+    return answer is not None and bool(answer.choice) and answer.is_listed
 
 
 def read_choice(
@@ -173,7 +175,7 @@ def _answer_at(reply: ChatReply, start: int, answer: str, choices: Sequence[str]
     if found.equals:
         detail = f"{answer} and {found.equals} are equally likely"
         return ReadAnswer("", margin, TIED, detail, probabilities)
-    return ReadAnswer(answer, margin, probabilities=probabilities)
+    return ReadAnswer(answer, margin, probabilities=probabilities, is_listed=True)
 
 
 def _value_start(text: str, key: str) -> int:
@@ -266,6 +268,7 @@ def _record_of(reply: ReadReply) -> Record | None:
             "probabilities": list(answer.probabilities) if answer.probabilities else None,
             "fallback_history": [list(declined) for declined in history],
             **({} if answer.share is None else {"share": answer.share}),
+            **({"listed": True} if answer.is_listed else {}),
         }
         for position, (answer, history) in enumerate(
             zip(reply.answers, reply.fallback_history, strict=True)
@@ -300,6 +303,7 @@ def _recorded_entry(
             _recorded_number(entry["margin"]),
             probabilities=_recorded_numbers(entry["probabilities"], len(question.choices)),
             share=_recorded_number(entry.get("share")),
+            is_listed=entry.get("listed") is True,
         )
     except (KeyError, TypeError, ValueError):
         return None, ()

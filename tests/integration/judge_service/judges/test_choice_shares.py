@@ -273,6 +273,46 @@ async def test_doctor_always_measures_the_share(said: dict[str, float], ok: bool
     assert f"choice_share {0.95 if ok else 0.05:.3f}" in checks["log-probabilities"].detail
 
 
+def before_the_constraint(_number: int, body: llm.Body) -> llm.Reply:
+    """Choose as llama-server does, whose lists of tokens know no constraint."""
+    listed = {"The": -0.7, "I": -1.2, "A": -2.0}
+    if body["max_tokens"] == 1:
+        return llm.completion("The", finish="length", logprobs={"content": [llm.place(listed)]})
+    content = '{"verdict":"supported"}'
+    tokens = [
+        llm.place({'{"verdict":"': -9.0, **listed}),
+        {**llm.place({"supported": -9.0}), "top_logprobs": llm.place(listed)["top_logprobs"]},
+        llm.place({'"}': -0.1}),
+    ]
+    return llm.completion(content, logprobs={"content": tokens})
+
+
+async def test_the_share_is_measured_where_no_choice_is_listed(tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path / "c")
+    async with llm.ScriptedLlm(before_the_constraint) as server:
+        judge = judge_of(server, cache=cache)
+        asked = item(ShareRule(claims=4))
+        (judged,) = await judge.judge([asked])
+        assert {claim.margin for claim in judged.verdicts} == {None}
+        assert {claim.score for claim in judged.verdicts} == {None}
+        assert judged.judging()[0]["choice_shares"] == [0.0] * 4
+        calls = server.chats
+        await judge.close()
+        again = judge_of(server, cache=cache)
+        (known,) = await again.recall([asked])
+        assert known.shares == (0.0,) * 4
+        strict = item(ShareRule(claims=4, least=0.5))
+        (judged,) = await again.judge([strict])
+        assert {claim.reason for claim in judged.verdicts} == {"CHOICES_UNLIKELY"}
+        assert server.chats == calls
+        checks = {check.name: check for check in await check_endpoint(again)}
+        await again.close()
+    await cache.close()
+    assert checks["log-probabilities"].ok is False
+    assert "verdicts have no margin" in checks["log-probabilities"].detail
+    assert "choice_share 0.000" in checks["log-probabilities"].detail
+
+
 async def test_signatures_say_whether_margins_are_masked_and_which_share_is_needed() -> None:
     async with llm.ScriptedLlm() as server:
 

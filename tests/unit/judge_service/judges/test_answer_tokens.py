@@ -48,6 +48,51 @@ def test_what_is_ruled_out_is_no_rival_and_not_the_least_likely(ruled_out: float
     assert found.probabilities == (1.0, 0.0, 0.0, 0.0)
 
 
+def before_the_constraint(text: str, logprob: float, **others: float) -> dict[str, Any]:
+    """Return a token that is not among the likeliest ones, as llama-server lists them."""
+    top = [{"token": other, "logprob": number} for other, number in others.items()]
+    return {"token": text, "logprob": logprob, "top_logprobs": top}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "content"),
+    [
+        ([before_the_constraint("supported", -9.0, The=-1.0, I=-1.5, A=-2.5)], "supported"),
+        (listed({"supported": -9.0, "The": -1.0, "I": -1.5}), "supported"),
+        # A confident model leaves next to nothing to the others.
+        ([before_the_constraint("supported", -16.0, The=-1e-6, I=-14.0)], "supported"),
+        # The second token says which object, and nothing of the other choices.
+        (
+            [before_the_constraint("object", -9.0, The=-1.0), *listed({"1": -0.1, "2": -2.3})],
+            "object1",
+        ),
+        # A list of one token.
+        (listed({"supported": -1.2}), "supported"),
+    ],
+)
+@pytest.mark.parametrize("begin", ["", '{"1":"'])
+def test_where_choices_may_be_missing_in_the_list_nothing_is_known(
+    tokens: list[dict[str, Any]], content: str, begin: str
+) -> None:
+    end = '"}' if begin else ""
+    places = [*listed({begin: -0.1}), *tokens, *listed({end: -0.1, "x": -9.0})]
+    message = {"content": f"{begin}{content}{end}"}
+    choice = {"message": message, "finish_reason": "stop", "logprobs": {"content": places}}
+    reply = parse_reply(json.dumps({"choices": [choice]}).encode())
+    if begin:
+        (found,) = read_keyed(reply, 1, TRIPLET_CHOICES)
+    else:
+        found = read_choice(reply, TRIPLET_CHOICES)
+    assert (found.choice, found.margin, found.probabilities) == (content, None, None)
+    assert found.is_listed
+
+
+def test_where_a_choice_is_listed_before_a_constraint_all_is_known_as_before() -> None:
+    found = read("supported", {"supported": -0.3, "The": -1.5, "I": -4.0})
+    assert found.margin == pytest.approx(3.7)
+    assert found.probabilities == (1.0, 0.0, 0.0, 0.0)
+
+
 def test_a_written_token_that_is_ruled_out_has_no_margin() -> None:
     found = read("supported", {"supported": llm.RULED_OUT, "relation": -0.1})
     assert (found.choice, found.margin, found.probabilities) == ("supported", None, None)
