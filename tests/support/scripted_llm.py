@@ -478,6 +478,15 @@ class ScriptedLlm:
         return stop
 
 
+def _ended_by(text: str) -> Step:
+    def step(number: int, body: Body) -> Reply:
+        if text in prompt_of(body):
+            os._exit(9)
+        return by_scene_graph(number, body)
+
+    return step
+
+
 def main(arguments: Sequence[str]) -> int:
     """Act as ``vllm serve``: print the arguments, become healthy, serve, stop.
 
@@ -486,7 +495,8 @@ def main(arguments: Sequence[str]) -> int:
     The environment decides how it behaves: STAND_IN_FAIL (exit at once so many times, counted in
     the file STAND_IN_COUNT), STAND_IN_READY (seconds until healthy), STAND_IN_CHILD (start a child
     that ignores SIGTERM and write its id there), STAND_IN_STUBBORN (ignore SIGTERM), STAND_IN_PATHS
-    (write the paths of all requests there), STAND_IN_ERROR (answer calls with that status).
+    (write the paths of all requests there), STAND_IN_ERROR (answer calls with that status),
+    STAND_IN_FATAL (end at calls whose prompt has that text).
     """
     environ = os.environ
     if arguments[0] == "bench":
@@ -519,6 +529,8 @@ def main(arguments: Sequence[str]) -> int:
     async def serve() -> None:
         ready, status = float(environ.get("STAND_IN_READY", "0")), environ.get("STAND_IN_ERROR")
         step = always(error(int(status), "no such thing")) if status else by_scene_graph
+        if fatal := environ.get("STAND_IN_FATAL"):
+            step = _ended_by(fatal)
         model = arguments[1]
         at = ScriptedLlm(step, ready_after=ready, model=model, port=port, socket=socket)
         async with at as server:

@@ -114,6 +114,10 @@ class Call:
     """What its server had done when it was first limited."""
     limits: int = 0
     """How often it was limited after that."""
+    restarts: int = 0
+    """How often its supervised server had ended when it was sent."""
+    ends: int = 0
+    """How often its supervised server ended while it was under way."""
 
     def __post_init__(self) -> None:
         self.server = self.servers[0]
@@ -364,6 +368,11 @@ class Outage:
     def call_ends(self) -> None:
         """Note that a caller no longer waits."""
         self.calls -= 1
+
+    def forget(self) -> None:
+        """Note that the judge serves again: what was before is no outage any more."""
+        self._busy_since = self._clock()
+        self.cause = None
 
     def answered(self) -> None:
         """Note that the judge answered, if only to reject a request."""

@@ -22,6 +22,7 @@ from ..installation import __version__
 from ..settings.connection import Secret, masked, web_address
 from ..threads import import_in_thread
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
+from .supervision import Supervision
 
 if TYPE_CHECKING:
     import aiohttp
@@ -59,6 +60,8 @@ class Endpoint:
     """Time for a connection."""
     max_reply_bytes: int = 8 << 20
     """Largest reply that is read."""
+    supervision: Supervision | None = field(default=None, repr=False, compare=False)
+    """What is known of it, if this process supervises it."""
 
     def __post_init__(self) -> None:
         parts = web_address(self.url)

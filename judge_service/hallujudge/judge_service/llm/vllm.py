@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..errors import InvalidInputError, MissingExtraError, UnavailableError
+from ..errors import HallujudgeError, InvalidInputError, MissingExtraError, UnavailableError
 from ..settings.connection import Secret, masked
 from ..settings.judge_settings import JudgeSettings
 from ..stopping import begun, cancel_all
 from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
+from .supervision import Supervision
 from .vllm_arguments import AUTO_LENGTH, AddedArguments, engine_arguments
 
 _LOG_TAIL_BYTES = 2_000
@@ -119,13 +120,18 @@ class VllmServer:
         self._watcher: asyncio.Task[None] | None = None
         self._stopping = False
         self.starts = 0
+        self._supervision = Supervision("vllm", settings.startup_seconds)
 
     @property
     def endpoint(self) -> Endpoint:
         """Where it can be reached once it is started."""
-        if self._socket:
-            return Endpoint(url="http://localhost/v1", socket=self._socket, key=self._key)
-        return Endpoint(url=f"http://{self.settings.host}:{self._port}/v1", key=self._key)
+        url = f"http://{self.settings.host}:{self._port}/v1"
+        return Endpoint(
+            url="http://localhost/v1" if self._socket else url,
+            socket=self._socket,
+            key=self._key,
+            supervision=self._supervision,
+        )
 
     @property
     def _socket(self) -> str:
@@ -243,26 +249,41 @@ class VllmServer:
     async def _watch(self) -> None:
         """Restarts it whenever it ends or hangs, until it does so too often."""
         wait, healthy_since, restarts = self.settings.backoff_seconds, time.monotonic(), 0
+        problem = ""
         while not self._stopping:
-            how = await self._until_it_fails()
+            how = problem or await self._until_it_fails()
+            self._supervision.began(how)
             # A server that ran for long is not caught in a loop of restarts: count from zero.
-            if time.monotonic() - healthy_since > self.settings.stable_seconds:
+            stable = time.monotonic() - healthy_since > self.settings.stable_seconds
+            if stable and not problem:
                 wait, restarts = self.settings.backoff_seconds, 0
             restarts += 1
             await self._end_group()
             if restarts > self.settings.restarts:
-                told = f"vllm {how}, and is given up after {self.settings.restarts} restarts"
-                self._progress(f"{told}; see {self.log_path}")
+                self._give_up(how)
                 return
             self._progress(f"vllm {how}; starting it again in {wait:.0f} s")
             await asyncio.sleep(wait)
             wait = min(60.0, wait * 2)
+            if not (problem := await self._start_again()):
+                # Time in which it starts is no time of health.
+                healthy_since = time.monotonic()
+                self._supervision.ended()
+
+    async def _start_again(self) -> str:
+        """Starts it and waits until it is healthy; returns what is wrong, empty if nothing is."""
+        try:
             # The same port again, because clients use it.
             await self._spawn(self._port)
-            healthy_since = time.monotonic()
-            if problem := await self._until_healthy():
-                self._progress(f"vllm {problem}")
-                await self._end_group()
+            return await self._until_healthy()
+        except HallujudgeError as err:
+            return f"can't be started: {err}"
+
+    def _give_up(self, how: str) -> None:
+        most = self.settings.restarts
+        told = f"vllm {how}, and is given up after {most} restart{'' if most == 1 else 's'}"
+        self._supervision.gives_up(f"{told}; see {self.log_path}, and start the server again")
+        self._progress(f"{told}; see {self.log_path}")
 
     async def _until_it_fails(self) -> str:
         """Waits until it ends, or does not answer for long; returns which of them, in words."""
@@ -274,7 +295,11 @@ class VllmServer:
                 await asyncio.wait({ended}, timeout=self.settings.probe_seconds)
                 if ended.done():
                     return f"ended with status {self._status()}"
-                failed = 0 if await _healthy(http) else failed + 1
+                if await _healthy(http):
+                    failed = 0
+                    self._supervision.looked()
+                else:
+                    failed += 1
         finally:
             await cancel_all(ended)
             await http.close()

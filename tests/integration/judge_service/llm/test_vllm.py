@@ -209,6 +209,71 @@ async def test_one_that_answers_its_probes_is_left_alone(tmp_path: Path) -> None
         assert run.server.starts == 1
 
 
+def impatient(run: Supervised) -> LlmJudge:
+    """Return a judge that makes each call once, and waits for nothing."""
+    settings = ChatSettings(
+        endpoint=run.server.endpoint,
+        model="some/model",
+        dialect="vllm",
+        retry=RetryPolicy(attempts=1, outage_seconds=0, give_up_after=0.1),
+    )
+    return LlmJudge("llm", ChatClient(settings), server="vllm")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+async def test_claims_wait_while_it_is_started_again(tmp_path: Path, number: int) -> None:
+    environ = {"STAND_IN_READY": "1"}
+    async with Supervised(tmp_path, environ, probe_seconds=0.2, failed_probes=2) as run:
+        judge = impatient(run)
+        await judge.judge([ITEM])
+        assert run.server.pid is not None
+        os.killpg(run.server.pid, number)
+        judged = await judge.fresh().judge([ITEM])
+        assert judge.client.statistics.failures.total() <= 2, "calls that were under way"
+        await judge.close()
+    assert [v.verdict.value for v in judged[0].verdicts] == ["supported", "not_supported"]
+    assert run.server.starts == 2
+
+
+async def test_a_claim_that_ends_it_again_and_again_is_unscored(tmp_path: Path) -> None:
+    async with Supervised(tmp_path, {"STAND_IN_FATAL": '"dog"'}, probe_seconds=0.2) as run:
+        judge = impatient(run)
+        (judged,) = await judge.judge([ITEM])
+        await judge.close()
+        assert run.server.starts == 4
+    good, fatal = judged.verdicts
+    assert good.verdict.value == "supported"
+    assert fatal.reason == "JUDGE_UNREACHABLE"
+    assert "3 times" in fatal.detail
+
+
+async def test_one_that_is_given_up_ends_runs_at_once(tmp_path: Path) -> None:
+    async with Supervised(tmp_path, broken_later(tmp_path), restarts=1) as run:
+        (tmp_path / "count").unlink()
+        assert run.server.pid is not None
+        os.killpg(run.server.pid, signal.SIGKILL)
+        judge = impatient(run)
+        with pytest.raises(UnavailableError, match="is given up after 1 restart"):
+            await judge.judge([ITEM])
+        await judge.close()
+
+
+def broken_later(folder: Path) -> dict[str, str]:
+    """Return the environment of a stand-in that fails once its count of starts is deleted."""
+    (folder / "count").write_text("x" * 9)
+    return {"STAND_IN_FAIL": "9", "STAND_IN_COUNT": str(folder / "count")}
+
+
+async def test_long_starts_are_no_time_of_health(tmp_path: Path) -> None:
+    """A start takes longer than the time of health after which restarts are forgotten."""
+    async with Supervised(tmp_path, broken_later(tmp_path), restarts=2, stable_seconds=0.01) as run:
+        (tmp_path / "count").unlink()
+        assert run.server.pid is not None
+        os.killpg(run.server.pid, signal.SIGKILL)
+        await until(lambda: "given up after 2 restarts" in run.told[-1] or run.server.starts > 4)
+        assert run.server.starts == 3
+
+
 async def test_stopping_ends_what_it_started_and_nothing_else(tmp_path: Path) -> None:
     bystander = await asyncio.create_subprocess_exec("sleep", "3600")
     child_file = tmp_path / "child"
