@@ -14,7 +14,7 @@ import pytest
 from support import real_servers as real
 from support import scripted_llm as llm
 from support.extraction_schemas import ANSWERS, schemas, wrong_answers
-from support.running import ServerProcess
+from support.running import ServerProcess, read_rows
 from support.tri_he_samples import report_of, score
 
 pytestmark = pytest.mark.timeout(3600)
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.timeout(3600)
 NAME = "vLLM 0.32.0 (CPU)"
 # Arguments for a small machine; the others are ours, or vLLM's own.
 SMALL = ("--dtype", "float32", "--enforce-eager", "--max-num-seqs", "16")
+_THOUGHT_TOKENS = 100
 VARIABLES = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 
 
@@ -29,6 +30,22 @@ VARIABLES = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     programs = real.environment("vllm")
     return real.tiny_llama(programs / "python", tmp_path_factory.mktemp("vllm") / "model")
+
+
+@pytest.fixture(scope="module")
+def thinking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.RealServer]:
+    """A model that thinks for more tokens than an answer takes, with a reasoning parser."""
+    programs, port = real.environment("vllm"), real.free_port()
+    folder = tmp_path_factory.mktemp("thinking")
+    model = real.tiny_llama(
+        programs / "python", folder / "model", says="supported", thinks=_THOUGHT_TOKENS
+    )
+    command = (
+        *(programs / "vllm", "serve", model, "--served-model-name", "tiny"),
+        *("--reasoning-parser", "deepseek_r1", "--host", "127.0.0.1", "--port", str(port), *SMALL),
+    )
+    with real.started(command, folder / "log", port, **VARIABLES) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +200,33 @@ def test_a_supervised_server_gives_the_verdicts_of_own_requests(
     )
     assert sum(equal) == len(sent) == 120
     assert share["n"] >= 50
+
+
+def test_a_thought_that_ends_is_followed_by_a_verdict(
+    thinking: real.RealServer, tmp_path: Path
+) -> None:
+    choices = ["supported", "object1", "object2", "relation"]
+    cut = json.loads(thinking.chat(structured_outputs={"choice": choices}, max_tokens=64).text)
+    (choice,) = cut["choices"]
+    assert (choice["finish_reason"], choice["message"]["content"]) == ("length", None)
+    assert choice["message"]["reasoning"]
+    done = real.judged(tmp_path, *thinking.flags)
+    assert done.returncode == 0, done.stderr
+    (row,) = read_rows(tmp_path / "out" / "items.jsonl")
+    verdicts = [claim["verdict"] for claim in row["evidence"]["claims"]]
+    (asked,) = row["evidence"]["judging"]
+    real.figure(
+        f"{NAME}, a model that thinks for {_THOUGHT_TOKENS} tokens",
+        f"{verdicts.count('supported')} of {len(verdicts)} verdicts supported, "
+        f"{asked['completion_tokens']} completion tokens in {asked['calls']} calls",
+    )
+    assert verdicts == ["supported"] * 6
+    assert asked["completion_tokens"] > 6 * _THOUGHT_TOKENS
+    assert None not in [claim["margin"] for claim in row["evidence"]["claims"]]
+    found = real.doctor(thinking)
+    assert found["answer"].startswith("ok")
+    assert found["structured output"] == "ok enforced"
+    assert "before the answer" in found["reasoning"]
 
 
 async def test_xgrammar_takes_the_schemas_and_their_answers_only(tmp_path: Path) -> None:

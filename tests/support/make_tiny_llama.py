@@ -1,10 +1,11 @@
 """Save a Llama of two layers with random weights, its tokenizer and chat template.
 
-    python make_tiny_llama.py FOLDER [--says WORD]
+    python make_tiny_llama.py FOLDER [--says WORD [--thinks TOKENS]]
 
 Run as a program by a Python that has torch and transformers. Every server reads the same folder.
 With --says, the model replies with that word to everything: its layers add nothing, and its head
-continues the last token of a prompt with the word.
+continues the last token of a prompt with the word. With --thinks, a thought of so many tokens and
+its end mark, which reasoning parsers look for, come before the word.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 MARKS = ["<|begin|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>"]
+THOUGHT_MARKS = ["<think>", "</think>"]
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>"
     "{{ m['content'] }}<|eot_id|>{% endfor %}<|start_header_id|>assistant<|end_header_id|>"
@@ -46,12 +48,13 @@ def tiny_tokenizer() -> Any:
     return tokenizer
 
 
-def tiny_llama(tokenizer: Any, says: str = "") -> Any:
+def tiny_llama(tokenizer: Any, says: str = "", thinks: int = 0) -> Any:
     """Return the model.
 
     Args:
         tokenizer: Its tokenizer.
         says: What it replies to everything; empty for what its random weights make it say.
+        thinks: Tokens of a thought before it.
     """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -76,8 +79,19 @@ def tiny_llama(tokenizer: Any, says: str = "") -> Any:
             for layer in model.model.layers:
                 layer.self_attn.o_proj.weight.zero_()
                 layer.mlp.down_proj.weight.zero_()
-            _continue(model, [3, *tokenizer(says)["input_ids"], 1])
+            answer = tokenizer(says)["input_ids"]
+            thought = _thought(tokenizer, answer, thinks) if thinks else []
+            _continue(model, [3, *thought, *answer, 1])
     return model
+
+
+def _thought(tokenizer: Any, answer: list[int], count: int) -> list[int]:
+    """Return different tokens, since each is followed by one other, and the end of a thought."""
+    pieces = ((each, tokenizer.decode([each])) for each in range(len(tokenizer)))
+    words = [each for each, text in pieces if text.isascii() and text.strip().isalpha()]
+    tokens = [each for each in words if each not in answer][:count]
+    assert len(tokens) == count, "the tokenizer has fewer pieces"
+    return [*tokens, tokenizer.convert_tokens_to_ids(THOUGHT_MARKS[1])]
 
 
 def _continue(model: Any, tokens: list[int]) -> None:
@@ -93,9 +107,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--says", default="")
+    parser.add_argument("--thinks", type=int, default=0)
     given = parser.parse_args()
     tokenizer = tiny_tokenizer()
-    tiny_llama(tokenizer, given.says).save_pretrained(given.folder)
+    if given.thinks:
+        tokenizer.add_tokens(THOUGHT_MARKS)
+    tiny_llama(tokenizer, given.says, given.thinks).save_pretrained(given.folder)
     tokenizer.save_pretrained(given.folder)
 
 

@@ -53,9 +53,10 @@ def figure(server: str, text: str) -> None:
         file.write(f"{server}: {text}\n")
 
 
-def tiny_llama(python: Path, folder: Path, *, says: str = "") -> Path:
+def tiny_llama(python: Path, folder: Path, *, says: str = "", thinks: int = 0) -> Path:
     """Save a tiny model, see make_tiny_llama.py."""
-    run(python, SCRIPTS / "make_tiny_llama.py", folder, *(("--says", says) if says else ()))
+    given = ("--says", says, "--thinks", str(thinks)) if says else ()
+    run(python, SCRIPTS / "make_tiny_llama.py", folder, *given)
     return folder
 
 
