@@ -98,7 +98,8 @@ def test_verdicts_are_those_of_own_requests(server: real.RealServer, tmp_path: P
     unscored = sum(claim["verdict"] == "unscored" for claim in found.claims)
     real.figure(f"{NAME} before llama-server", f"{found.agreement}, {unscored} unscored")
     assert found.equal == len(found.claims) == 24
-    assert None not in [c["margin"] for c in found.claims if c["verdict"] != "unscored"]
+    # llama-server lists none of the choices for random weights.
+    assert 0.0 not in [c["margin"] for c in found.claims]
 
 
 def test_doctor_finds_the_dialect(server: real.RealServer) -> None:
