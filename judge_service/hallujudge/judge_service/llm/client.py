@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ..errors import HallujudgeError, UnavailableError
+from ..errors import HallujudgeError
 from ..work_recorder import JudgeState, recorder
 from .budget import Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, CallStatistics, Outage, Patience, RetryPolicy, Tools
@@ -28,23 +28,13 @@ from .http import Endpoint
 from .known_judge import KnownJudge
 from .protocols import Exchanges
 from .reply_problems import ROOM_ADVICE, is_cut_thought
+from .restarts import Restarts
 from .server_kind import dialect_at
 from .server_probe import ServerProbe, is_same
-from .supervision import MOST_ENDS
 
 _LOG = logging.getLogger(__name__)
 # Shorter outages are restarts.
 _PROBED_AFTER = 30.0
-# How calls fail at a server that ends or hangs.
-_OF_A_RESTART = frozenset(
-    {
-        FailureKind.CIRCUIT,
-        FailureKind.CONNECTION,
-        FailureKind.NOT_THE_API,
-        FailureKind.SERVER,
-        FailureKind.TIMEOUT,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +164,12 @@ class ChatClient:
         self._replied_model = ""
         self._store = store
         self._open_calls = 0
+        place = f"{settings.model} at {', '.join(e.place for e in settings.endpoints)}"
+        self._restarts = Restarts(
+            f"{settings.role} {place}", settings.retry, self._outages, self._tools
+        )
         self._patience = Patience(
-            judge=f"{settings.model} at {', '.join(e.place for e in settings.endpoints)}",
+            judge=place,
             role=settings.role,
             policy=settings.retry,
             outages=self._outages,
@@ -215,12 +209,12 @@ class ChatClient:
         self._open_calls += 1
         try:
             while True:
-                await self._wait_for_restart(call)
+                await self._restarts.wait(call)
                 try:
                     return await self._once(call, turn)
                 except CallFailedError as err:
                     failure = err
-                if await self._is_of_a_restart(call, failure):
+                if await self._restarts.caused(call, failure):
                     continue
                 if (fatal := await self._settings_failure(call, failure)) is not None:
                     raise self._fatal(fatal, call) from failure
@@ -303,54 +297,6 @@ class ChatClient:
         """Close all connections."""
         for server in self.servers:
             await server.sender.close()
-
-    async def _wait_for_restart(self, call: Call) -> None:
-        """Wait while a server that this process supervises is known to be down.
-
-        Raises:
-            UnavailableError: It does not serve again in time, and no other judge is asked.
-            CallFailedError: The same, where another judge is asked.
-        """
-        supervision = call.server.endpoint.supervision
-        if supervision is None or not supervision.is_down:
-            return
-        retry = self.settings.retry
-        most = retry.outage_seconds if call.has_fallback else supervision.most_seconds
-        why = await supervision.served(self._tools.sleep, max(most, 0.0))
-        if why and call.has_fallback:
-            raise CallFailedError(FailureKind.CONNECTION, why)
-        if why:
-            raise UnavailableError(
-                f"{self.settings.role} {self.settings.model}: {why}. Calls that are in the verdict "
-                "cache are not repeated",
-                reason="JUDGE_NO_PROGRESS",
-                metadata={"judge": self.settings.model, "cause": FailureKind.CONNECTION.value},
-            )
-        self._outages.mine.forget()
-        call.server.circuits.succeeded()
-
-    async def _is_of_a_restart(self, call: Call, failure: CallFailedError) -> bool:
-        """Return whether a call failed because its supervised server ended or hung.
-
-        Raises:
-            CallFailedError: The server ended under this call several times, maybe because of it.
-        """
-        supervision = call.server.endpoint.supervision
-        if supervision is None or failure.kind not in _OF_A_RESTART:
-            return False
-        if failure.kind is FailureKind.CIRCUIT:
-            return supervision.is_down
-        if not await supervision.ended_since(call.restarts, self._tools.sleep):
-            return False
-        call.attempts -= 1
-        call.ends += 1
-        if call.ends == MOST_ENDS:
-            raise CallFailedError(
-                FailureKind.CONNECTION,
-                f"{supervision.name} ended {MOST_ENDS} times while it had this call: "
-                f"{failure.detail}",
-            ) from failure
-        return True
 
     def _goes_elsewhere(self, call: Call, failure: CallFailedError) -> bool:
         """Whether another server of the model is tried at once, since this one seems to be down."""
@@ -448,7 +394,7 @@ class ChatClient:
     async def _guarded(self, call: Call, started: float) -> Answer:
         """One call past the rejection, the circuit and the budget, reporting back to each."""
         self._raise_rejection()
-        self._raise_restart(call)
+        self._restarts.note(call)
         if not call.server.breaker.try_pass():
             raise self._not_sent()
         try:
@@ -489,15 +435,6 @@ class ChatClient:
         self.statistics.retries += call.attempts > 0
         call.attempts += 1
         return await self._sent(call, reservation, started)
-
-    def _raise_restart(self, call: Call) -> None:
-        """Send nothing to a supervised server that ended while the call waited for its turn."""
-        supervision = call.server.endpoint.supervision
-        if supervision is None:
-            return
-        if supervision.is_down:
-            raise CallFailedError(FailureKind.CIRCUIT, f"not sent: {supervision.name} is down")
-        call.restarts = supervision.restarts
 
     def _raise_rejection(self) -> None:
         if self._known.answers_now:

@@ -14,8 +14,8 @@ SHOWN_CHARS = 80
 # A shorter beginning says nothing about the white space in a reply.
 _FEW_CHARS = 16
 ROOM_ADVICE = (
-    "raise llm_max_tokens (--max-tokens) and llm_timeout_seconds, or turn thinking off at the "
-    'server (vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
+    "raise llm_max_tokens and llm_timeout_seconds, or turn thinking off at the server "
+    '(vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
 )
 """What to set for a model whose thoughts are cut off, or take too long."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 
-MOST_ENDS = 3
-"""How often a server may end under one call, which may be what ends it."""
 # Two looks, because one may have begun before what is asked about.
 _LOOKS = 2
 _POLL_SECONDS = 0.2
