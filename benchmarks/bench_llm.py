@@ -20,7 +20,8 @@ import needs
 from arguments import Arguments
 
 from hallujudge.judge_service.llm.chat import ChatRequest
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 
 MESSAGES = [

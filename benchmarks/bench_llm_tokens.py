@@ -43,7 +43,8 @@ from arguments import Arguments
 
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet, TripletError, triplet_of
 

@@ -22,7 +22,8 @@ from support import make_tiny_llama
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.metrics.framework.claims import Triplet
 

@@ -19,7 +19,8 @@ from hallujudge.judge_service.extractors.llm_extractors import (
 )
 from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.llm.chat import ChatReply, ChatRequest
-from hallujudge.judge_service.llm.client import Answer, ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 
 NAMES = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")

@@ -173,8 +173,13 @@ def test_what_it_refuses(server: real.RealServer, tmp_path: Path) -> None:
 
 def test_scoring_asks_for_probabilities(server: real.RealServer, tmp_path: Path) -> None:
     done = real.judged(tmp_path, *server.flags, "--llm-api", "scoring")
-    assert done.returncode == 3
-    # Random weights give letters next to nothing.
+    (row,) = read_rows(tmp_path / "out" / "items.jsonl")
+    claims = row["evidence"]["claims"]
+    unlikely = [claim for claim in claims if claim["verdict"] == "unscored"]
+    # Random weights give letters next to nothing, to few of them 1 %.
+    assert {claim["reason"] for claim in unlikely} == {"REPLY_OUT_OF_CHOICE"}
+    assert len(unlikely) >= len(claims) / 2
+    assert done.returncode == (3 if len(unlikely) == len(claims) else 0)
     assert "REPLY_OUT_OF_CHOICE" in done.stdout + done.stderr
 
 

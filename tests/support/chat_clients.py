@@ -12,7 +12,8 @@ from support.threads import PATIENCE
 from hallujudge.judge_service.llm.budget import Budget
 from hallujudge.judge_service.llm.call_policy import Tools
 from hallujudge.judge_service.llm.chat import ChatRequest
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.http import Endpoint, SenderName
 from hallujudge.judge_service.settings.connection import Secret

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.metrics.framework.claims import Triplet

@@ -12,7 +12,8 @@ from support.threads import PATIENCE
 from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.metrics.framework.claims import Sentence, Triplet
 

@@ -19,7 +19,8 @@ from ..judges.small_judges import MatcherJudge, PooledJudge, ServedJudge, Served
 from ..llm.budget import Budget, Prices, Usage
 from ..llm.chat import Sampling
 from ..llm.chat_servers import BatchFiles
-from ..llm.client import ChatClient, ChatSettings
+from ..llm.chat_settings import ChatSettings
+from ..llm.client import ChatClient
 from ..llm.http import Endpoint, SenderName
 from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache

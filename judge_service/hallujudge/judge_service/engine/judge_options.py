@@ -14,7 +14,7 @@ from ..judges.small_judges import SERVED_JUDGES, ServedPreset
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import ApiName, Dialect, Sampling
 from ..llm.chat_servers import BatchFiles
-from ..llm.client import ChatSettings
+from ..llm.chat_settings import ChatSettings
 from ..llm.http import Endpoint
 from ..matchers import MatcherSettings
 from ..matchers.small_judge_presets import SMALL_JUDGES, SmallPreset

@@ -14,7 +14,8 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 from ..errors import HallujudgeError, UnavailableError
 from ..llm.chat import ChatReply, ChatRequest, Stated
 from ..llm.chat_servers import ChatServer
-from ..llm.client import Answer, ChatClient, ChatSettings
+from ..llm.chat_settings import ChatSettings
+from ..llm.client import Answer, ChatClient
 from ..llm.failures import CallFailedError, FailureKind
 from ..llm.reply_problems import is_cut_thought, without_thought
 from ..llm.vllm import logits_problem

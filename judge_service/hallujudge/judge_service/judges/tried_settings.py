@@ -16,7 +16,8 @@ from ..extractors.llm_extractors import (
 )
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import ChatRequest, Dialect
-from ..llm.client import ChatClient, ChatSettings
+from ..llm.chat_settings import ChatSettings
+from ..llm.client import ChatClient
 from ..llm.failures import CallFailedError, FailureKind
 from ..llm.reply_problems import shown, without_thought
 from . import JudgeRequestItem

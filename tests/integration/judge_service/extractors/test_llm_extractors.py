@@ -22,7 +22,8 @@ from hallujudge.judge_service.extractors.llm_extractors import (
     LlmTripletExtractor,
 )
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 

@@ -28,7 +28,8 @@ from hallujudge.judge_service.judges.choice_judge import ChoiceJudge
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.judges.questions import questions_of
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.prompt_templates import as_line, defused, fenced, load_template
 from hallujudge.metrics.framework.claims import Sentence, Triplet

@@ -21,7 +21,8 @@ from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.judges.router import Router
 from hallujudge.judge_service.judges.small_judges import SERVED_JUDGES, MatcherJudge, ServedJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings

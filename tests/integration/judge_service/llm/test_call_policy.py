@@ -15,7 +15,8 @@ from support.messages import expected_message
 from hallujudge.judge_service.access.caller import Caller, acting_as, current_caller
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
-from hallujudge.judge_service.llm.client import Answer, ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
 

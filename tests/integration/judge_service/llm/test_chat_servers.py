@@ -14,8 +14,9 @@ from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.circuits import MAX_CALLERS
-from hallujudge.judge_service.llm.client import Answer, ChatClient, ChatSettings
+from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
 

@@ -17,7 +17,8 @@ from support.chat_clients import REQUEST, World, client_of
 from hallujudge.judge_service.access.caller import Caller, acting_as
 from hallujudge.judge_service.llm.call_policy import Tools
 from hallujudge.judge_service.llm.chat import ChatRequest
-from hallujudge.judge_service.llm.client import Answer, ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint
 

@@ -22,7 +22,8 @@ from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.vllm import VllmServer, VllmSettings, vllm_server
 from hallujudge.judge_service.llm.vllm_arguments import AddedArguments
 from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings

@@ -19,7 +19,8 @@ from hallujudge.judge_service.judges import (
 )
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.judges.router import Escalation, Router, history_before
-from hallujudge.judge_service.llm.client import ChatClient, ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.settings.connection import Secret
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.llm.client import ChatSettings
+from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.settings.connection import (
     Secret,
