@@ -73,8 +73,10 @@ class Supervised(ServerProcess):
         )
         self.model = str(model)
         pid = self.process.pid
-        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        given = Path(f"/proc/{child}/cmdline").read_text().split("\0")
+        # Others are worker processes.
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        each = [Path(f"/proc/{child}/cmdline").read_text().split("\0") for child in children]
+        (given,) = [arguments for arguments in each if "--uds" in arguments]
         self._socket = given[given.index("--uds") + 1]
 
     def own(self, body: dict[str, Any]) -> real.Reply:

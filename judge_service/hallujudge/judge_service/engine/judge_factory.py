@@ -307,10 +307,9 @@ class JudgeFactory:
         # Signatures contain the versions, so they must be known before a pipeline is opened.
         names = ["llm"] if self.settings.llm_model or self.settings.vllm else []
         names += ["fallback"] if self.settings.fallback_model else []
-        for name in names:
-            await self.llm(name).prepare()
-        for name in served_in_order(self.settings):
-            await self.served(name).prepare()
+        judges = (*map(self.llm, names), *map(self.served, served_in_order(self.settings)))
+        for judge in judges:
+            await judge.prepare()
 
     async def close(self) -> None:
         """Close connections and the cache."""
