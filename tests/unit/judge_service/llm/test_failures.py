@@ -37,6 +37,8 @@ KEY = "sk-" + "a1" * 20
         (451, FailureKind.REFUSED_REQUEST),
         (499, FailureKind.SERVER),
         (501, FailureKind.MODEL),
+        (504, FailureKind.TIMEOUT),
+        (524, FailureKind.TIMEOUT),
         (529, FailureKind.SERVER),
     ],
 )
