@@ -322,7 +322,7 @@ class ChatClient:
         tried = await self._known.ask_with_room(call.asked, call.request.max_tokens, ask)
         if not is_cut_thought(found.reply) or not call.asked.is_constrained:
             return found
-        no_room = "; ".join(filter(None, (tried, ROOM_ADVICE)))
+        no_room = "; ".join(filter(None, (ROOM_ADVICE, tried)))
         return replace(found, reply=replace(found.reply, no_room=no_room))
 
     def _change(self, call: Call, request: ChatRequest) -> None:

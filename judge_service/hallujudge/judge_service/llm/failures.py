@@ -221,7 +221,8 @@ def failure_of_status(
     kind = _kind_of(status, error, retry_after)
     told = f"HTTP {status}{': ' + error.message if error.message else ''}"
     if status == 413 and kind is FailureKind.REFUSED_REQUEST:
-        told = f"{told} ({_BODY_LIMIT})"
+        # First, because messages show the beginning, and proxies send a page.
+        told = f"HTTP 413: {_BODY_LIMIT}{f' ({error.message})' if error.message else ''}"
     return CallFailedError(
         kind,
         told,

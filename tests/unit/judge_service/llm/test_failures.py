@@ -81,6 +81,9 @@ def test_words_tell_kinds_where_a_server_hides_the_code(
 def test_a_body_that_a_proxy_does_not_take_is_said_to_be_one() -> None:
     page = b"<html><head><title>413 Request Entity Too Large</title></head></html>"
     failure = failure_of_status(413, {}, page, now=0)
+    assert failure.detail.startswith(
+        "HTTP 413: the server, or a proxy in front of it, does not take"
+    )
     assert failure.kind is FailureKind.REFUSED_REQUEST
     assert "client_max_body_size" in failure.detail
 
