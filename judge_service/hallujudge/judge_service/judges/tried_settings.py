@@ -176,5 +176,5 @@ async def extraction_check(client: ChatClient) -> Check:
         await LlmObjectExtractor(client).planned(AskedAnswer("", text)),
     ):
         assert call is not None, "the texts are not empty"
-        await client.ask(replace(call.request, max_tokens=_FEW_TOKENS))
+        await client.ask(replace(call.request, max_tokens=_FEW_TOKENS), takes_room=False)
     return Check(name="extraction", ok=True, detail="the schemas of LLM extraction are accepted")

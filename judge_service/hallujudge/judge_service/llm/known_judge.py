@@ -9,7 +9,7 @@ from dataclasses import replace
 from .budget import ANSWERED, THINKS, VerdictStore
 from .chat import ChatReply, ChatRequest
 from .failures import CallFailedError, FailureKind
-from .reply_problems import is_cut_thought, without_thought
+from .reply_problems import ROOM_ADVICE, is_cut_thought, without_thought
 
 THOUGHT_TOKENS = 4096
 """Room for a thought before an answer; the thoughts of open models mostly take 500 to 3,000."""
@@ -155,7 +155,8 @@ class KnownJudge:
         except CallFailedError as failure:
             if failure.kind not in _NO_ROOM:
                 raise
-            return f"with {longer.max_tokens} tokens: {failure.detail}"
+            told = failure.detail.removesuffix(f"; {ROOM_ADVICE}")
+            return f"with {longer.max_tokens} tokens: {told}"
         await self.remember(reply)
         return f"so it was with {longer.max_tokens} tokens" if is_cut_thought(reply) else ""
 
