@@ -472,11 +472,12 @@ class _Bundles:
                 f"the archive has {len(items)} {self._declared.unit}, and the benchmark {size}; "
                 "those that are there are scored"
             )
-        strange = [
+        strange = dict.fromkeys(
             item.id
             for item in items
-            if any(each.options and has_strange_letters(each) for each in item.answers)
-        ]
+            for each in item.answers
+            if each.options and has_strange_letters(each)
+        )
         if strange:
             how_many = amount(len(strange), "answer uses", "answers use")
-            yield f"{how_many} letters that were not shown: {named(strange)}"
+            yield f"{how_many} letters that were not shown: {named(list(strange))}"

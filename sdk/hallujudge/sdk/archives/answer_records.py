@@ -167,7 +167,9 @@ class AnswerMaker:
             asked = optional_text(record, self._keys.question)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
         choices = {} if lacks_choices else self.choices(record)
-        fields = self._fields_of(held, record) if self._fields or self._place_field else {}
+        fields = self.fields_of(self._fields, held, record.place) if self._fields else {}
+        if self._place_field:
+            fields[self._place_field] = str(record.position + 1)
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
@@ -223,13 +225,6 @@ class AnswerMaker:
             self.lacks_part(part, f"{named(empty)} in {record.place}")
         return found
 
-    def _fields_of(self, values: Mapping[str, object], record: Record) -> dict[str, str]:
-        """Return the declared fields of an answer, and its place if the order counts."""
-        found = self.fields_of(self._fields, values, record.place)
-        if self._place_field:
-            found[self._place_field] = str(record.position + 1)
-        return found
-
     def _refuse_label(self, answer: Answer, entry: Entry, found: object) -> None:
         """Note a label that is not valid, or is missing unless a verdict came with the answer."""
         missing, verdict = found in (None, ""), self._keys.verdict[:1]
@@ -264,28 +259,23 @@ class AnswerMaker:
 
     def _completed(self, entry: Entry, answer: Answer, whole: Mapping[str, object]) -> Answer:
         """Return an answer with what only its benchmark reads of its record."""
-        if (complete := self._complete) is None:
+        if self._complete is None:
             return answer
-        values = self.completed_values(entry, whole)
-        return self.checked(entry, answer, lambda: complete(answer, values))
-
-    def completed_values(self, entry: Entry, whole: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the values that only its benchmark reads of an answer's record."""
         values = {**entry.fields, **whole} if entry.fields else whole
         for key in self._keys.lists:
             if isinstance(cell := values.get(key), str) and cell.startswith(("[", "{")):
                 values = {**values, key: structured(cell)}
-        return values
-
-    def checked(self, entry: Entry, known: _T, make: Callable[[], _T]) -> _T:
-        """Return what a function of the benchmark makes; what is known if it finds a fault."""
         try:
-            return make()
+            return self._complete(answer, values)
         except ValueError as err:
-            fault, remedy, *found = err.args
-            place = f"{entry.bundle} ({_short(found[0])})" if found else placed(entry)
-            self._faults.add(fault, place, remedy=remedy)
-            return known
+            self.note(entry, err)
+            return answer
+
+    def note(self, entry: Entry, err: ValueError) -> None:
+        """Note the fault that a function of the benchmark finds."""
+        fault, remedy, *found = err.args
+        place = f"{entry.bundle} ({_short(found[0])})" if found else placed(entry)
+        self._faults.add(fault, place, remedy=remedy)
 
     def field(self, name: str, record: Record, *, needed: bool = True) -> str:
         """Return the value of a declared field; empty without one that records may lack.

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, repeat
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 
-from .answer_columns import AnswerColumns
+from ..errors import HallujudgeError
 from .answer_records import AnswerMaker, Entry, Fault, differing, placed
 from .asked_questions import AskedQuestions
 from .bad_records import noted
 from .inputs import InputOptions
 from .joins import Faults, MediaCheck
 from .named_keys import fields_of
-from .record_columns import Columns
 from .records import make_record, optional_text
-
-_TOGETHER = 256  # bundles whose answers are made at once, as long as nothing is wrong with them
 
 
 class BundleItems:
@@ -49,7 +46,6 @@ class BundleItems:
         self._faults = faults
         self._asked = asked
         self._maker = maker
-        self._columns = AnswerColumns(declared, asked, maker)
         self._group_by = group_by
         self._of_first = of_first
         self._needed = () if options.allow_missing else self._bundle.needed
@@ -67,76 +63,38 @@ class BundleItems:
             bundles: The entries of each.
             with_ids: Whether records of bundles in columns, or in their order, have ids.
         """
-        items: list[AnswersItem] = []
         every = 0 if with_ids else self._bundle.every
-        reading = iter(bundles)
-        while some := list(islice(reading, _TOGETHER)):
-            entries = [entry for each in some for entry in each if not entry.empty]
-            answers = self._columns.answers(entries)
-            if answers is None:
-                items += [self._item(each, self._made(each), every) for each in some]
-                continue
-            media = self._media_of_all(entries)
-            alone = len(entries) == len(some) == sum(map(len, some)) and not self._needed
-            if alone and None not in answers:
-                items += self._alone(entries, [each for each in answers if each], media)
-                continue
-            made = self._completed(entries, answers, media)
-            items += [self._item(each, made, every) for each in some]
-        return items
-
-    def _made(self, entries: Sequence[Entry]) -> Iterator[tuple[Answer, str]]:
-        """Yield the answer and the medium of each entry, when it is asked for."""
-        for entry in entries:
-            if not entry.empty:
-                yield self._answer(entry), self._media_of(entry)
+        return [self._item(entries, every) for entries in bundles]
 
     def _answer(self, entry: Entry) -> Answer:
-        with noted(entry.inner.position, entry.inner.place):
+        try:
             return self._maker.answer(entry)
+        except HallujudgeError:
+            with noted(entry.inner.position, entry.inner.place):
+                raise
         # Only where bad records are looked for.
         return Answer(response=None, label="", name=entry.name)
-
-    def _completed(
-        self, entries: Sequence[Entry], answers: Sequence[Answer | None], media: Sequence[str]
-    ) -> Iterator[tuple[Answer, str]]:
-        """Yield what :meth:`_made` does, of which most is known."""
-        for entry, answer, found in zip(entries, answers, media, strict=True):
-            yield answer or self._answer(entry), found
-
-    def _alone(
-        self, entries: Sequence[Entry], answers: Sequence[Answer], media: Sequence[str]
-    ) -> list[AnswersItem]:
-        """Return the items of bundles with one answer each."""
-        fields: list[Mapping[str, str]] = [entry.fields for entry in entries]
-        if self._group_by:
-            outer = [entry.outer for entry in entries]
-            own = Columns(outer, lambda: [entry.inner for entry in entries]).fields(self._group_by)
-            fields = [{**a, **b} if a else b for a, b in zip(fields, own, strict=True)]
-        if self._of_first:
-            fields = [
-                {**known, **{name: answer.fields.get(name, "") for name in self._of_first}}
-                for known, answer in zip(fields, answers, strict=True)
-            ]
-        parts = zip(entries, media, fields, answers, strict=True)
-        items = [
-            AnswersItem(id=entry.bundle, group_id=medium, fields=own, answers=(answer,))
-            for entry, medium, own, answer in parts
-        ]
-        if self._declared.task is None:
-            return items
-        return [self._special(*pair) for pair in zip(entries, items, strict=True)]
 
     def _special(self, entry: Entry, item: AnswersItem) -> AnswersItem:
         """Return an item, or that of another task if its record is no question."""
         if not self._asked.is_special(entry.outer):
             return item
-        return self._maker.checked(entry, item, lambda: self._asked.special(item, entry.outer))
+        try:
+            return self._asked.special(item, entry.outer)
+        except ValueError as err:
+            self._maker.note(entry, err)
+            return item
 
-    def _item(
-        self, entries: Sequence[Entry], made: Iterator[tuple[Answer, str]], every: int
-    ) -> AnswersItem:
+    def _item(self, entries: Sequence[Entry], every: int) -> AnswersItem:
         first = entries[0]
+        # Most bundles are one answer.
+        if len(entries) == 1 and not self._needed and not first.empty:
+            answer = self._answer(first)
+            fields, group = first.fields, self._media_of(first)
+            if self._group_by or self._of_first:
+                fields = self._fields_of(entries, answer.fields)
+            only = AnswersItem(id=first.bundle, group_id=group, fields=fields, answers=(answer,))
+            return self._special(first, only)
         answers: dict[str, Answer] = {}
         media = []
         for entry in entries:
@@ -144,8 +102,8 @@ class BundleItems:
                 continue
             if entry.name in answers:
                 self._faults.add(Fault.SHIFTED if every else Fault.TWICE, placed(entry))
-            answers[entry.name], image = next(made)
-            media.append(image)
+            answers[entry.name] = self._answer(entry)
+            media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()), media)
         lacking = [name for name in self._needed if name not in answers]
@@ -195,21 +153,6 @@ class BundleItems:
             place, whole = ("", ()) if found else (placed(entry), entry.whole)
             self._media.add(found, place, whole)
         return found
-
-    def _media_of_all(self, entries: Sequence[Entry]) -> list[str]:
-        """Return what :meth:`_media_of` does of each entry."""
-        keys = self._keys.media
-        inner = [entry.inner.values for entry in entries]
-        media = Columns(inner, lambda: [entry.inner for entry in entries]).texts(keys)
-        if not all(media) and keys:
-            media = [
-                found or optional_text(make_record((entry.outer, 0, entry.bundle)), keys)
-                for found, entry in zip(media, entries, strict=True)
-            ]
-        if not self._keys.own_media:
-            wholes = ((entry.whole, 0, placed(entry)) for entry in entries)
-            self._media.extend(media, lambda: map(make_record, wholes))
-        return media
 
     def media_notes(self) -> tuple[str, ...]:
         """Return a note if no item has an image or a video."""
