@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -29,7 +29,7 @@ from .response_texts import not_a_text
 from .set_files import known_sets
 from .table_files import structured
 
-_T = TypeVar("_T")
+_MOST_SHARED = 4096  # different fields of answers that are remembered
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -103,6 +103,8 @@ class AnswerMaker:
             for name, keys in declared.keys.fields.items()
         }
         self._fields = self.ways_of((*declared.seen, *declared.kept))
+        # Equal fields are one value: many answers have those of few kinds.
+        self._known_fields: dict[tuple[str, ...], dict[str, str]] = {}
         self._place_field = declared.place_field
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
@@ -170,6 +172,10 @@ class AnswerMaker:
         fields = self.fields_of(self._fields, held, record.place) if self._fields else {}
         if self._place_field:
             fields[self._place_field] = str(record.position + 1)
+        if fields:
+            if len(self._known_fields) == _MOST_SHARED:
+                self._known_fields.clear()
+            fields = self._known_fields.setdefault(tuple(fields.values()), fields)
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
