@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +49,18 @@ def test_a_command_that_is_stopped_while_it_reads_says_so(
     monkeypatch.chdir(folder)
     assert here(*SCORE, "run", "--quiet").returncode == 0
     shutil.copytree(folder / "run", folder / "run2")
-    opened = Path.open
 
-    def stopped(path: Path, *args: Any, **kwargs: Any) -> Any:
-        if path.name in {"good.jsonl", "items.jsonl", "report.json"}:
-            signal.raise_signal(number)
-        return opened(path, *args, **kwargs)
+    def stopping(opened: Callable[..., Any]) -> Callable[..., Any]:
+        def stopped(path: Any, *args: Any, **kwargs: Any) -> Any:
+            if str(path).endswith(("good.jsonl", "items.jsonl", "report.json")):
+                signal.raise_signal(number)
+            return opened(path, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "open", stopped)
+        return stopped
+
+    # The one that `Path.open` calls, and the one for archives that are opened once.
+    monkeypatch.setattr(io, "open", stopping(io.open))
+    monkeypatch.setattr(io, "FileIO", stopping(io.FileIO))
     done = here(*READING[command])
     assert done.stderr.splitlines()[-1] == f"error: stopped by {name}"
     assert "Traceback" not in done.stderr
