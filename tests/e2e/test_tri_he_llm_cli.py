@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -467,6 +468,27 @@ def test_a_second_run_beside_the_first_repeats_it_without_a_call(
     own = ("--verdict-cache", tmp_path / "own.sqlite")
     fourth = score(tmp_path, answers, *flags(model), *own, "--out", tmp_path / "fourth")
     assert fourth.returncode == 0, fourth.stderr
+    assert model.chats == 2 * paid
+
+
+@pytest.mark.parametrize("kind", ["a link", "writable by others", "a pipe"])
+def test_verdicts_beside_that_others_may_have_written_are_not_used(
+    tmp_path: Path, model: llm.ScriptedLlm, kind: str
+) -> None:
+    answers, runs = [answer("1", TRUE, FALSE)], tmp_path / "runs"
+    first = score(tmp_path, answers, *flags(model), "--out", runs / "first")
+    assert first.returncode == 0, first.stderr
+    paid, kept = model.chats, runs / "first" / "verdicts.sqlite"
+    if kind == "writable by others":
+        kept.chmod(0o666)
+    else:
+        moved = kept.rename(tmp_path / "moved.sqlite")
+        if kind == "a link":
+            kept.symlink_to(moved)
+        else:
+            os.mkfifo(kept)
+    second = score(tmp_path, answers, *flags(model), "--out", runs / "second")
+    assert second.returncode == 0, second.stderr
     assert model.chats == 2 * paid
 
 

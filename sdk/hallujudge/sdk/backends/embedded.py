@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import fields
@@ -36,6 +37,18 @@ if TYPE_CHECKING:
 _MAX_CONCURRENCY = 8
 # Each file is looked up for each reply that is not known yet.
 _MOST_RUNS = 20
+
+
+def _own_since(file: Path) -> int:
+    """Return when a file was changed; 0 if others may write it, who could make verdicts up."""
+    try:
+        status = file.lstat()
+    except OSError:
+        return 0
+    is_mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    # 0o022: the write permissions of the group and of other users.
+    is_closed = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o022
+    return status.st_mtime_ns if is_mine and is_closed else 0
 
 
 class EmbeddedBackend:
@@ -92,8 +105,9 @@ class EmbeddedBackend:
 
         if load_settings(self.worker_settings).judges.verdict_cache:
             return None
-        known = [other for other in path.parent.parent.glob(f"*/{path.name}") if other != path]
-        known = sorted(known, key=lambda other: other.stat().st_mtime_ns, reverse=True)
+        found = (other for other in path.parent.parent.glob(f"*/{path.name}") if other != path)
+        dated = ((_own_since(other), other) for other in found)
+        known = [other for since, other in sorted(dated, reverse=True) if since]
         kept = {"known_verdicts": os.pathsep.join(map(str, known[:_MOST_RUNS]))} if known else {}
         return EmbeddedBackend({**kept, **self.worker_settings, "verdict_cache": str(path)})
 
