@@ -217,13 +217,12 @@ class Codecs:
         elif theirs.message_type is not None:
             fill, read = self.of(hint, theirs.message_type)
         elif get_origin(hint) is Literal:
-            return Field(name, Kind.CHOICE, setter(name), _literal_reader(field))
+            return Field(name, Kind.CHOICE, read=_literal_reader(field))
         elif theirs.enum_type is not None:
-            return Field(name, Kind.CHOICE, *_enum_codec(field, theirs.enum_type))
+            return Field(name, Kind.CHOICE, *_enum_numbers(field, theirs.enum_type))
         else:
             raise MismatchError(f"{name} is {field.hint} in the value, and not in the message")
-        write = within(name, fill)
-        return Field(name, Kind.MESSAGE, write, read, field.required, field.optional)
+        return Field(name, Kind.MESSAGE, fill, read, field.required, field.optional)
 
     def many(self, hint: Any, theirs: FieldDescriptor) -> Codec:
         """Return the converter of the contents of a repeated field or a map.
@@ -259,11 +258,11 @@ class Codecs:
         ):
             raise MismatchError(f"{row.name} is not a row of {hint}")
         if scalar:
-            return rows_codec(key, Codec(setter(others[0].name), _scalar_reader(others[0])))
+            return rows_codec(key, others[0].name, _scalar_reader(others[0]))
         keyed = key in {field.name for field in fields_of(inner)}
         fields = self.fields(inner, row, without=() if keyed else (key,))
         write = writer_of([field for field in fields if field.name != key])
-        return rows_codec(key, Codec(write, value_reader(inner, fields)))
+        return rows_codec(key, write, value_reader(inner, fields))
 
     def _union(self, field: ValueField, oneof: OneofDescriptor) -> Field:
         """Return a field that holds one of several classes: each has a member of a oneof."""
@@ -315,8 +314,8 @@ class Codecs:
 # Fields that have another form in their message
 
 
-def _enum_codec(field: ValueField, known: EnumDescriptor) -> Codec:
-    """Return the converter of an enum.
+def _enum_numbers(field: ValueField, known: EnumDescriptor) -> tuple[Mapping[str, int], Convert]:
+    """Return the number of each member of an enum by its name, and the reader of numbers.
 
     Raises:
         MismatchError: The members have different names.
@@ -324,7 +323,6 @@ def _enum_codec(field: ValueField, known: EnumDescriptor) -> Codec:
     hint = without_none(field.hint)
     zero, *others = known.values
     prefix = zero.name.removesuffix("UNSPECIFIED")
-    # Keyed by name, because the hash of an enum member is computed in Python.
     numbers = {value.name.removeprefix(prefix): value.number for value in others}
     if zero.number or prefix == zero.name or numbers.keys() != hint.__members__.keys():
         raise MismatchError(f"enum {hint.__name__} and its message have different members")
@@ -336,9 +334,8 @@ def _enum_codec(field: ValueField, known: EnumDescriptor) -> Codec:
         except KeyError:
             raise MalformedError(f"{number} is not a known {known.name}") from None
 
-    write = setter(field.name, lambda member: numbers[member._name_])
     # A member that a later release adds is read as None.
-    return Codec(write, members.get if field.optional else read)
+    return numbers, members.get if field.optional else read
 
 
 def _literal_reader(field: ValueField) -> Convert:

@@ -71,7 +71,7 @@ class Kind(enum.Enum):
     OPTIONAL = enum.auto()
     """Both sides have the same content, which may be absent."""
     CHOICE = enum.auto()
-    """A scalar is converted, of an enum or a few texts; None is not written."""
+    """A scalar is converted, the number of an enum's member or one of a few texts."""
     LIST = enum.auto()
     """A repeated field or a map is converted."""
     MESSAGE = enum.auto()
@@ -88,7 +88,8 @@ class Field(NamedTuple):
     kind: Kind
     """Its kind."""
     write: Any = None
-    """Writes the content to the message, that of a list to what the message's field holds."""
+    """Writes the content to what the message's field holds, that of a union to the message; of a
+    choice the numbers by the name of the enum's member, or None for texts."""
     read: Any = None
     """Content of the message's field -> content; of a union it reads the whole message."""
     required: bool = False
@@ -108,27 +109,39 @@ def writer_of(fields: Sequence[Field]) -> Fill:
     def of(*kinds: Kind) -> list[Field]:
         return [field for field in fields if field.kind in kinds]
 
-    scalars = tuple((f.name, attrgetter(f.name)) for f in of(Kind.SCALAR))
-    kept = tuple((f.name, attrgetter(f.name)) for f in of(Kind.NUMBER, Kind.OPTIONAL))
-    lists = tuple((f.name, attrgetter(f.name), f.write) for f in of(Kind.LIST))
-    others = tuple(
-        (f.name, attrgetter(f.name), f.write)
-        for f in of(Kind.CHOICE) + of(Kind.MESSAGE) + of(Kind.UNION)
-    )
+    def getters(found: Sequence[Field]) -> tuple[tuple[Any, ...], ...]:
+        return tuple((f.name, attrgetter(f.name), f.write) for f in found)
 
+    texts = [field for field in of(Kind.CHOICE) if field.write is None]
+    scalars = getters(of(Kind.SCALAR))
+    kept = getters(of(Kind.NUMBER, Kind.OPTIONAL) + texts)
+    members = getters([field for field in of(Kind.CHOICE) if field not in texts])
+    lists, messages, unions = (getters(of(k)) for k in (Kind.LIST, Kind.MESSAGE, Kind.UNION))
+
+    # One function without others inside, because every field of every value comes through here.
     def write(value: Any, message: Any) -> None:
-        for name, get in scalars:
+        for name, get, _ in scalars:
             # Testing is faster than writing a default with protobuf, for the lists below as well.
             if content := get(value):
                 setattr(message, name, content)
-        for name, get in kept:
+        for name, get, _ in kept:
             if (content := get(value)) is not None:
                 setattr(message, name, content)
+        for name, get, numbers in members:
+            if (content := get(value)) is not None:
+                # By name, because the hash of an enum member is computed in Python.
+                setattr(message, name, numbers[content._name_])
         try:
             for name, get, fill in lists:
                 if content := get(value):
                     fill(content, getattr(message, name))
-            for name, get, fill in others:  # noqa: B007  # the handler needs the name
+            for name, get, fill in messages:
+                if (content := get(value)) is not None:
+                    place = getattr(message, name)
+                    # Marks the message as present, even if the value writes nothing to it.
+                    place.SetInParent()
+                    fill(content, place)
+            for name, get, fill in unions:  # noqa: B007  # the handler needs the name
                 if (content := get(value)) is not None:
                     fill(content, message)
         except MalformedError as err:
@@ -142,7 +155,6 @@ def within(name: str, fill: Fill) -> Fill:
 
     def write(content: Any, message: Any) -> None:
         place = getattr(message, name)
-        # Marks the message as present, even if the value writes nothing to it.
         place.SetInParent()
         fill(content, place)
 
@@ -265,21 +277,26 @@ def map_codec(codec: Codec) -> Codec:
     )
 
 
-def rows_codec(key: str, codec: Codec) -> Codec:
+def rows_codec(key: str, fill: Fill | str, read: Convert) -> Codec:
     """Return the converter of a mapping that is sent as rows, which keep its order.
 
     Args:
         key: The field of a row that holds the key.
-        codec: The converter of a value and the rest of its row.
+        fill: Writes a value to the rest of its row; the name of the only other field for a scalar.
+        read: Row -> value.
     """
-    (fill, read), get_key = codec, attrgetter(key)
+    get_key = attrgetter(key)
 
     def write(parts: Any, place: Any) -> None:
         add = place.add
         for name, part in parts.items():
             row = add()
             setattr(row, key, name)
-            if part is not None:
+            if part is None:
+                continue
+            if isinstance(fill, str):
+                setattr(row, fill, part)
+            else:
                 fill(part, row)
 
     def read_rows(rows: Any) -> dict[str, Any]:
