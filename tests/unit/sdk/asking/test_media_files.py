@@ -52,6 +52,14 @@ def test_type_and_size_are_those_of_the_header(kind: str, options: dict[str, obj
             image_of(data[: len(data) // 2], "x")
 
 
+def test_a_jpeg_may_have_fill_bytes_before_its_markers() -> None:
+    """As section B.1.1.2 of ITU-T T.81 allows; Pillow writes none."""
+    data = encoded("JPEG", (301, 47))
+    first = 4 + int.from_bytes(data[4:6], "big")
+    image = image_of(data[:2] + b"\xff\xff" + data[2:first] + b"\xff" + data[first:], "x")
+    assert (image.media_type, image.width, image.height) == ("image/jpeg", 301, 47)
+
+
 @given(st.binary(max_size=200))
 def test_other_bytes_are_never_more_than_an_error(data: bytes) -> None:
     for start in (b"", b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8X"):
