@@ -92,7 +92,10 @@ class LineWriter:
             try:
                 view = view[os.write(self._descriptor, view) :]
             except BlockingIOError:  # the parent process made it non-blocking
-                select.select([], [self._descriptor], [])
+                # Unlike `select`, for descriptors above 1,023 too.
+                ready = select.poll()
+                ready.register(self._descriptor, select.POLLOUT)
+                ready.poll()
 
 
 _LOG = logging.getLogger(__name__)

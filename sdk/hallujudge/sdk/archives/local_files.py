@@ -70,9 +70,10 @@ class OpenPath(type(Path())):  # type: ignore[misc]  # the class of this system'
         if mode != "rb":
             return super().open(mode, *options, **more)  # type: ignore[no-any-return]
         if self._file is None:
-            self._file = io.FileIO(self)
+            # By a text: a file keeps its name, and so this path, for which it would stay open.
+            self._file = io.FileIO(str(self))
             finalize(self, self._file.close)
-        return io.BufferedReader(_Place(self._file), _BUFFER)
+        return io.BufferedReader(_Place(self, self._file), _BUFFER)
 
     def __reduce__(self) -> tuple[type[Path], tuple[str]]:
         return Path, (str(self),)
@@ -81,7 +82,9 @@ class OpenPath(type(Path())):  # type: ignore[misc]  # the class of this system'
 class _Place(io.RawIOBase):
     """Reads an open file at a place of its own."""
 
-    def __init__(self, file: io.FileIO) -> None:
+    def __init__(self, path: OpenPath, file: io.FileIO) -> None:
+        # Without its path the file is closed.
+        self._path = path
         self._file = file
         self._at = 0
 

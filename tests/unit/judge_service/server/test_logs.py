@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
 import os
+import resource
 import sys
 import threading
 from collections.abc import Iterator
@@ -77,6 +79,18 @@ def test_a_descriptor_that_does_not_block_is_waited_for(pipe: tuple[int, int]) -
     writer.put("after all")
     assert _read_while(pipe[0], writer).endswith("after all\n")
     assert writer.dropped == 0
+
+
+def test_a_descriptor_with_a_large_number_is_waited_for_too(pipe: tuple[int, int]) -> None:
+    """As a process has that serves more than a thousand connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        large = fcntl.fcntl(pipe[1], fcntl.F_DUPFD_CLOEXEC, 2_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    os.close(pipe[1])
+    test_a_descriptor_that_does_not_block_is_waited_for((pipe[0], large))
 
 
 def _read_while(end: int, writer: LineWriter) -> str:

@@ -13,6 +13,7 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
+from hallujudge.sdk import Client
 from hallujudge.sdk.archives import inspect_archives, read_items
 from hallujudge.sdk.archives.local_files import (
     OpenPath,
@@ -132,3 +133,25 @@ def test_an_open_path_is_refused_as_others_are(tmp_path: Path) -> None:
                 read_bytes(each)
             refused.append(str(error.value))
         assert refused[0] == refused[1]
+
+
+def is_open(path: Path) -> bool:
+    """Return whether this process has the file open."""
+    found = Path("/proc/self/fd").iterdir()
+    return path.resolve() in {each.resolve() for each in found}
+
+
+def test_files_are_closed_while_their_report_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(TEXTS["rows.jsonl"])
+    opened = OpenPath(path)
+    with opened.open("rb") as file:
+        assert is_open(path)
+        del opened
+        assert file.read(1) == b"{"
+    del file
+    assert not is_open(path)
+    with Client.embedded() as client:
+        report = client.score("pope", responses=path)
+    assert not is_open(path)
+    assert report.coverage.items == len(ROWS)
