@@ -133,7 +133,8 @@ def _refuse_labels(
     A perfect model gives the same texts, so that only records with other texts that the benchmark
     can parse are refused.
     """
-    if not all(
+    # Where every record is bad there is nothing to look at.
+    if not answers or not all(
         each.label and folded(answer_of(each.response)) == folded(each.label) for each in answers
     ):
         return

@@ -58,6 +58,12 @@ def test_what_is_wrong_with_every_record_is_wrong_with_the_archive(tmp_path: Pat
     assert expected_message("sdk.archives.bad_records:or-leave-them") not in said
 
 
+def test_an_id_that_no_record_has_is_named_where_labels_may_be_the_responses() -> None:
+    record = {"question_id": 0, "answer": "yes", "label": "yes", "remark": "random"}
+    said = error_of("pope", [record], None, options=InputOptions(id_key="id"))
+    assert said.startswith("record 0: the id is missing: tried id")
+
+
 def test_bad_objects_of_captions_with_groups(tmp_path: Path) -> None:
     bad = json.dumps({"image_id": 9, "caption": "A cat.", "objects": 5, "place": "home"})
     lines = [line.replace("}", ', "place": "home"}') for line in captions(3)]
