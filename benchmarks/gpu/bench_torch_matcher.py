@@ -1,4 +1,4 @@
-"""Torch's matchers on a GPU: claims a second beside the plain library, and the verdicts of the CPU.
+"""The torch matchers on a GPU: claims per second against the plain library, and equal verdicts.
 
     python benchmarks/gpu/bench_torch_matcher.py --device cuda [--claims 4000] [--rounds 3]
 

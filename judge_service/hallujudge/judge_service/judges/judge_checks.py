@@ -35,7 +35,7 @@ from .tried_settings import (
 )
 
 _REPEATS = 3
-# Thoughts of most judges that can be used take less; nobody waits for doctor for many minutes.
+# Most usable judges think for less, and `doctor` must not take many minutes.
 _THOUGHT_SECONDS = 30.0
 _NO_THOUGHT = (
     'turn thinking off there (vLLM: default-chat-template-kwargs with {"enable_thinking": false})'

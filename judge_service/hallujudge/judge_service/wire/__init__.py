@@ -25,7 +25,7 @@ _ITEMS = {
 }
 """The items of each task; a family with its own item adds a line here."""
 _SHARING = ("object_halbench",)
-"""The tasks whose evidence is another family's; that of all others is beside their items."""
+"""The tasks that use another family's evidence; all others define theirs beside their items."""
 _EVIDENCE = tuple(
     home.removesuffix("Item") + "Evidence" for task, home in _ITEMS.items() if task not in _SHARING
 )

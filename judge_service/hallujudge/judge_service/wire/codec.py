@@ -87,7 +87,7 @@ class ValueField(NamedTuple):
     hint: Any
     """Its type."""
     default: Any = Parameter.empty
-    """Its default, unless that is made anew each time."""
+    """Its default, unless a factory makes it."""
 
     @property
     def optional(self) -> bool:

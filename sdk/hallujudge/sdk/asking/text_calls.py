@@ -151,7 +151,7 @@ async def text_model(
             sampling=sampling,
             constraint="none",
             role="model",
-            # Whoever writes a benchmark is at the terminal, and can start the server.
+            # The user is at the terminal, and can start the server.
             retry=replace(judge.retry, start_seconds=0.0),
         ),
         factory.budget("llm"),
