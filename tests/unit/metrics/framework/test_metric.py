@@ -55,7 +55,7 @@ WITH_TABLES = (
 # Benchmarks whose own tables are pictures, or a leaderboard's.
 WITH_ROWS = (
     *("object-halbench", "dash-b", "elv-halluc", "hallusion-bench", "mmhal"),
-    "charthal",
+    *("charthal", "humblebench", "crpe", "avhbench"),
 )
 
 
@@ -90,6 +90,9 @@ def test_other_metrics_have_no_rows() -> None:
         ("vidhal-ordering", "gpt-4o-relative", {"ndcg": 0.826}),
         ("mmhal", "minicpm-o-2.6", {"average_score": 3.8}),
         ("object-halbench", "gpt-4v", {"chair_s_refined": 0.136, "chair_i": 0.073}),
+        ("humblebench", "glm-4.1v", {"accuracy": 0.734615, "none_accuracy": 0.000601}),
+        ("crpe", "asmv2-predicate", {"accuracy": 0.5895}),
+        ("avhbench", "chatbridge-heard", {"recall": 0.328, "yes_ratio": 0.148}),
         ("infact", "gpt-5.1-factuality", {"base_accuracy": 0.678, "tss": 0.402}),
     ],
 )
