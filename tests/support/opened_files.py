@@ -16,7 +16,7 @@ from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from hallujudge.sdk.archives.inspection import example_archives, write_example
+from hallujudge.sdk.archives.example_files import example_archives, write_example
 from hallujudge.sdk.cli import main
 
 

@@ -120,6 +120,15 @@ def declaration_hash(metric: str) -> str:
     return declared.digest if declared is not None else ""
 
 
+def benchmark_name_fault(name: str) -> str:
+    """Return why a new benchmark can't have a name, and the next step; empty if it can."""
+    if not _NAME.fullmatch(name):
+        return f"{name!r} is no name of a benchmark; give small letters, digits and hyphens"
+    if name.replace("-", "_") in families():
+        return f"the name {name} is taken; give another one"
+    return ""
+
+
 def added_sources() -> tuple[str, ...]:
     """Return the files and names that were added, for other processes of the same run."""
     return tuple(_sources)
@@ -156,10 +165,7 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
     if _outside.get(family) is declared or (digest and digest == known):
         return
     if not _NAME.fullmatch(declared.name):
-        raise BenchmarkError(
-            f"{source}: {declared.name!r} is no name of a benchmark; give small letters, digits "
-            "and hyphens"
-        )
+        raise BenchmarkError(f"{source}: {benchmark_name_fault(declared.name)}")
     if known:
         raise BenchmarkError(
             f"{source} declares {declared.name} in another way than {_declared_in[family]} does: "
@@ -167,7 +173,7 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
             "one benchmark"
         )
     if family in FAMILIES:
-        raise BenchmarkError(f"{source}: the name {declared.name} is taken; give another one")
+        raise BenchmarkError(f"{source}: {benchmark_name_fault(declared.name)}")
     if digest:
         # Variants with one parser have one parser then too.
         parsers = {v.parse: _guarded(declared.name, v.parse) for v in declared.variants}

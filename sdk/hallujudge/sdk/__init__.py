@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from .archives import ArchiveSummary as ArchiveSummary
     from .archives import inspect_archives as inspect_archives
     from .archives import read_items as read_items
+    from .archives.example_files import ExampleArchive as ExampleArchive
+    from .archives.example_files import example_archives as example_archives
+    from .archives.example_files import write_example as write_example
     from .archives.inputs import InputOptions as InputOptions
     from .archives.inputs import ItemSource as ItemSource
     from .archives.inputs import References as References
     from .archives.inputs import Responses as Responses
-    from .archives.inspection import ExampleArchive as ExampleArchive
-    from .archives.inspection import example_archives as example_archives
-    from .archives.inspection import write_example as write_example
     from .async_client import AsyncClient as AsyncClient
     from .backends import BatchResult as BatchResult
     from .backends import RunHeader as RunHeader
@@ -136,7 +136,7 @@ _NAMES = {
     ),
     ".derived_runs": "merge_runs rescore_run",
     ".errors": "HallujudgeError errors",
-    ".archives.inspection": "ExampleArchive example_archives write_example",
+    ".archives.example_files": "ExampleArchive example_archives write_example",
     ".runs.server_jobs": "JobInfo OnJobChange",
     ".comparison.overview": "LeftOut Overview ScoredRun score_all",
     ".runs": (

@@ -23,6 +23,7 @@ from hallujudge.metrics.answers.closed_questions import (
     JudgedAnswers,
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.framework.asking import is_prompt_text
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
 
@@ -418,7 +419,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
 
 
 def _prompts(how: JudgedAnswers) -> dict[str, tuple[str, ...]]:
-    """Return name of each shipped prompt -> the options that may hold the user's own instead."""
+    """Return each declared prompt -> the options that may hold the user's own instead."""
     if not how.prompt_by:
         return dict.fromkeys(how.prompts.values(), ("prompt",))
     return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()}
@@ -445,7 +446,7 @@ def choice_judge(
     Args:
         spec: The spec.
         entry: The metric's entry.
-        prompts: Name of each shipped prompt -> the options that may hold the user's own instead.
+        prompts: Each declared prompt -> the options that may hold the user's own instead.
         slots: The slots of the prompts.
         resources: Provides the language models.
 
@@ -489,4 +490,6 @@ def _template(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[st
                 f"the options {PROMPT_PRESET} and {own[-1]} are both given; give one of them"
             )
         return paper_prompt(preset, spec.metric, JUDGE).template
+    if not text and is_prompt_text(name):
+        return replace(own_template(name, slots), name=spec.metric)
     return own_template(text, slots) if text else load_template(name)

@@ -90,8 +90,19 @@ class Template:
 
 @cache
 def load_template(name: str) -> Template:
-    """A template that ships, by its file's name without suffix."""
-    data = (files(__package__) / "prompts" / f"{name}.txt").read_bytes()
+    """Return a template that ships, by its file's name without suffix.
+
+    Raises:
+        InvalidInputError: There is none of this name.
+    """
+    prompts = (files(__package__) / "prompts").iterdir()
+    known = {each.name.removesuffix(".txt"): each for each in prompts}
+    if (file := known.get(name)) is None:
+        raise InvalidInputError(
+            f"no prompt is named {name!r}; a benchmark of your own has the prompt's text in its "
+            "place"
+        )
+    data = file.read_bytes()
     head, *pieces = _PART.split(data.decode())
     fields = dict(line.split(": ", 1) for line in head.strip().splitlines())
     roles, texts = pieces[::2], pieces[1::2]

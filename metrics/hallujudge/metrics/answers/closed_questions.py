@@ -320,7 +320,8 @@ class JudgedAnswers(Struct, frozen=True, kw_only=True):
     choices: Mapping[str, str]
     """What a judge may answer -> the verdict that it stands for."""
     prompts: Mapping[str, str]
-    """Value of ``prompt_by`` -> name of the prompt for it."""
+    """Value of ``prompt_by`` -> the prompt for it: a text with ``{{slot}}`` for each slot, or the
+    name of one that Hallujudge has."""
     prompt_by: str = ""
     """Field of items that chooses the prompt; empty if there is one prompt."""
     slots: Mapping[str, str | Callable[[Answer], str]] = msgspec.field(default_factory=_slots)

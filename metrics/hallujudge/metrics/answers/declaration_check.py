@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,8 +12,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
+from ..framework.asking import is_prompt_text
 from ..framework.results import ItemResult, Outcome
-from .closed_questions import ClosedQuestions
+from .closed_questions import ClosedQuestions, JudgedAnswers
 from .declared_metrics import metric_of
 
 # Aliases that are text at run time, so that ``|`` can't be applied to them.
@@ -27,11 +29,13 @@ _WORDS: Mapping[Any, str] = {
     types.NoneType: "None",
 }
 _DECIMALS = 9
+_SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
 def declaration_fault(declared: ClosedQuestions) -> str:
     """Return what is wrong with a declaration and the next step; empty if nothing is found."""
-    if fault := next(chain(_type_faults(declared), _name_faults(declared)), ""):
+    faults = chain(_type_faults(declared), _name_faults(declared), _prompt_faults(declared.judged))
+    if fault := next(faults, ""):
         return fault
     # Functions of the declaration may raise anything.
     try:
@@ -119,6 +123,20 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
         if declared.labels and answer.label not in declared.labels:
             known = ", ".join(declared.labels)
             yield f"the label of trial is {answer.label!r}, which is none of its labels {known}"
+
+
+def _prompt_faults(judged: JudgedAnswers | None) -> Iterator[str]:
+    """Yield what is wrong with the prompts of a judge."""
+    if judged is None:
+        return
+    if not judged.prompt_by and set(judged.prompts) != {""}:
+        yield "judged.prompts needs one prompt under the key '', or a field in judged.prompt_by"
+    for prompt in filter(is_prompt_text, judged.prompts.values()):
+        found = set(_SLOT.findall(prompt))
+        if odd := sorted(found ^ set(judged.slots)):
+            what = "has" if odd[0] in found else "lacks"
+            slots = ", ".join(f"{{{{{slot}}}}}" for slot in judged.slots)
+            yield f"a prompt of judged {what} the slot {{{{{odd[0]}}}}}; write {slots}"
 
 
 def _repeated(names: Iterable[str]) -> Iterator[str]:

@@ -15,8 +15,12 @@ ANSWER = "answer"
 """The step whose reply is the response."""
 YES_OR_NO = "{{question}}\nAnswer with yes or no."
 """The prompt of a question with yes or no as answer."""
-ONE_LETTER = "{{question}}\n{{options}}\nAnswer with the letter of the right option only."
+CHOOSE_ONE = "{{options}}\nAnswer with the letter of the right option only."
+"""What follows a question with options."""
+ONE_LETTER = "{{question}}\n" + CHOOSE_ONE
 """The prompt of a question with options."""
+CHOOSING = "choosing"
+"""The slot with the options of a record and how to choose one; empty for a record without any."""
 
 
 class AskingStep(Struct, frozen=True, kw_only=True):
@@ -55,6 +59,11 @@ class AskingProtocol(Struct, frozen=True, kw_only=True):
 def prompt_hash(prompt: str) -> str:
     """Return the first 12 hexadecimal digits of a prompt's SHA-256."""
     return sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def is_prompt_text(prompt: str) -> bool:
+    """Return whether a declared prompt is a text; otherwise it is the name of one that we have."""
+    return "{{" in prompt or "\n" in prompt
 
 
 def plain(prompt: str) -> tuple[AskingProtocol, ...]:

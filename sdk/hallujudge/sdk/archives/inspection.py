@@ -1,25 +1,24 @@
-"""Inspection of archives: what each file is, which command scores it; and example archives."""
+"""Inspection of archives: what each file is, and which command scores it."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from shlex import quote, split
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
 
-from ..errors import ArchiveError, HallujudgeError, NotFoundError, OutputError
+from ..errors import ArchiveError, HallujudgeError
 from .archive_files import Archive, open_file, value_at
 from .asked_questions import held_table
+from .example_files import example_archives
 from .found_files import STDIN_NAME, FoundFile, found_files
 from .ids import canonical_id
 from .inputs import InputOptions, declared_inputs
@@ -397,26 +396,6 @@ def _is_cut_off(record: Record, value: object) -> bool:
     return any(value_at(record.values, path) in _CUT_OFF for path in _STOP_PATHS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExampleArchive:
-    """A small archive that we made up."""
-
-    metric: str
-    """The metric that scores it."""
-    command: str
-    """The command that scores it, to be run where the files are."""
-    files: Mapping[str, str]
-    """Path inside its folder -> text."""
-
-
-@cache
-def example_archives() -> Mapping[str, ExampleArchive]:
-    """Return metric -> its example, sorted by metric."""
-    text = files(__package__).joinpath("archive_examples.toml").read_text(encoding="utf-8")
-    tables: Mapping[str, Mapping[str, Any]] = tomllib.loads(text)
-    return {name: ExampleArchive(metric=name, **tables[name]) for name in sorted(tables)}
-
-
 @cache
 def usual_files(metric: str) -> Mapping[str, tuple[str, ...]]:
     """Return the usual names of the files that a metric's responses are scored with.
@@ -435,34 +414,3 @@ def usual_files(metric: str) -> Mapping[str, tuple[str, ...]]:
             if value in example.files and flag != "--responses":
                 found.setdefault(flags.get(flag, REFERENCES), []).append(value)
     return {name: tuple(names) for name, names in found.items()}
-
-
-def write_example(metric: str, folder: str | Path) -> ExampleArchive:
-    """Write the files of a metric's example to a folder.
-
-    Args:
-        metric: The metric.
-        folder: Where the files go; it is made if it does not exist.
-
-    Returns:
-        The example.
-
-    Raises:
-        NotFoundError: There is no example for this metric.
-        OutputError: A file exists with other content, or can't be written.
-    """
-    if (found := example_archives().get(metric)) is None:
-        known = ", ".join(example_archives())
-        raise NotFoundError(f"no example for metric {metric!r}; there is one for {known}")
-    paths = {Path(folder) / name: text for name, text in found.files.items()}
-    for path, text in paths.items():
-        # A file of the user's own is never replaced.
-        if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
-            raise OutputError(f"{path} exists already, with other content; give another folder")
-    for path, text in paths.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
-        except OSError as err:
-            raise OutputError.of(path, err, "give another folder") from err
-    return found

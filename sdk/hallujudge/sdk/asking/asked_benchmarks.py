@@ -10,8 +10,9 @@ from importlib import import_module
 from hallujudge.judge_service.llm.paper_prompts import ASKED, PaperPrompt, paper_prompt
 from hallujudge.judge_service.llm.prompt_templates import Template, own_template
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.families import benchmark_named, families
+from hallujudge.metrics.families import benchmark_named, benchmarks_of, families, has_module
 from hallujudge.metrics.framework.asking import (
+    CHOOSING,
     ONE_LETTER,
     YES_OR_NO,
     Asking,
@@ -23,7 +24,8 @@ from ..archives.json_files import named
 from ..errors import InvalidInputError, NotFoundError
 
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
-OPTIONAL_SLOTS = frozenset({"instruction"})
+_LETTER = re.compile("[A-Z]")
+OPTIONAL_SLOTS = frozenset({"instruction", CHOOSING})
 """Slots that a user's prompt may leave out, and that may be empty."""
 WHOLE = "whole"
 """The step for the answer about a whole bundle."""
@@ -66,9 +68,8 @@ def asked_metrics() -> tuple[str, ...]:
     """Return the names of all metrics whose questions can be asked."""
     found = []
     for family in families():
-        module = import_module(f"hallujudge.metrics.{family}")
-        found += [declared.name for declared in getattr(module, "BENCHMARKS", ())]
-        found += list(getattr(module, "ASKING", {}))
+        found += [declared.name for declared in benchmarks_of(family)]
+        found += list(_declared_apart(family))
     return tuple(found)
 
 
@@ -153,17 +154,11 @@ def protocols_of(name: str) -> tuple[AskingProtocol, ...]:
 
 def _found(name: str) -> tuple[ClosedQuestions | None, Asking]:
     declared = benchmark_named(name)
-    return declared, declared.asking if declared is not None else _declared_apart(name)
-
-
-def _declared_apart(name: str) -> Asking:
+    if declared is not None:
+        return declared, declared.asking
     family = name.replace("-", "_")
-    if family in families():
-        known: Mapping[str, Asking] = getattr(
-            import_module(f"hallujudge.metrics.{family}"), "ASKING", {}
-        )
-        if name in known:
-            return known[name]
+    if family in families() and name in (known := _declared_apart(family)):
+        return None, known[name]
     raise NotFoundError(
         f"benchmark {name!r} does not exist, or has no questions; choose one of "
         f"{', '.join(asked_metrics())}",
@@ -172,14 +167,28 @@ def _declared_apart(name: str) -> Asking:
     )
 
 
+def _declared_apart(family: str) -> Mapping[str, Asking]:
+    """Return metric -> how its questions are asked, of a family that is not declared."""
+    if not has_module("hallujudge.metrics", family):
+        return {}
+    known: Mapping[str, Asking] = getattr(
+        import_module(f"hallujudge.metrics.{family}"), "ASKING", {}
+    )
+    return known
+
+
 def _default_prompt(declared: ClosedQuestions | None) -> str:
     """Return the prompt of a benchmark that declares none, by the labels of its questions."""
-    labels = declared.labels if declared is not None else ()
+    if declared is None:
+        return "{{question}}"
+    labels = declared.labels
     if set(labels) == {"yes", "no"}:
         return YES_OR_NO
+    if declared.choices or (labels and all(map(_LETTER.fullmatch, labels))):
+        return ONE_LETTER
     if labels:
         return f"{{{{question}}}}\nAnswer with one of these words: {', '.join(labels)}."
-    return ONE_LETTER if declared is not None and declared.choices else "{{question}}"
+    return f"{{{{question}}}}{{{{{CHOOSING}}}}}"
 
 
 def _template(what: str, text: str, own: str | None) -> Template:

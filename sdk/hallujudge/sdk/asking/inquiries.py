@@ -9,7 +9,7 @@ from typing import cast
 
 from hallujudge.judge_service.llm.reply_messages import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
-from hallujudge.metrics.framework.asking import Asking
+from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, Asking
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..archives.answer_records import Fault, remedies_of
@@ -403,13 +403,15 @@ class _Maker:
         if question and keys and not any(name in part for name in keys):
             part[keys[0]] = question
         options = self._shown(record, values)
+        shown = shown_options(options)
         whole = self._declared.bundle.whole if self._declared is not None and is_whole else None
         heard = self._asking.audio
         return Inquiry(
             key=key,
             slots={
                 "question": well_formed(question or ""),
-                "options": shown_options(options),
+                "options": shown,
+                CHOOSING: "\n" + CHOOSE_ONE.replace("{{options}}", shown) if shown else "",
                 **slots,
             },
             options=options,

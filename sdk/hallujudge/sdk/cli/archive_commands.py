@@ -372,6 +372,7 @@ ExampleFolder = Annotated[
     Path | None, output_option("--out", "-o", metavar="DIR", help="Folder for the files.")
 ]
 _DEMO = "chair"
+_OWN = "benchmark"
 
 
 @app.command(epilog=examples("hallujudge demo"))
@@ -382,7 +383,7 @@ def demo(
     ] = Path("hallujudge-demo"),
 ) -> ExitCode:
     """Score 24 example captions on this machine, and write the report to look at."""
-    from ..archives.inspection import write_example
+    from ..archives.example_files import write_example
     from . import main
 
     example = write_example(_DEMO, out)
@@ -397,21 +398,50 @@ def demo(
     return ExitCode.OK
 
 
-@app.command(epilog=examples("hallujudge new pope"))
+@app.command(epilog=examples("hallujudge new pope", "hallujudge new benchmark chart-pairs"))
 def new(
     metric: Annotated[
-        str, typer.Argument(metavar="METRIC", help="A metric, as `hallujudge metrics` lists them.")
+        str,
+        typer.Argument(
+            metavar="METRIC",
+            help="A metric, as `hallujudge metrics` lists them; or benchmark, for one of your own.",
+        ),
     ],
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="Name of a benchmark of your own.")
+    ] = "",
     *,
     out: ExampleFolder = None,
 ) -> ExitCode:
-    """A tiny example archive of a metric, and the command that scores it."""
-    from ..archives.inspection import write_example
+    """A tiny example archive of a metric, or a package with a benchmark of your own."""
+    if metric == _OWN:
+        return _new_benchmark(name, out)
+    if name:
+        raise InvalidInputError(f"{name!r} is one word too many; only `new {_OWN} NAME` takes two")
+    from ..archives.example_files import write_example
 
     folder = out or Path(f"{metric}-example")
     found = write_example(metric, folder)
     typer.echo(f"{folder} has {', '.join(found.files)}\n")
     typer.echo(_again(folder, found.command))
+    return ExitCode.OK
+
+
+def _new_benchmark(name: str, out: Path | None) -> ExitCode:
+    from ..archives.example_files import write_benchmark
+
+    if not name:
+        raise InvalidInputError(f"your benchmark needs a name: `new {_OWN} chart-pairs`")
+    folder = out or Path(name)
+    files = write_benchmark(name, folder)
+    typer.echo(f"{folder} has {', '.join(files)}\n")
+    typer.echo(
+        "To install, score and test it:\n\n"
+        f"    cd {shlex.quote(str(folder))}\n"
+        "    pip install -e .\n"
+        f"    hallujudge score {name} -r examples/answers.jsonl -o results\n"
+        "    python -m pytest tests"
+    )
     return ExitCode.OK
 
 

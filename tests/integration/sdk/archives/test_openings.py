@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pytest
 from support import opened_files
 
-from hallujudge.sdk.archives.inspection import example_archives
+from hallujudge.sdk.archives.example_files import example_archives
 
 Openings: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, int]]]"
 

@@ -13,8 +13,8 @@ from support.messages import expected_message
 
 from hallujudge.judge_service.engine.registry import metric_names
 from hallujudge.sdk import Client
+from hallujudge.sdk.archives.example_files import write_example
 from hallujudge.sdk.archives.further_files import GivenFiles
-from hallujudge.sdk.archives.inspection import write_example
 from hallujudge.sdk.cli import main
 from hallujudge.sdk.comparison.overview import Overview, score_all
 from hallujudge.sdk.comparison.overview_plan import Plan, plan_of
