@@ -177,7 +177,6 @@ BENCHMARK = ClosedQuestions(
         label=("label",),
         media=("image", "file_name"),
         fields={"type": ("type",)},
-        labels={letter.lower(): letter for letter in LETTERS},
     ),
     labels=tuple(LETTERS),
     seen=(_DROPPED,),

@@ -193,7 +193,6 @@ BENCHMARK = ClosedQuestions(
             "combination": ("combination",),
             "type": ("Question_Type", "type"),
         },
-        labels={"a": "A", "b": "B"},
     ),
     labels=("yes", "no", "A", "B"),
     bundle=Bundling(by=("group",), name=("combination",), known=COMBINATIONS, same=("type",)),

@@ -9,13 +9,17 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+from msgspec.structs import replace
 from support.running import ServerProcess, cli, here
 from support.sizes import further
 
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.answers.choices import parse_as_labelled
+from hallujudge.metrics.answers.closed_questions import AnswerVariant, ClosedQuestions, one_answer
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import FAMILIES, benchmarks_of, remove_benchmarks
+from hallujudge.metrics.framework.asking import ONE_LETTER
 from hallujudge.sdk import Client, add_benchmarks
+from hallujudge.sdk.asking.asked_benchmarks import protocols_of
 
 FILE = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
 ANSWERS = [
@@ -65,6 +69,24 @@ def test_a_declaration_of_the_program_itself_is_added(added: ClosedQuestions) ->
     add_benchmarks([added])
     with Client.embedded() as client:
         assert client.score("my-sides", responses=ANSWERS).coverage.items == 3
+
+
+def test_letters_as_labels_are_scored_and_asked_with_their_options(
+    added: ClosedQuestions,
+) -> None:
+    variant = AnswerVariant(name="letter", meaning="The letter.", parse=parse_as_labelled)
+    trial = one_answer(id="1", response="B", label="B")
+    letters = replace(
+        added, name="my-letters", labels=("A", "B", "C", "D"), variants=(variant,), trial=trial
+    )
+    add_benchmarks([letters])
+    [protocol] = protocols_of("my-letters")
+    assert [step.prompt for step in protocol.steps] == [ONE_LETTER]
+    record = {"id": 1, "image": "a.jpg", "answer": "It is green.", "side": "C"}
+    with Client.embedded() as client:
+        shown = {**record, "options": ["red", "blue", "green", "grey"]}
+        assert client.score("my-letters", responses=[shown]).accuracy == 1
+        assert client.score("my-letters", responses=[record]).accuracy == 0
 
 
 def changed(old: str, new: str) -> str:

@@ -161,7 +161,7 @@ class Keys(Struct, frozen=True, kw_only=True):
     """The one of ``fields`` with the confidence that the model states, a number from 0 to 1; empty
     if there is none."""
     labels: Mapping[str, str] = {}
-    """Label in the files, such as ``1`` -> label of the benchmark; others are taken as they are."""
+    """Further spellings of labels in files, such as ``1`` -> label; their case is ignored."""
 
 
 class WholeAnswer(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ CHOOSE_ONE = "{{options}}\nAnswer with the letter of the right option only."
 """What follows a question with options."""
 ONE_LETTER = "{{question}}\n" + CHOOSE_ONE
 """The prompt of a question with options."""
+QUESTION_OR_CHOICE = "{{question}}{{choosing}}"
+"""The prompt of questions of which some have options."""
 CHOOSING = "choosing"
 """The slot with the options of a record and how to choose one; empty for a record without any."""
 

@@ -276,7 +276,6 @@ ORDER = structs.replace(
     name="vidhalluc-tsh",
     summary="Videos whose two actions are put in the right order.",
     title="VidHalluc: the order of two actions.",
-    keys=structs.replace(CHOICES.keys, labels={"ab": "AB", "ba": "BA"}),
     labels=("AB", "BA"),
     choices=False,
     letters="",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeGuard
@@ -157,14 +157,19 @@ def id_of(declared: ClosedQuestions, record: Record, *, required: bool) -> str:
 
 def label_of(declared: ClosedQuestions, value: object) -> str | None:
     """Return a label of the benchmark; None for anything else."""
-    named = declared.keys.labels
-    if _is_number(value) and (named or not declared.labels):
+    if _is_number(value) and (declared.keys.labels or not declared.labels):
         value = str(int(value) if value == int(value) else value)
     if not isinstance(value, str) or not (text := value.strip()):
         return None
-    label = text if not declared.labels else text.rstrip(".").casefold()
-    label = named.get(label, label)
-    return label if label in declared.labels or not declared.labels else None
+    if not declared.labels:
+        return declared.keys.labels.get(text, text)
+    return _spellings(declared).get(text.rstrip(".").casefold())
+
+
+@cache
+def _spellings(declared: ClosedQuestions) -> Mapping[str, str]:
+    """Return label as files may write it, in lower case -> label."""
+    return {**{label.casefold(): label for label in declared.labels}, **declared.keys.labels}
 
 
 def labels_are_wrong(

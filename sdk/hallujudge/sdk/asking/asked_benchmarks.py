@@ -188,7 +188,7 @@ def _default_prompt(declared: ClosedQuestions | None) -> str:
         return ONE_LETTER
     if labels:
         return f"{{{{question}}}}\nAnswer with one of these words: {', '.join(labels)}."
-    return f"{{{{question}}}}{{{{{CHOOSING}}}}}"
+    return "{{question}}"
 
 
 def _template(what: str, text: str, own: str | None) -> Template:
