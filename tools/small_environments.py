@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BASE = "base"
 LIGHT = (
-    BASE, "server", "http", "jobs", "postgres", "otel", "top", "llm", "openai", "matcher-onnx",
+    BASE, "server", "http", "jobs", "postgres", "otel", "llm", "openai", "matcher-onnx",
     "draw", "plots", "tables", "remote", "zstd", "images", "video",
 )  # fmt: skip
 # Its package requires torch, which the matcher does not need.

@@ -65,7 +65,6 @@ def needs() -> Iterator[Need]:
     yield Need(extra="postgres", command=serve, first=("server", "jobs"), settings=database)
     traces = {"HALLUJUDGE_TRACE_ENDPOINT": "127.0.0.1:1"}
     yield Need(extra="otel", command=serve, first=("server",), settings=traces)
-    yield Need(extra="top", command="top 127.0.0.1:1")
     judge = "--judge llm --llm-url http://127.0.0.1:1/v1 --llm-model m"
     yield Need(extra="llm", command=f"{triplets} o1 {judge}")
     hosted = "--judge llm --llm-url https://api.openai.com/v1 --llm-model m"

@@ -18,7 +18,7 @@ from hallujudge.sdk.archives.example_files import example_archives, write_exampl
 
 # Words of commands that need more than the files of an example. Their own tests run such commands.
 ELSEWHERE = {
-    "a server": {"serve", "submit", "jobs", "fetch", "top", "--server", "view", "doctor", "ray"},
+    "a server": {"serve", "submit", "jobs", "fetch", "--server", "view", "doctor", "ray"},
     "a language model": {
         "ask",
         "batch",

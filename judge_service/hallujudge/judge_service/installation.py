@@ -30,7 +30,6 @@ EXTRA_MODULES: Final = {
     "jobs": ("sqlalchemy",),
     "postgres": ("psycopg",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc"),
-    "top": ("prometheus_client", "textual"),
     "llm": ("aiohttp",),
     "openai": ("openai",),
     "azure": ("openai", "azure.identity"),

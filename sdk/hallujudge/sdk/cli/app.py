@@ -212,7 +212,7 @@ class ExitCode(enum.IntEnum):
 _COMMANDS = (
     "demo", "new", "ask", "score", "archive", "audit", "report", "view", "merge", "rescore",
     "label", "calibrate", "judge", "compare", "gate", "leaderboard", "table", "metrics", "analyze",
-    "build", "graph", "serve", "top", "keys", "submit", "jobs", "fetch", "batch", "doctor",
+    "build", "graph", "serve", "keys", "submit", "jobs", "fetch", "batch", "doctor",
     "config",
 )  # fmt: skip
 

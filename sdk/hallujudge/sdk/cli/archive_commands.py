@@ -398,14 +398,11 @@ def demo(
     return ExitCode.OK
 
 
-@app.command(epilog=examples("hallujudge new pope", "hallujudge new benchmark chart-pairs"))
+@app.command(epilog=examples("hallujudge new benchmark chart-pairs"))
 def new(
     metric: Annotated[
         str,
-        typer.Argument(
-            metavar="METRIC",
-            help="A metric, as `hallujudge metrics` lists them; or benchmark, for one of your own.",
-        ),
+        typer.Argument(metavar="METRIC", help="A metric, or benchmark for one of your own."),
     ],
     name: Annotated[
         str, typer.Argument(metavar="[NAME]", help="Name of a benchmark of your own.")

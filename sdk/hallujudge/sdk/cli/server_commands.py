@@ -1,14 +1,12 @@
-"""``hallujudge serve``, ``keys`` and ``top``: the server, its API keys and its load."""
+"""``hallujudge serve`` and ``keys``: the server and its API keys."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +17,6 @@ from hallujudge.metrics.families import added_sources
 
 from ..errors import InvalidInputError
 from .app import (
-    ExitCode,
     access_option,
     app,
     budget_option,
@@ -31,7 +28,6 @@ from .app import (
 )
 from .declared_options import Declared, grouped, parameter_of
 from .options import JudgeOptions
-from .output import is_terminal
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.access.key_store import ApiKey
@@ -426,25 +422,3 @@ def _key_line(key: ApiKey, moment: str, ledger: Ledger | None) -> str:
     if ledger is not None and (spent := ledger.spent(key.id)).calls:
         parts.append(f"today {spent.calls} judge calls, cost {spent.cost:.4f}")
     return "  ".join(parts)
-
-
-@app.command(epilog=examples("hallujudge top localhost:9464"))
-def top(
-    address: Annotated[
-        str, typer.Argument(metavar="[HOST:PORT]", help="A server's metrics page.")
-    ] = "127.0.0.1:9464",
-    interval: Annotated[
-        float, server_option(help="Seconds between readings.", min=0.2, max=3600)
-    ] = 2.0,
-) -> ExitCode:
-    """A server at work: clients, queue, judges, rates and cost."""
-    from .top import TopApp, fetch, metrics_url
-
-    read = partial(fetch, metrics_url(address))
-    read()  # so that a wrong address is an error message, not a full screen
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise InvalidInputError(
-            f"hallujudge top needs a terminal; {metrics_url(address)} has its figures for programs"
-        )
-    TopApp(read, address, interval).run()
-    return ExitCode.OK

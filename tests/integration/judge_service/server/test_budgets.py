@@ -13,6 +13,7 @@ import pytest
 from google.protobuf import json_format
 from support import scripted_llm as llm
 from support.http_calls import JUDGE, post
+from support.observed_servers import samples
 from support.rpc import refused
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -30,7 +31,6 @@ from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
-from hallujudge.sdk.cli.top import fetch, metrics_url
 
 SPEC = ScoreSpec(metric="tri-he", options={"judge": "llm", "extractor": "given"})
 SCENE = (Triplet("man", "riding", "horse"),)
@@ -89,9 +89,12 @@ async def test_one_keys_calls_leave_the_others_theirs(tmp_path: Path) -> None:
             found = await verdicts(server, ana, 5)
             assert sorted(found) == ["", "", "", "NO_VERDICTS", "NO_VERDICTS"]
             assert await verdicts(server, ben, 2) == ["", ""]
-            reading = await asyncio.to_thread(fetch, metrics_url(server.metrics_address))
-            refused = "hallujudge_key_refused_judge_calls_total"
-            assert reading.total(refused) == reading.total(refused, key=ana[3:11]) == 2
+            refused = {
+                labels: count
+                for (name, labels), count in (await samples(server)).items()
+                if name == "hallujudge_key_refused_judge_calls_total"
+            }
+            assert refused == {ana[3:11]: 2}
         async with serving(tmp_path, judge) as server:
             assert await verdicts(server, ana, 1) == ["NO_VERDICTS"]
             assert await verdicts(server, ben, 1) == [""]

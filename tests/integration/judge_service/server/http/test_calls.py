@@ -226,7 +226,7 @@ async def test_calls_are_logged_and_counted(tmp_path: Path) -> None:
         "unscored": 1,
     }  # fmt: skip
     assert (good["status"], bad["status"]) == ("OK", "INVALID_ARGUMENT")
-    assert expected_message("sdk.cli.top:hallujudge-calls-total-method-score-status-ok") in page
+    assert 'hallujudge_calls_total{method="Score",status="OK"} 1.0' in page
 
 
 async def test_requests_that_are_no_calls_are_logged_and_counted(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ async def test_requests_that_are_no_calls_are_logged_and_counted(tmp_path: Path)
     assert {line["peer"] for line in lines} == {"ipv4:127.0.0.1"}
     assert lines[0]["request_id"] == "run-8"
     assert "example.org" in lines[1]["error"]
-    assert expected_message("sdk.cli.top:hallujudge-calls-total-method-http-status-invalid") in page
+    assert 'hallujudge_calls_total{method="HTTP",status="INVALID_ARGUMENT"} 2.0' in page
 
 
 def _page(url: str) -> str:
