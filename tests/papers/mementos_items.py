@@ -23,7 +23,7 @@ from hallujudge.metrics.mementos.sequence_analyses import (
     hallucination_correlation,
     recall_by_length,
 )
-from hallujudge.sdk.asking.video_frames import Sampling
+from hallujudge.sdk.media.video_frames import Sampling
 from hallujudge.synonym_graphs import compile_keywords, load_graph, parse_graph
 from hallujudge.synonym_graphs.tools import suggest_roots
 

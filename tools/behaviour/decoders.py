@@ -143,7 +143,7 @@ def hallujudge(path: Path) -> Shown:
     import numpy as np
     from PIL import Image
 
-    from hallujudge.sdk.asking.video_frames import FrameSettings, Sampling, frames_of
+    from hallujudge.sdk.media.video_frames import FrameSettings, Sampling, frames_of
 
     images = frames_of(path, FrameSettings(sampling=Sampling("uniform:4"), format="png"))
     frames = [np.asarray(Image.open(io.BytesIO(one.data)).convert("RGB")) for one in images]

@@ -1,5 +1,6 @@
 """Ask a model the questions of a benchmark: images and frames go to an OpenAI-compatible server."""
 
+from ..media.video_frames import Sampling
 from .asked_benchmarks import asked_metrics
 from .asked_files import AskedFiles
 from .asking_run import (
@@ -10,7 +11,6 @@ from .asking_run import (
     check_asking,
     estimate_asking,
 )
-from .video_frames import Sampling
 
 __all__ = [
     "AskResult",

@@ -26,17 +26,17 @@ from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.stored_files import refuse_schema
 from ..errors import InvalidInputError
+from ..media.media_files import MediaFolder
+from ..media.video_frames import FrameSettings
+from ..media.video_frames import Sampling as FrameSampling
 from ..runs.progress_bar import Progress
 from ..runs.run_inputs import described_file
 from .asked_benchmarks import Benchmark, benchmark_of
 from .asked_files import AskedFiles, lines_of, put_outcome, write_whole
 from .first_checks import notes_on_labels, waiting, waits_if_asked
 from .inquiries import Inquiries, read_inquiries
-from .media_files import MediaFolder
 from .replies import CUT_OFF, Answered, Asker
 from .request_parameters import checked_parameters, shown_parameters
-from .video_frames import FrameSettings
-from .video_frames import Sampling as FrameSampling
 
 _TICK_SECONDS = 1.0
 # A run of the first records is tried before one of all. Calls' keys have the hashes of images.
@@ -64,7 +64,7 @@ class AskRun:
     prompt_preset: str = ""
     """Name of a prompt that the benchmark's paper prints, in place of ours; empty for ours."""
     frames: str = "uniform:16"
-    """Which frames of videos are sent, as in :class:`~.video_frames.Sampling`."""
+    """Which frames of videos are sent, as in :class:`~..media.video_frames.Sampling`."""
     frame_format: str = "jpeg"
     """How frames are sent: ``jpeg`` or ``png``."""
     combine_frames: bool = False

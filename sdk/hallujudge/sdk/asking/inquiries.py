@@ -21,8 +21,8 @@ from ..archives.question_files import by_columns, options_of, unfolded
 from ..archives.records import Record, choose_key, no_records, read_records
 from ..archives.set_files import parts_of, set_in, split_of_file
 from ..errors import ArchiveError, InvalidInputError
+from ..media.media_files import MediaFolder, is_address, path_of_address
 from .asked_benchmarks import Benchmark
-from .media_files import MediaFolder, is_address, path_of_address
 
 # What a record that also has an answer says of it, besides the response.
 _OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})

@@ -27,11 +27,11 @@ from hallujudge.metrics.framework.asking import AskingStep
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.responses.reader import answer_of
 
+from ..media.media_files import Media, MediaError, MediaFolder, shared_ends
+from ..media.video_frames import FrameSettings
 from .asked_benchmarks import OPTIONAL_SLOTS, WHOLE, Benchmark
 from .inquiries import Inquiry, shown_options
-from .media_files import Media, MediaError, MediaFolder, shared_ends
 from .shown_media import ShownMedia
-from .video_frames import FrameSettings
 
 _LABEL = "asked model"
 THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"

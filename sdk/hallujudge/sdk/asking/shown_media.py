@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
 import math
 import os
 from collections import OrderedDict
 from collections.abc import Container, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from hallujudge.judge_service.llm.chat import ChatAudio, ChatImage, ChatMedia
 
 from ..errors import MissingExtraError
-from .asked_benchmarks import Benchmark
-from .inquiries import Inquiry
-from .media_files import (
+from ..media.media_files import (
     Media,
     MediaError,
     MediaFolder,
     folder_of_name,
+    hash_of_files,
     image_of,
-    open_regular,
-    read_image,
 )
+from ..media.video_frames import FrameSettings, encoded_frame, estimated_frames, images_of
+from .asked_benchmarks import Benchmark
+from .inquiries import Inquiry
 from .sounds import sound_of
-from .video_frames import MOST_FRAMES, FrameSettings, encoded_frame, estimated_frames, frames_of
 
-_PIECE = 1 << 20
 # Questions about one video follow each other, and its frames are taken once.
 _KEPT_BYTES = 256 << 20
 _DECODERS = os.cpu_count() or 2
@@ -127,7 +123,7 @@ class ShownMedia:
         """
         if media not in self._digests:
             heard = () if media.sound is None else (media.sound,)
-            self._digests[media] = await asyncio.to_thread(_hash_of, (*media.files, *heard))
+            self._digests[media] = await asyncio.to_thread(hash_of_files, (*media.files, *heard))
         taken = f",{self._frames.label}" if media.is_video else self._frames.combining
         return f"{self._digests[media]}{taken}{',audio' if media.sound else ''}"
 
@@ -157,20 +153,10 @@ class ShownMedia:
         return (*frames, *await asyncio.to_thread(_heard, media))
 
     def _load(self, media: Media) -> tuple[ChatMedia, ...]:
-        found = self._loaded(media)
+        found = images_of(media, self._frames)
         if self._frames.combined and len(found) > 1:
             found = (combined_picture(found, media.name, self._frames.format),)
         return (*found, *_heard(media))
-
-    def _loaded(self, media: Media) -> tuple[ChatImage, ...]:
-        if media.is_video:
-            return tuple(frames_of(media.files[0], self._frames))
-        if len(media.files) > MOST_FRAMES:
-            raise MediaError(
-                "MEDIA_TOO_LARGE",
-                f"{media.name!r:.80} has {len(media.files)} images; at most {MOST_FRAMES} are sent",
-            )
-        return tuple(map(read_image, media.files))
 
     def _forget(self) -> None:
         """Forget what was used the longest ago, so that memory stays bounded."""
@@ -186,16 +172,6 @@ def _heard(media: Media) -> tuple[ChatAudio, ...]:
 
 def _size_of(images: Sequence[ChatMedia]) -> int:
     return sum(len(image.data) for image in images)
-
-
-def _hash_of(files: Sequence[Path]) -> str:
-    digest: Any = hashlib.sha256()
-    for path in files:
-        with open_regular(path) as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
-        digest.update(b"\0")
-    return str(digest.hexdigest())
 
 
 def combined_picture(images: Sequence[ChatImage], name: str, form: str) -> ChatImage:

@@ -15,8 +15,8 @@ from pathlib import Path
 from hallujudge.judge_service.llm.chat import ChatAudio
 
 from ..errors import MissingExtraError
-from .media_files import MediaError, open_regular
-from .video_frames import VIDEO_FORMATS, opened_container
+from ..media.media_files import MediaError, open_regular
+from ..media.video_frames import VIDEO_FORMATS, opened_container
 
 MOST_BYTES = 20 << 20
 """Bytes of a sound at most, as of an image. Servers may take less: Gemini takes 20 MB a request."""

@@ -21,8 +21,8 @@ from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 
 from ..archives.joins import read_mapping
 from ..errors import ArchiveError, InvalidInputError
+from ..media.media_files import MediaError, MediaFolder, read_image
 from ..runs.progress_bar import Progress
-from .media_files import MediaError, MediaFolder, read_image
 from .text_calls import NoReplyError, TextModel
 
 _ASK = """Look at the image. Its scene graph has these triplets:

@@ -117,9 +117,9 @@ def build_tri_he(
     out: Annotated[Path, output_option("--out", "-o", help="File to write, as the released one.")],
 ) -> ExitCode:
     """Tri-HE: questions about images with scene graphs, and triplets."""
-    from ..asking.media_files import MediaFolder
     from ..asking.text_calls import text_model
     from ..asking.tri_he_questions import drawn, read_scenes, write_questions
+    from ..media.media_files import MediaFolder
 
     checked_out(out, scene_graphs)
     scenes = drawn(read_scenes(scene_graphs, least_relations=least_relations), count, seed)

@@ -32,7 +32,8 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.infact.operators import BASE, OPERATORS
 
 from ..errors import ArchiveError, InvalidInputError, UnsupportedError
-from .frame_colours import frame_of, rgb_of
+from ..media.frame_colours import frame_of, rgb_of
+from ..media.video_files import VideoInfo, probe, read_frames
 from .frame_operators import (
     BlurSettings,
     FrameChange,
@@ -58,14 +59,13 @@ from .text_operators import (
     plain_text,
     read_subtitles,
 )
-from .video_files import VideoInfo, probe, read_frames
 from .video_writer import STILLS, Encoding, VideoWriter, write_temporary, write_whole
 
 if TYPE_CHECKING:
     from av import VideoFrame
 
+    from ..media.video_files import VideoInfo
     from .frame_operators import Parameters
-    from .video_files import VideoInfo
 
 KEPT_SHARE = 0.1519
 """Share of the bitrate that stays: 2.83 GB became 0.43 GB."""

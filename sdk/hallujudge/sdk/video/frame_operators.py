@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInputError
-from .frame_colours import (
+from ..media.frame_colours import (
     Pixels,
     colour_frame,
     colour_planes,
@@ -36,13 +36,13 @@ from .frame_colours import (
     planes_of,
     stored_frame,
 )
-from .video_files import read_frames
+from ..media.video_files import read_frames
 from .video_writer import Encoding, StillsWriter
 
 if TYPE_CHECKING:
     from av import VideoFrame
 
-    from .video_files import VideoInfo
+    from ..media.video_files import VideoInfo
 
 
 Parameters: TypeAlias = Mapping[str, Any]

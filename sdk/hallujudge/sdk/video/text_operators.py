@@ -25,13 +25,13 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ..archives.local_files import read_bytes
 from ..errors import ArchiveError, InvalidInputError
-from .frame_colours import Colours, frame_of_planes, planes_of
+from ..media.frame_colours import Colours, frame_of_planes, planes_of
 
 if TYPE_CHECKING:
     from av import VideoFrame
 
+    from ..media.video_files import VideoInfo
     from .frame_operators import FrameChange, Parameters
-    from .video_files import VideoInfo
 
 CaptionKind: TypeAlias = Literal["mixed", "irrelevant", "misleading"]
 CAPTION_KINDS: tuple[CaptionKind, ...] = ("mixed", "irrelevant", "misleading")

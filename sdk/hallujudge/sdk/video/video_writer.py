@@ -26,14 +26,14 @@ with MissingExtraError.unless_installed("writing videos", "video"):
     from av.codec.context import Flags
     from av.error import ExternalError, FFmpegError
 
-from .frame_colours import Colours
+from ..media.frame_colours import Colours
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame
     from av.container import OutputContainer
     from av.video.stream import VideoStream
 
-    from .video_files import VideoInfo
+    from ..media.video_files import VideoInfo
 
 # Without it FFmpeg writes its version and the time into the file.
 _BITEXACT = {"fflags": "+bitexact"}

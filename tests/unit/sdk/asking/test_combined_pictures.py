@@ -10,8 +10,8 @@ import pytest
 from support.pictures import png
 
 from hallujudge.judge_service.llm.chat import ChatImage
-from hallujudge.sdk.asking.media_files import MediaError, image_of
 from hallujudge.sdk.asking.shown_media import combined_picture
+from hallujudge.sdk.media.media_files import MediaError, image_of
 
 
 def pixels(image: ChatImage) -> np.ndarray:

@@ -18,8 +18,9 @@ from support.sizes import further
 from support.video_clips import Frame, clip, counted, picture, shown, times, write_clip
 
 from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.media.frame_colours import planes_of, rgb_of
+from hallujudge.sdk.media.video_files import probe, read_frames
 from hallujudge.sdk.video.degrading import compress, compression_parameters
-from hallujudge.sdk.video.frame_colours import planes_of, rgb_of
 from hallujudge.sdk.video.frame_operators import (
     BlurSettings,
     NoiseSettings,
@@ -39,7 +40,6 @@ from hallujudge.sdk.video.text_operators import (
     captions,
     draw_captions,
 )
-from hallujudge.sdk.video.video_files import probe, read_frames
 from hallujudge.sdk.video.video_writer import STILLS, Encoding, VideoWriter
 
 LOSSLESS = Encoding(options={"preset": "ultrafast", "qp": "0"})

@@ -13,8 +13,8 @@ import pytest
 from support.video_clips import clip, counted, picture, times, write_clip
 
 from hallujudge.sdk.errors import ArchiveError
-from hallujudge.sdk.video.frame_colours import frame_of, rgb_of
-from hallujudge.sdk.video.video_files import probe, read_frames
+from hallujudge.sdk.media.frame_colours import frame_of, rgb_of
+from hallujudge.sdk.media.video_files import probe, read_frames
 
 
 def test_a_file_is_described_by_its_packets(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from support.pictures import number_in, numbered_video
 
 from hallujudge.sdk.asking import Sampling
-from hallujudge.sdk.asking.media_files import MediaError
-from hallujudge.sdk.asking.video_frames import FrameSettings, estimated_frames, frames_of
 from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.media.media_files import MediaError
+from hallujudge.sdk.media.video_frames import FrameSettings, estimated_frames, frames_of
 
 
 @given(st.integers(1, 2000), st.integers(1, 256))

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from PIL import Image
 from support.pictures import png
 
-from hallujudge.sdk.asking.media_files import (
+from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.media.media_files import (
     MediaError,
     MediaFolder,
     image_of,
     read_image,
     shared_ends,
 )
-from hallujudge.sdk.errors import InvalidInputError
 
 
 def encoded(kind: str, size: tuple[int, int], **options: object) -> bytes:

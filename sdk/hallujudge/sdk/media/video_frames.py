@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.judge_service.llm.chat import ChatImage
 
 from ..errors import InvalidInputError, MissingExtraError
-from .media_files import MediaError, image_of, open_regular
+from .media_files import Media, MediaError, image_of, open_regular, read_image
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -148,6 +148,23 @@ class FrameSettings:
         return ",combined" if self.combined else ""
 
 
+def images_of(media: Media, settings: FrameSettings) -> tuple[ChatImage, ...]:
+    """Return an image, the images of a folder in order, or the sampled frames of a video.
+
+    Raises:
+        MediaError: A file can't be sent, or there are too many.
+        MissingExtraError: PyAV is not installed.
+    """
+    if media.is_video:
+        return tuple(frames_of(media.files[0], settings))
+    if len(media.files) > MOST_FRAMES:
+        raise MediaError(
+            "MEDIA_TOO_LARGE",
+            f"{media.name!r:.80} has {len(media.files)} images; at most {MOST_FRAMES} are sent",
+        )
+    return tuple(map(read_image, media.files))
+
+
 def frames_of(path: Path, settings: FrameSettings) -> list[ChatImage]:
     """Return the sampled frames of a video as images.
 
@@ -250,7 +267,7 @@ def _video_stream(container: InputContainer, path: Path) -> VideoStream:
 
 def _shown_at(container: InputContainer, stream: VideoStream) -> list[int]:
     """Return when each frame is shown, in order, without decoding any."""
-    from ..video.video_files import packets_of
+    from .video_files import packets_of
 
     times: set[int] = set()
     packets = 0
@@ -284,7 +301,7 @@ def encoded_frame(frame: VideoFrame, kind: str) -> bytes:
     import av
     import numpy as np
 
-    from ..video.frame_colours import JPEG, converted, rgb_of
+    from .frame_colours import JPEG, converted, rgb_of
 
     turns = round(frame.rotation / 90) % 4
     if turns:

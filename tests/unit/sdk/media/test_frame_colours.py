@@ -26,9 +26,9 @@ from support.coloured_clips import (
 )
 
 from hallujudge.sdk.asking import Sampling
-from hallujudge.sdk.asking.media_files import MediaError
-from hallujudge.sdk.asking.video_frames import FrameSettings, frames_of
 from hallujudge.sdk.errors import ArchiveError
+from hallujudge.sdk.media.media_files import MediaError
+from hallujudge.sdk.media.video_frames import FrameSettings, frames_of
 from hallujudge.sdk.video.degrading import DegradeSettings, Making, make
 from hallujudge.sdk.video.frame_operators import BlurSettings, NoiseSettings, Step
 

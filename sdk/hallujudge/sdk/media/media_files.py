@@ -6,6 +6,7 @@ image is sent as it is only if its header says that it is a PNG, JPEG, GIF or We
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -19,7 +20,6 @@ from urllib.parse import unquote
 
 from hallujudge.judge_service.llm.chat import ChatImage
 
-from ..archives.json_files import named
 from ..errors import InvalidInputError
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".webp"})
@@ -46,6 +46,7 @@ _MOST_IMAGE_BYTES = 20 << 20
 # A small file can unpack to any number of pixels; larger ones than any camera's are refused.
 _MOST_PIXELS = 100_000_000
 _MOST_FILES = 5_000_000
+_PIECE = 1 << 20
 # Longer names are errors of the system and not only missing.
 _MOST_NAME_CHARS = 250
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|data:", re.IGNORECASE)
@@ -208,7 +209,7 @@ class MediaFolder:
         if not found:
             raise MediaError("MEDIA_MISSING", f"{name!r:.80} is not in the folder")
         if len(found) > 1:
-            raise MediaError("MEDIA_AMBIGUOUS", f"{name!r:.80} may be {named(sorted(found)[:3])}")
+            raise MediaError("MEDIA_AMBIGUOUS", f"{name!r:.80} may be {_listed(sorted(found)[:3])}")
         return self._media(self._real / found[0])
 
     @cached_property
@@ -241,6 +242,11 @@ class MediaFolder:
             inside = Path(folder).relative_to(self._real).as_posix()
             prefix = "" if inside == "." else f"{inside}/"
             yield from (f"{prefix}{file}" for file in files)
+
+
+def _listed(paths: Iterable[str]) -> str:
+    """Return paths for a message; characters that a terminal obeys are escaped."""
+    return ", ".join(path if path.isprintable() else repr(path)[1:-1] for path in paths)
 
 
 def folder_of_name(
@@ -322,6 +328,21 @@ def open_regular(path: Path) -> BinaryIO:
         os.close(number)
         raise MediaError("MEDIA_UNREADABLE", f"{path.name!r:.80} is not a regular file")
     return os.fdopen(number, "rb")
+
+
+def hash_of_files(files: Iterable[Path]) -> str:
+    """Return the hash of files, in their order.
+
+    Raises:
+        MediaError: A file can't be read.
+    """
+    digest = hashlib.sha256()
+    for path in files:
+        with open_regular(path) as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+        digest.update(b"\0")
+    return digest.hexdigest()
 
 
 def read_image(path: Path) -> ChatImage:
