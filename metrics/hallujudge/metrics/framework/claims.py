@@ -273,6 +273,8 @@ class ClaimVerdict(Struct, frozen=True, kw_only=True, gc=False):
     """Why there is no verdict, such as ``REFERENCE_MISSING``."""
     detail: str = ""
     """Details of the reason; of a verdict, how the judge's input was cut, if it was too long."""
+    kind: str = ""
+    """What it is about, such as ``attribute``, in metrics that keep kinds apart."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the entry of ``evidence.claims``."""
@@ -288,6 +290,8 @@ class ClaimVerdict(Struct, frozen=True, kw_only=True, gc=False):
             "judge": self.judge,
             "references": [list(triplet) for triplet in self.references],
         }
+        if self.kind:
+            line["kind"] = self.kind
         if self.modality is not None:
             line["modality"] = self.modality.value
         if self.reason:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from msgspec import structs
 
-from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics import ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
@@ -20,17 +18,15 @@ from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 from ...errors import InvalidInputError
 from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of
-from ...judges.llm_judge import LlmJudge, estimate_judge
 from ...judges.panel import PANEL, Panel
 from ...judges.router import Router
-from ...llm.estimate import Estimate, TokenCounter
 from ...matchers import BACKENDS, MatcherSettings
 from ...matchers.small_judge_presets import SMALL_JUDGES
+from ..claims_pipeline import ClaimsPipeline, placed_verdicts
 from ..extraction import (
     DEFAULT_PIPELINE,
     EXTRACTORS,
     TENTATIVE,
-    ClaimExtractor,
     ExtractedClaims,
     claim_extractor,
     extract_claims,
@@ -53,7 +49,7 @@ from ..judge_quality import (
     card_of,
     check_probabilities,
 )
-from ..pipelines import checked_items, scored_result, unscored_result
+from ..pipelines import scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -65,125 +61,29 @@ _THRESHOLDS = {
     "support_above": "Cosine above which a claim is supported.",
     "small_above": "Small judges: probability above which a claim is supported.",
 }
-_WORD = re.compile(r"\S+")
-_FILES = ("cascade", "card", "panel_weights", "prompt")
 
 
-class TriHePipeline:
-    """Extracts claims from answers without claims, has all claims judged, and counts verdicts.
+class TriHePipeline(ClaimsPipeline[TriHeItem, TriHeMetric]):
+    """Compares the claims of answers with the scene graphs of their images."""
 
-    Args:
-        metric: What is counted, and how.
-        judge: Returns the verdicts.
-        extractor: Finds claims in answers.
-        options: The spec's options, for the report.
-        responses: Recognises missing responses.
-        notes: Sentences for the report.
-    """
+    item_type = TriHeItem
 
-    def __init__(
-        self,
-        metric: TriHeMetric,
-        judge: Router | Panel,
-        extractor: ClaimExtractor,
-        options: Mapping[str, str],
-        responses: ResponseCheck,
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        self.metric = metric
-        self.notes = notes
-        self._responses = responses
-        self._judge = judge
-        self._extractor = extractor
-        self._options = dict(options)
+    def given(self, item: TriHeItem) -> tuple[ClaimParts, ...] | None:
+        """Return the claims that came with an answer; None if they are to be extracted."""
+        return item.claims
 
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The extractor, the judges with their prompts, and every parameter."""
-        identity = self._judge.identity
-        return {
-            "extractor": self._extractor.label,
-            "judge": self._judge.name,
-            "judge_model": str(identity),
-            "judge_prompts": identity.template,
-            **{f"judge.{name}": value for name, value in identity.parameters},
-            # Cascades, cards and prompts are known by their hashes, which are in the signature.
-            **{n: value for n, value in self._options.items() if n not in _FILES},
-            **self._responses.settings(),
-        }
+    def reference_problem(self, item: TriHeItem) -> Problem | None:
+        """Return why there is no scene graph to compare claims with, or None."""
+        if not item.reference_triplets:
+            known = "no scene graph for this image"
+            return (
+                UnscoredReason.REFERENCE_MISSING,
+                known if item.reference_triplets is None else f"{known}: empty",
+            )
+        return None
 
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Return one result for each item; all claims of a batch go to the judge together."""
-        answers = checked_items(items, TriHeItem)
-        results: dict[int, ItemResult] = {}
-        for index, item in enumerate(answers):
-            if problem := self._problem(item):
-                results[index] = _without_claims(item, problem)
-        extracted = await self._claims(
-            {i: item for i, item in enumerate(answers) if i not in results}
-        )
-        for index, claims in extracted.items():
-            if problem := _claims_problem(answers[index], claims, self._extractor.label):
-                results[index] = _without_claims(answers[index], problem)
-        asked = {i: claims for i, claims in extracted.items() if i not in results}
-        judged = await self._judge.judge(
-            [self._request(answers[i], claims.claims) for i, claims in asked.items()]
-        )
-        for (index, claims), verdicts in zip(asked.items(), judged, strict=True):
-            results[index] = self._result(answers[index], claims, verdicts)
-        return [results[index] for index in range(len(answers))]
-
-    async def _claims(self, items: Mapping[int, TriHeItem]) -> dict[int, ExtractedClaims]:
-        """Return given claims as they are; extract the others together."""
-        asked = {i: item for i, item in items.items() if item.claims is None}
-        found = await self._extractor.extract(
-            [item.response or "" for item in asked.values()],
-            [item.question for item in asked.values()],
-        )
-        taken = dict(zip(asked, found, strict=True))
-        return {
-            index: taken[index]
-            if item.claims is None
-            else ExtractedClaims(claims=item.claims, spans=(None,) * len(item.claims))
-            for index, item in items.items()
-        }
-
-    async def estimate(
-        self, items: Sequence[Item], counter: TokenCounter | None = None
-    ) -> list[Estimate]:
-        """Return the calls that each language model would get, without calling it.
-
-        Claims are extracted first where that costs nothing. The claims of other answers are not
-        known, and are not in the judges' figures.
-
-        Args:
-            items: The run's items.
-            counter: Counts prompts; by default each model's own, see :func:`counter_of`.
-        """
-        answers = {
-            index: item
-            for index, item in enumerate(checked_items(items, TriHeItem))
-            if self._problem(item) is None
-        }
-        texts = {i: item.response or "" for i, item in answers.items() if item.claims is None}
-        planned = {i: await self._extractor.planned(text) for i, text in texts.items()}
-        plans = {i: plan for i, plan in planned.items() if plan is not None}
-        unknown = {index for index, plan in plans.items() if not plan.cached}
-        extracted = await self._claims({i: a for i, a in answers.items() if i not in unknown})
-        asked = [self._request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
-        judges = [judge for judge in self._judge.judges if isinstance(judge, LlmJudge)]
-        return [
-            *await self._extractor.estimates(plans.values(), counter),
-            *[
-                replace(
-                    await estimate_judge(judge, self._judge.requests_of(judge, asked), counter),
-                    unknown_texts=len(unknown),
-                )
-                for judge in judges
-            ],
-        ]
-
-    def _request(self, item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+    def request(self, item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+        """Return the claims with the scene graph of their image."""
         assert item.reference_triplets is not None, "items without are unscored by now"
         return JudgeRequestItem(
             id=item.id,
@@ -191,27 +91,23 @@ class TriHePipeline:
             claims=claims,
             reference_triplets=item.reference_triplets,
             reference_objects=item.reference_objects,
-            measuring=self._judge.measuring,
+            measuring=self.judge.measuring,
         )
 
-    def _problem(self, item: TriHeItem) -> Problem | None:
-        """Return why an item can't be scored, before any judge is called."""
-        if item.claims is None and self._extractor.reads_texts:
-            return self._responses.problem(item.response) or _graph_problem(item)
-        if any(not part.strip() for claim in item.claims or () for part in claim):
-            return (
-                UnscoredReason.CLAIMS_INVALID,
-                "a claim that came with the answer has an empty part",
-            )
-        return _graph_problem(item)
+    def unscored(self, item: TriHeItem, reason: UnscoredReason, detail: str) -> ItemResult:
+        """Return an unscored item. Its human scores are kept, so that agreement can be computed."""
+        scores = item.human_scores
+        known = TriHeEvidence(claims=(), human_scores=scores) if scores else None
+        return unscored_result(item, reason, detail, known)
 
-    def _result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
+    def result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
+        """Return the result of an answer whose claims were judged."""
         verdicts = _with_places(item, claims, judged.verdicts)
         whole = any(map(checked_against_all, verdicts))
         evidence = TriHeEvidence(
             claims=verdicts,
             scene_graph=(item.reference_triplets or ()) if whole else (),
-            extractor="" if item.claims is not None else self._extractor.label,
+            extractor="" if item.claims is not None else self.extractor.label,
             judging=judged.judging(),
             human_scores=item.human_scores,
             invalid=claims.invalid,
@@ -228,48 +124,9 @@ def _with_places(
     """Return the verdicts with what the item adds: positions and kinds of error."""
     graph = item.reference_triplets or ()
     scene = Scene.of(graph, item.reference_objects, canonical=lemma_key)
-    starts = [word.start() for word in _WORD.finditer(item.response or "")]
     return tuple(
-        structs.replace(
-            verdict,
-            span=span,
-            modality=modality,
-            within_words=bisect_left(starts, span[1]) if span else None,
-            prediction_error=is_prediction_error(verdict, scene),
-        )
-        for verdict, (_, span, modality) in zip(verdicts, claims.placed(), strict=True)
-    )
-
-
-def _without_claims(item: TriHeItem, problem: Problem) -> ItemResult:
-    """Return an unscored item. Its human scores are kept, so that agreement can be computed."""
-    known = TriHeEvidence(claims=(), human_scores=item.human_scores) if item.human_scores else None
-    return unscored_result(item, *problem, known)
-
-
-def _graph_problem(item: TriHeItem) -> Problem | None:
-    if not item.reference_triplets:
-        known = "no scene graph for this image"
-        return (
-            UnscoredReason.REFERENCE_MISSING,
-            known if item.reference_triplets is None else f"{known}: empty",
-        )
-    return None
-
-
-def _claims_problem(item: TriHeItem, claims: ExtractedClaims, extractor: str) -> Problem | None:
-    if claims.reason:
-        return UnscoredReason(claims.reason), f"{extractor}: {claims.detail}"
-    if claims.claims:
-        return None
-    if claims.omitted:
-        left = f"all {claims.omitted} claims of the response are hedged or conditional"
-        return UnscoredReason.NO_CLAIMS, f"{left}, and the option tentative_claims is omit"
-    if item.claims is not None:
-        return UnscoredReason.NO_CLAIMS, "the list of claims that came with the answer is empty"
-    return (
-        UnscoredReason.NO_CLAIMS,
-        f"{extractor} finds nothing in the response that could be judged",
+        structs.replace(verdict, prediction_error=is_prediction_error(verdict, scene))
+        for verdict in placed_verdicts(item, claims, verdicts)
     )
 
 

@@ -1,0 +1,220 @@
+"""The pipeline of families with claims: response -> claims -> verdicts -> statistics."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Generic, TypeVar
+
+from msgspec import structs
+
+from hallujudge.metrics import Item, ItemResult, Metric
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict
+from hallujudge.metrics.framework.results import UnscoredReason
+
+from ..judges import JudgedItem, JudgeRequestItem
+from ..judges.llm_judge import LlmJudge, estimate_judge
+from ..judges.panel import Panel
+from ..judges.router import Router
+from ..llm.estimate import Estimate, TokenCounter
+from .extraction import ClaimExtractor, ExtractedClaims
+from .pipelines import checked_items
+from .responses import Problem, ResponseCheck
+
+ItemT = TypeVar("ItemT", bound=Item)
+MetricT = TypeVar("MetricT", bound=Metric)
+_WORD = re.compile(r"\S+")
+# Known by their hashes, which are in the signature.
+_FILES = ("cascade", "card", "panel_weights", "prompt")
+
+
+class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
+    """Extracts claims from responses without claims, has all claims judged, and counts verdicts.
+
+    A family's subclass says what its items are compared with and what is made of the verdicts.
+
+    Args:
+        metric: What is counted, and how.
+        judge: Returns the verdicts.
+        extractor: Finds claims in responses.
+        options: The spec's options, for the report.
+        responses: Recognises missing responses.
+        notes: Sentences for the report.
+    """
+
+    item_type: ClassVar[type[Item]]
+
+    def __init__(
+        self,
+        metric: MetricT,
+        judge: Router | Panel,
+        extractor: ClaimExtractor,
+        options: Mapping[str, str],
+        responses: ResponseCheck,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.metric = metric
+        self.notes = notes
+        self.responses = responses
+        self.judge = judge
+        self.extractor = extractor
+        self._options = dict(options)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The extractor, the judges with their prompts, and every parameter."""
+        identity = self.judge.identity
+        return {
+            "extractor": self.extractor.label,
+            "judge": self.judge.name,
+            "judge_model": str(identity),
+            "judge_prompts": identity.template,
+            **{f"judge.{name}": value for name, value in identity.parameters},
+            **{n: value for n, value in self._options.items() if n not in _FILES},
+            **self.responses.settings(),
+        }
+
+    @abstractmethod
+    def given(self, item: ItemT) -> tuple[ClaimParts, ...] | None:
+        """Return the claims that came with a response; None if they are to be extracted."""
+
+    @abstractmethod
+    def reference_problem(self, item: ItemT) -> Problem | None:
+        """Return why there is nothing to compare claims with, or None."""
+
+    @abstractmethod
+    def request(self, item: ItemT, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+        """Return what a judge is asked about a response's claims."""
+
+    @abstractmethod
+    def result(self, item: ItemT, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
+        """Return the result of a response whose claims were judged."""
+
+    @abstractmethod
+    def unscored(self, item: ItemT, reason: UnscoredReason, detail: str) -> ItemResult:
+        """Return the result of an item without verdicts."""
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item; all claims of a batch go to the judge together."""
+        answers = self._checked(items)
+        results: dict[int, ItemResult] = {}
+        for index, item in enumerate(answers):
+            if problem := self._problem(item):
+                results[index] = self.unscored(item, *problem)
+        extracted = await self._claims(
+            {i: item for i, item in enumerate(answers) if i not in results}
+        )
+        for index, claims in extracted.items():
+            if problem := self._claims_problem(answers[index], claims):
+                results[index] = self.unscored(answers[index], *problem)
+        asked = {i: claims for i, claims in extracted.items() if i not in results}
+        judged = await self.judge.judge(
+            [self.request(answers[i], claims.claims) for i, claims in asked.items()]
+        )
+        for (index, claims), verdicts in zip(asked.items(), judged, strict=True):
+            results[index] = self.result(answers[index], claims, verdicts)
+        return [results[index] for index in range(len(answers))]
+
+    async def estimate(
+        self, items: Sequence[Item], counter: TokenCounter | None = None
+    ) -> list[Estimate]:
+        """Return the calls that each language model would get, without calling it.
+
+        Claims are extracted first where that costs nothing. The claims of other responses are not
+        known, and are not in the judges' figures.
+
+        Args:
+            items: The run's items.
+            counter: Counts prompts; by default each model's own, see :func:`counter_of`.
+        """
+        answers = {
+            index: item
+            for index, item in enumerate(self._checked(items))
+            if self._problem(item) is None
+        }
+        texts = {i: _text_of(item) or "" for i, item in answers.items() if self.given(item) is None}
+        planned = {i: await self.extractor.planned(text) for i, text in texts.items()}
+        plans = {i: plan for i, plan in planned.items() if plan is not None}
+        unknown = {index for index, plan in plans.items() if not plan.cached}
+        extracted = await self._claims({i: a for i, a in answers.items() if i not in unknown})
+        asked = [self.request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
+        judges = [judge for judge in self.judge.judges if isinstance(judge, LlmJudge)]
+        return [
+            *await self.extractor.estimates(plans.values(), counter),
+            *[
+                replace(
+                    await estimate_judge(judge, self.judge.requests_of(judge, asked), counter),
+                    unknown_texts=len(unknown),
+                )
+                for judge in judges
+            ],
+        ]
+
+    def _checked(self, items: Sequence[Item]) -> list[ItemT]:
+        return checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
+
+    async def _claims(self, items: Mapping[int, ItemT]) -> dict[int, ExtractedClaims]:
+        """Return given claims as they are; extract the others together."""
+        known = {i: given for i, item in items.items() if (given := self.given(item)) is not None}
+        asked = {i: item for i, item in items.items() if i not in known}
+        found = await self.extractor.extract(
+            [_text_of(item) or "" for item in asked.values()],
+            [getattr(item, "question", "") for item in asked.values()],
+        )
+        taken = dict(zip(asked, found, strict=True))
+        return {
+            index: taken[index]
+            if index in taken
+            else ExtractedClaims(claims=known[index], spans=(None,) * len(known[index]))
+            for index in items
+        }
+
+    def _problem(self, item: ItemT) -> Problem | None:
+        """Return why an item can't be scored, before any judge is called."""
+        given = self.given(item)
+        if given is None and self.extractor.reads_texts:
+            return self.responses.problem(_text_of(item)) or self.reference_problem(item)
+        if any(not part.strip() for claim in given or () for part in claim):
+            return (
+                UnscoredReason.CLAIMS_INVALID,
+                "a claim that came with the answer has an empty part",
+            )
+        return self.reference_problem(item)
+
+    def _claims_problem(self, item: ItemT, claims: ExtractedClaims) -> Problem | None:
+        extractor = self.extractor.label
+        if claims.reason:
+            return UnscoredReason(claims.reason), f"{extractor}: {claims.detail}"
+        if claims.claims:
+            return None
+        if claims.omitted:
+            left = f"all {claims.omitted} claims of the response are hedged or conditional"
+            return UnscoredReason.NO_CLAIMS, f"{left}, and the option tentative_claims is omit"
+        if self.given(item) is not None:
+            return UnscoredReason.NO_CLAIMS, "the list of claims that came with the answer is empty"
+        return (
+            UnscoredReason.NO_CLAIMS,
+            f"{extractor} finds nothing in the response that could be judged",
+        )
+
+
+def _text_of(item: Item) -> str | None:
+    text: str | None = getattr(item, "response", None)
+    return text
+
+
+def placed_verdicts(
+    item: Item, claims: ExtractedClaims, verdicts: Sequence[ClaimVerdict]
+) -> Iterator[ClaimVerdict]:
+    """Yield the verdicts with their places in the response and how it puts the claims."""
+    starts = [word.start() for word in _WORD.finditer(_text_of(item) or "")]
+    for verdict, (_, span, modality) in zip(verdicts, claims.placed(), strict=True):
+        yield structs.replace(
+            verdict,
+            span=span,
+            modality=modality,
+            within_words=bisect_left(starts, span[1]) if span else None,
+        )
