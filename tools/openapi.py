@@ -26,6 +26,7 @@ _JSON, _LINES, _PROTO = "application/json", "application/x-ndjson", "application
 _MESSAGES, _ENUMS, _SERVICES, _PARTS = 4, 5, 6, 2
 _SCALARS: Mapping[int, _Schema] = {
     FieldDescriptorProto.TYPE_STRING: {"type": "string"},
+    FieldDescriptorProto.TYPE_BYTES: {"type": "string", "format": "byte"},
     FieldDescriptorProto.TYPE_BOOL: {"type": "boolean"},
     FieldDescriptorProto.TYPE_DOUBLE: {"type": "number", "format": "double"},
     FieldDescriptorProto.TYPE_INT32: {"type": "integer", "format": "int32"},

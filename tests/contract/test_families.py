@@ -30,6 +30,7 @@ from hallujudge.metrics import (
 from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.framework.claims import Triplet, WrittenTriplet
 from hallujudge.metrics.framework.results import Item as BaseItem
+from hallujudge.metrics.seen_claims import SeenClaimsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -39,6 +40,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     int: counts,
     float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
+    bytes: st.binary(max_size=8),
     types.NoneType: st.none(),
     Triplet: st.builds(Triplet, texts, texts, texts)
     | st.builds(WrittenTriplet, texts, texts, texts, written=texts),
@@ -67,6 +69,7 @@ FIELDS: dict[tuple[type, str], st.SearchStrategy[Any]] = {
     (TriHeEvidence, "judging"): JUDGING,
     (AnswersEvidence, "judging"): JUDGING,
     (ArgusEvidence, "judging"): JUDGING,
+    (SeenClaimsEvidence, "judging"): JUDGING,
     (TriHeItem, "claims"): st.none() | st.lists(SCALARS[Triplet], max_size=2).map(tuple),
 }
 

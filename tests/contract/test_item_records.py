@@ -15,6 +15,7 @@ from hallujudge.judge_service.wire import item_types
 from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber.descriptions import AmberObject
 from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
 from hallujudge.sdk import Client
 from hallujudge.sdk.backends import metric_of
@@ -33,6 +34,7 @@ MADE: Mapping[str, object] = {
     "objects": (AmberObject(word="cat"),),
     "targets": (AmberObject(word="dog", associated=("bone",)),),
     "options": {"A": "red"},
+    "pictures": (Picture(data=b"cat", media_type="image/png", width=1, height=1),),
     "answers": (Answer(response="Yes.", label="no", question="Is there a cat?"),),
 }
 

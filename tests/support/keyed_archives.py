@@ -139,6 +139,16 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
     "tri-he, joined": ("tri-he", [ANSWER], [SCENE]),
     "tri-he, alone": ("tri-he", [{**ANSWER, **SCENE}], None),
     "tri-he, own": ("tri-he", [OWN_SCENE], None),
+    "seen-claims": (
+        "seen-claims",
+        [
+            {
+                "image_id": "1",
+                "claims": [{"claim": ["dog", "on", "sofa"], "verdict": "supported"}],
+            }
+        ],
+        None,
+    ),
     "mementos": (
         "mementos",
         [{"image_name": "1.png", "description": "A dog runs."}],

@@ -49,6 +49,23 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
             {"image_id": 2, "caption": None, "references": SOFA},
         ],
     },
+    "seen-claims": lambda: {
+        "responses": [
+            {
+                "image": "1.jpg",
+                "response": "Three brown dogs are on a sofa. It smells.",
+                "claims": [
+                    {"claim": ["dogs", "on", "sofa"], "verdict": "supported"},
+                    {"claim": ["dogs", "is", "brown"], "verdict": "not_supported"},
+                    {"claim": ["dogs", "is", "three"], "verdict": "supported"},
+                    {"claim": ["dogs", "is", "present"], "verdict": "supported"},
+                    {"claim": "It smells.", "verdict": "cannot_be_seen"},
+                ],
+            },
+            {"image": "2.jpg", "response": "A view.", "claims": []},
+            {"image": "3.jpg", "response": None},
+        ],
+    },
     "pope": lambda: {
         "responses": [
             {"question_id": n, "text": text, "model": "m"}

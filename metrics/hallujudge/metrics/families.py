@@ -60,6 +60,7 @@ FAMILIES = [
     "vlms_are_biased",
     "naturalbench",
     "crpe",
+    "seen_claims",
 ]
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"

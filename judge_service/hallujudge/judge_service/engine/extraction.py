@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, InvalidEntry, Modality, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
@@ -75,6 +75,7 @@ class ClaimExtractor:
         tentative: ``omit`` leaves out hedged and conditional claims.
         triplets: Finds triplets without a language model; the rules by default.
         prompt: A user's own prompt of the language model.
+        counts: Whether rules also claim how many of a thing a response says there are.
 
     Raises:
         InvalidInputError: The extractor does not mark the claims that are to be left out, or the
@@ -88,8 +89,11 @@ class ClaimExtractor:
         tentative: str = TENTATIVE[0],
         triplets: TripletExtractor | None = None,
         prompt: str = "",
+        *,
+        counts: bool = False,
     ) -> None:
         from ..extractors.llm_extractors import LlmTripletExtractor, SentenceExtractor
+        from ..extractors.rules.count_rules import RuleCounts
         from ..extractors.rules.rule_extractors import RuleTripletExtractor
 
         if tentative != TENTATIVE[0] and name not in _MARKING:
@@ -100,6 +104,7 @@ class ClaimExtractor:
         check_prompt(prompt, name)
         self._name = name
         self._omits = tentative != TENTATIVE[0]
+        self._counts = RuleCounts() if counts and name in _MARKING else None
         self._llm = factory.extractor(LlmTripletExtractor, prompt=prompt) if name == "llm" else None
         self._triplets: TripletExtractor = triplets or RuleTripletExtractor()
         self._sentences = SentenceExtractor()
@@ -110,7 +115,8 @@ class ClaimExtractor:
         if self._llm is not None:
             return self._llm.label
         labels = {"sentences": self._sentences.label, "given": "given"}
-        return labels.get(self._name, self._triplets.label)
+        label = labels.get(self._name, self._triplets.label)
+        return label if self._counts is None else f"{label}+{self._counts.label}"
 
     @property
     def reads_texts(self) -> bool:
@@ -158,7 +164,27 @@ class ClaimExtractor:
                 for found in await self._sentences.extract_many(texts)
             ]
         found = await self._triplets.extract_many(texts, questions)
+        if self._counts is not None:
+            counts = await self._counts.extract_many(texts)
+            found = [with_counts(*pair) for pair in zip(found, counts, strict=True)]
         return [_of_triplets(each, omits=self._omits) for each in found]
+
+
+def with_counts(
+    found: Sequence[ExtractedTriplet], counts: Sequence[ExtractedTriplet]
+) -> list[ExtractedTriplet]:
+    """Return the claims of a text with its counts, in the text's order.
+
+    A count is put as the claim around it is: "there may be two dogs" is a guess.
+    """
+    more = [
+        replace(
+            count,
+            modality=next((c.modality for c in found if c.start < count.end <= c.end), None),
+        )
+        for count in counts
+    ]
+    return sorted((*found, *more), key=lambda claim: claim.start)
 
 
 def _of_triplets(
@@ -174,8 +200,15 @@ def _of_triplets(
     )
 
 
-def claim_extractor(options: Mapping[str, str], resources: Resources) -> ClaimExtractor:
+def claim_extractor(
+    options: Mapping[str, str], resources: Resources, *, counts: bool = False
+) -> ClaimExtractor:
     """Return the extractor that options name.
+
+    Args:
+        options: The spec's options.
+        resources: Provides the language model.
+        counts: Whether rules also claim numbers.
 
     Raises:
         InvalidInputError: The options contradict each other, or a pipeline has no suitable parser.
@@ -186,7 +219,12 @@ def claim_extractor(options: Mapping[str, str], resources: Resources) -> ClaimEx
     tentative = options.get("tentative_claims", TENTATIVE[0])
     triplets = _parsing(options, resources.offers) if name == "spacy" else None
     return ClaimExtractor(
-        name, resources.judges, tentative, triplets, options.get(EXTRACT_PROMPT, "")
+        name,
+        resources.judges,
+        tentative,
+        triplets,
+        options.get(EXTRACT_PROMPT, ""),
+        counts=counts,
     )
 
 
@@ -225,14 +263,20 @@ def _parsing(options: Mapping[str, str], offers: Offers | None) -> TripletExtrac
 
 
 async def extract_claims(
-    spec: ScoreSpec, texts: Sequence[str], resources: Resources
+    spec: ScoreSpec, texts: Sequence[str], resources: Resources, *, counts: bool = False
 ) -> list[list[FoundClaim]]:
     """Return the claims of each text with their places; a sentence is a claim of one string.
+
+    Args:
+        spec: Names the extractor.
+        texts: The texts.
+        resources: Provides the language model.
+        counts: Whether rules also claim numbers.
 
     Raises:
         UnavailableError: Extraction failed for a text.
     """
-    extractor = claim_extractor(spec.options, resources)
+    extractor = claim_extractor(spec.options, resources, counts=counts)
     extracted = await extractor.extract(texts)
     for index, found in enumerate(extracted):
         if found.reason:

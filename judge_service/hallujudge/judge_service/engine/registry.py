@@ -35,6 +35,8 @@ from .spec import ScoreSpec
 if TYPE_CHECKING:
     from .found_claims import FoundClaim
 
+# The option is declared where judges are, which a client doesn't import.
+_SHARE = "min_choice_share"
 LLM_JUDGES = ("llm", "router")
 """The judges that call a language model: one, or those of ``judge_order`` one after the other."""
 
@@ -90,6 +92,8 @@ class MetricEntry:
     """Whether a judge decides its claims."""
     judge_option: str = ""
     """The option that names the judge; empty if the metric has no judge."""
+    panel_asks: bool = False
+    """Whether all members of its panels are language models."""
     judge_trial: Trial | None = None
     """A small example with a clear judgement, for a language model that ``judge_option`` names."""
     reads_english: bool = False
@@ -129,9 +133,15 @@ class MetricEntry:
         language = (LANGUAGE_OPTION,) if self.reads_english else ()
         return (*self.metric.options, *self.engine_options, *RESPONSE_OPTIONS, *language)
 
+    @property
+    def measures_shares(self) -> bool:
+        """Whether it can be measured how likely a judge would write one of the choices."""
+        return any(option.name == _SHARE for option in self.engine_options)
+
     def asks_llm(self, spec: ScoreSpec) -> bool:
         """Return whether a language model judges in a run."""
-        return spec.options.get(self.judge_option) in LLM_JUDGES
+        panel = self.panel_asks and bool(spec.options.get("panel"))
+        return panel or spec.options.get(self.judge_option) in LLM_JUDGES
 
     def calls_models(self, spec: ScoreSpec) -> bool:
         """Return whether language models judge or extract in a run."""

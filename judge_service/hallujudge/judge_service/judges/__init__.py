@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
+from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.tally import cluster_key
 
@@ -46,10 +47,12 @@ class JudgeRequestItem:
     """Who pays for a reply that no other item paid for, from :func:`payer_of`."""
     claims: tuple[ClaimParts, ...]
     """The claims to judge."""
-    reference_triplets: tuple[Triplet, ...]
-    """The image's scene graph."""
+    reference_triplets: tuple[Triplet, ...] = ()
+    """The image's scene graph; empty for a judge that sees."""
     reference_objects: tuple[str, ...] = ()
     """Objects of the image that no triplet names."""
+    pictures: tuple[Picture, ...] = ()
+    """What a judge that sees is shown: the picture, or frames of a video in order."""
     fallback_history: tuple[tuple[Declined, ...], ...] = ()
     """Why earlier judges gave no verdict, one entry per claim; empty for the first judge."""
     measuring: ShareRule | None = None

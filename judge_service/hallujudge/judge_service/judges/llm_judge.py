@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 from hallujudge.metrics.framework.signature import MASKED
@@ -35,6 +36,7 @@ from .drafts import Draft, settled_choice
 from .questions import TRIPLET_CHOICES, WRONG_PARTS, Question, each_alone, questions_of
 from .replies import ReadAnswer, ReadReply, has_tokens, reading_of
 
+_JudgeT = TypeVar("_JudgeT", bound="LlmJudge")
 ASKING = "letters-1"
 """Version of what asking for probabilities adds to prompts; part of every cache key."""
 PARSER = "parser-4"
@@ -76,7 +78,7 @@ class LlmJudge:
         self.name = name
         self.client = client
         self.cache = cache
-        self._claims_per_call = claims_per_call
+        self.claims_per_call = claims_per_call
         self._wording = wording
         self._revision = revision
         self._server = server
@@ -93,15 +95,19 @@ class LlmJudge:
         that the first call learns is in cache keys only, so that a signature does not change
         during a run.
         """
-        single = f"judge_claim_{self._wording}" if self._wording else "judge_claim"
-        names = [single, "judge_sentence"]
-        if self._claims_per_call > 1:
-            names.append("judge_claims")
+        single, joint = self.template_names
         if self._most_in_a_call:
-            return self.identity_with([load_template(name) for name in names[:2]])
+            return self.identity_with([load_template(name) for name in single])
+        names = single if self.claims_per_call == 1 else (*single, joint)
         found = self.identity_with([load_template(name) for name in names])
-        per_call = ("claims_per_call", str(self._claims_per_call))
+        per_call = ("claims_per_call", str(self.claims_per_call))
         return replace(found, parameters=(*found.parameters, per_call))
+
+    @property
+    def template_names(self) -> tuple[tuple[str, ...], str]:
+        """The prompts of calls about one claim, and that of calls about several."""
+        single = f"judge_claim_{self._wording}" if self._wording else "judge_claim"
+        return (single, "judge_sentence"), "judge_claims"
 
     def identity_with(self, templates: Sequence[Template]) -> JudgeIdentity:
         """Return the identity with which other prompts are asked."""
@@ -254,7 +260,7 @@ class LlmJudge:
         """Return the calls that an item needs, for estimates."""
         return questions_of(
             item,
-            claims_per_call=self._claims_per_call,
+            claims_per_call=self.claims_per_call,
             wording=self._wording,
             together=self._most_in_a_call,
         )
@@ -264,7 +270,7 @@ class LlmJudge:
         if self._most_in_a_call:
             return ChatRequest(
                 messages=question.messages,
-                max_tokens=len(question.claims) * len(question.choices),
+                max_tokens=self._most_tokens(question),
                 choices=question.choices,
                 api=self.client.settings.api,
                 parts=question.parts,
@@ -272,13 +278,20 @@ class LlmJudge:
             )
         return ChatRequest(
             messages=question.messages,
-            max_tokens=_CHOICE_TOKENS + _ENTRY_TOKENS * len(question.claims),
+            max_tokens=self._most_tokens(question),
             choices=() if question.keyed else question.choices,
             schema=question.schema(),
             pattern=question.pattern(),
             schema_name="verdicts",
             affinity=question.affinity,
+            images=question.images,
         )
+
+    def _most_tokens(self, question: Question) -> int:
+        """Return the limit of a reply's tokens."""
+        if self._most_in_a_call:
+            return len(question.claims) * len(question.choices)
+        return _CHOICE_TOKENS + _ENTRY_TOKENS * len(question.claims)
 
     def key_of(self, question: Question) -> str:
         """Return the cache key of a question: everything that its reply depends on."""
@@ -292,11 +305,14 @@ class LlmJudge:
                 "server": self._server,
                 "template": question.template.digest,
                 "parameters": how,
-                "max_tokens": self.request_of(question).max_tokens,
+                "max_tokens": self._most_tokens(question),
                 "choices": question.choices,
                 "messages": question.messages,
                 **({"parts": question.parts} if question.parts else {}),
                 **({"extra": question.extra} if question.extra else {}),
+                **(
+                    {"pictures": [p.sha256 for p in question.pictures]} if question.pictures else {}
+                ),
             }
         )
 
@@ -330,7 +346,7 @@ class LlmJudge:
 
     def fresh(self, *, claims_per_call: int = 1, wording: str = "") -> LlmJudge:
         """Return the same model behind the same client, which remembers no earlier reply."""
-        return LlmJudge(
+        return type(self)(
             self.name,
             self.client,
             claims_per_call=claims_per_call,
@@ -353,6 +369,25 @@ class LlmJudge:
             revision=self._revision,
             server=self._server,
         )
+
+    def again(self, kind: type[_JudgeT], *, claims_per_call: int) -> _JudgeT:
+        """Return the same model, client and cache as another kind of judge.
+
+        Args:
+            kind: The kind.
+            claims_per_call: Maximum claims in one call.
+        """
+        made = kind(
+            self.name,
+            self.client,
+            cache=self.cache,
+            claims_per_call=claims_per_call,
+            revision=self._revision,
+            server=self._server,
+        )
+        # What is asked differs, so that one memory of replies serves both.
+        made._calls = self._calls
+        return made
 
     async def close(self) -> None:
         """Close the connections; the cache stays open, because it may be shared."""

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
+from hallujudge.metrics.framework.pictures import SEEN_CHOICES, Picture
 
+from ..llm.chat import ChatImage
 from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template
 from . import JudgeRequestItem
 
@@ -52,10 +54,20 @@ class Question:
     """More parameters of the request, such as values for the model's chat template."""
     parts: tuple[str, ...] = ()
     """What each claim adds to the messages, where each is judged by itself in a joint call."""
+    pictures: tuple[Picture, ...] = ()
+    """What the last message begins with, for a judge that sees."""
     affinity: str = ""
     """A text that is equal for all questions about an image; empty if unknown."""
     payer: str = ""
     """The item that asks, from :func:`payer_of`; the reply does not depend on it."""
+
+    @property
+    def images(self) -> tuple[ChatImage, ...]:
+        """The pictures as they are sent, with their bytes as they are."""
+        return tuple(
+            ChatImage(data=p.data, media_type=p.media_type, width=p.width, height=p.height)
+            for p in self.pictures
+        )
 
     def schema(self) -> dict[str, object]:
         """Return the JSON schema of the answer, in which every claim's number is a required key."""
@@ -107,6 +119,46 @@ def questions_of(
         calls = [*_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
         asked = [_question(item.claims, call, (scene, objects), single) for call in calls]
     return [replace(question, payer=item.payer) for question in asked]
+
+
+def seen_questions(item: JudgeRequestItem, *, claims_per_call: int) -> list[Question]:
+    """Return the calls that an item's claims need from a judge that sees its pictures.
+
+    The pictures come first and the claims last, so that all calls about a picture begin with the
+    same tokens, and a server with a prefix cache encodes the picture once. Neither the question nor
+    the response is in the prompt: they cannot sway the judge.
+
+    Args:
+        item: Claims and pictures.
+        claims_per_call: Maximum claims in one call; with 1 the reply is a choice.
+    """
+    shown = " ".join(picture.sha256 for picture in item.pictures)
+    asked = []
+    for call in _chunks(range(len(item.claims)), claims_per_call):
+        keyed = len(call) > 1
+        template = load_template("judge_seen_claims" if keyed else "judge_seen_claim")
+        lines = [_seen_line(item.claims[at], n if keyed else 0) for n, at in enumerate(call, 1)]
+        block = fenced("CLAIMS" if keyed else "CLAIM", lines)
+        asked.append(
+            Question(
+                template=template,
+                messages=template.messages({"claims": block}),
+                claims=call,
+                choices=SEEN_CHOICES,
+                keyed=keyed,
+                pictures=item.pictures,
+                affinity=shown,
+                payer=item.payer,
+            )
+        )
+    return asked
+
+
+def _seen_line(claim: ClaimParts, number: int) -> str:
+    """Return a claim as a line: a sentence as one text, a triplet as three; first its number."""
+    if number:
+        return as_line([str(number), *claim])
+    return as_line(claim.text if isinstance(claim, Sentence) else claim)
 
 
 def each_alone(question: Question, item: JudgeRequestItem, *, wording: str) -> Iterator[Question]:

@@ -7,7 +7,7 @@ neither side has a field that the other lacks.
 ===========================  ==================================================================
 value                        message
 ===========================  ==================================================================
-``str``, ``int``, …          the same; ``T | None`` is an ``optional`` field
+``str``, ``bytes``, …        the same; ``T | None`` is an ``optional`` field
 ``Literal``                  ``string``; empty means the default
 ``Enum``                     an enum with the same names after a prefix; None is UNSPECIFIED
 a value                      a message; absent means None or the default
@@ -62,6 +62,7 @@ from .fields import (
 
 SCALARS: Mapping[type, frozenset[int]] = {
     str: frozenset({FieldDescriptor.CPPTYPE_STRING}),
+    bytes: frozenset({FieldDescriptor.CPPTYPE_STRING}),
     bool: frozenset({FieldDescriptor.CPPTYPE_BOOL}),
     float: frozenset({FieldDescriptor.CPPTYPE_DOUBLE}),
     int: frozenset(
@@ -442,7 +443,10 @@ def _scalar_kind(theirs: FieldDescriptor) -> Kind:
 
 
 def _is_scalar(hint: Any, field: FieldDescriptor) -> bool:
-    return isinstance(hint, type) and field.cpp_type in SCALARS.get(hint, ())
+    if not isinstance(hint, type) or field.cpp_type not in SCALARS.get(hint, ()):
+        return False
+    # Both have one type in C++.
+    return (hint is bytes) == (field.type == FieldDescriptor.TYPE_BYTES)
 
 
 def _check_scalar(hint: Any, theirs: FieldDescriptor) -> None:

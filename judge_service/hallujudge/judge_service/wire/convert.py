@@ -15,6 +15,7 @@ from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Sc
 from hallujudge.metrics.answers.closed_questions import AnswersEvidence
 from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet, WrittenTriplet
+from hallujudge.metrics.seen_claims import SeenClaimsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
 from ..engine.found_claims import FoundClaim
@@ -119,12 +120,14 @@ CODECS = Codecs(
         (TriHeEvidence, "judging"): _JUDGING,
         (AnswersEvidence, "judging"): _JUDGING,
         (ArgusEvidence, "judging"): _JUDGING,
+        (SeenClaimsEvidence, "judging"): _JUDGING,
         (Report, "groups"): Codec(_write_groups, _read_groups),
     },
     unions={Evidence: evidence_types()},
     needs={
         "hallujudge.judge.v1.GraphSource.source": "needs a source; set 'shipped' or 'inline'",
         "hallujudge.judge.v1.ClaimVerdict.claim": "needs a triplet or a sentence",
+        "hallujudge.judge.v1.SeenClaim.claim": "needs a triplet or a sentence",
     },
 )
 

@@ -143,8 +143,9 @@ class InputOption:
     """Name of the option."""
     meaning: str
     """Noun phrase for the option's help."""
-    kind: Literal["file", "text", "texts", "set"] = "file"
-    """What its value is: a file, a text, several texts, or true, which a command sets itself."""
+    kind: Literal["file", "folder", "text", "texts", "set"] = "file"
+    """What its value is: a file, a folder of what records name, a text, several texts, or true,
+    which a command sets itself."""
     named: str = ""
     """The name on the command line; empty for the same name."""
 

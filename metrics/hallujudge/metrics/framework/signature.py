@@ -57,6 +57,7 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
     "encoder": "encoder of places",
     "correctness": "source of correctness",
     "soft": "probabilities in place of verdicts",
+    "shown": "pictures that the judge is shown: frames of videos",
     "judge": "judge: model, prompt, settings and report card",
     PROMPTS: "hashes of the prompts that the answering model was given",
     ASKED: "how the answering model was asked: chat, protocol, frames, parameters, longest reply",

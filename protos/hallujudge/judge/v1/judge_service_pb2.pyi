@@ -17,6 +17,7 @@ import hallujudge.judge.v1.mementos_pb2
 import hallujudge.judge.v1.object_halbench_pb2
 import hallujudge.judge.v1.open_objects_pb2
 import hallujudge.judge.v1.scoring_pb2
+import hallujudge.judge.v1.seen_claims_pb2
 import hallujudge.judge.v1.tri_he_pb2
 import sys
 import typing
@@ -402,6 +403,7 @@ class Item(google.protobuf.message.Message):
     ARGUS_FIELD_NUMBER: builtins.int
     OBJECT_HALBENCH_FIELD_NUMBER: builtins.int
     OPEN_OBJECTS_FIELD_NUMBER: builtins.int
+    SEEN_CLAIMS_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the item, unique in its run. Write the number 42 as "42"."""
     group_id: builtins.str
@@ -444,6 +446,10 @@ class Item(google.protobuf.message.Message):
     def open_objects(self) -> hallujudge.judge.v1.open_objects_pb2.OpenObjectsTask:
         """Open objects."""
 
+    @property
+    def seen_claims(self) -> hallujudge.judge.v1.seen_claims_pb2.SeenClaimsTask:
+        """Seen claims."""
+
     def __init__(
         self,
         *,
@@ -459,10 +465,11 @@ class Item(google.protobuf.message.Message):
         argus: hallujudge.judge.v1.argus_pb2.ArgusTask | None = ...,
         object_halbench: hallujudge.judge.v1.object_halbench_pb2.ObjectHalBenchTask | None = ...,
         open_objects: hallujudge.judge.v1.open_objects_pb2.OpenObjectsTask | None = ...,
+        seen_claims: hallujudge.judge.v1.seen_claims_pb2.SeenClaimsTask | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "task", b"task", "thought", b"thought", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber", "argus", "object_halbench", "open_objects"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "seen_claims", b"seen_claims", "task", b"task", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "fields", b"fields", "group_id", b"group_id", "id", b"id", "mementos", b"mementos", "object_halbench", b"object_halbench", "open_objects", b"open_objects", "seen_claims", b"seen_claims", "task", b"task", "thought", b"thought", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["task", b"task"]) -> typing.Literal["chair", "answers", "tri_he", "mementos", "amber", "argus", "object_halbench", "open_objects", "seen_claims"] | None: ...
 
 Global___Item: typing_extensions.TypeAlias = Item
 
@@ -518,6 +525,7 @@ class ItemResult(google.protobuf.message.Message):
     AMBER_FIELD_NUMBER: builtins.int
     ARGUS_FIELD_NUMBER: builtins.int
     OPEN_OBJECTS_FIELD_NUMBER: builtins.int
+    SEEN_CLAIMS_FIELD_NUMBER: builtins.int
     ANSWERS_FIELD_NUMBER: builtins.int
     QUESTION_HASH_FIELD_NUMBER: builtins.int
     REFERENCE_HASH_FIELD_NUMBER: builtins.int
@@ -577,6 +585,10 @@ class ItemResult(google.protobuf.message.Message):
         """Objects in a caption with their support."""
 
     @property
+    def seen_claims(self) -> hallujudge.judge.v1.seen_claims_pb2.SeenClaimsEvidence:
+        """Claims with the verdicts of a judge that sees."""
+
+    @property
     def answers(self) -> hallujudge.judge.v1.answers_pb2.AnswersEvidence:
         """Answers that count together."""
 
@@ -609,6 +621,7 @@ class ItemResult(google.protobuf.message.Message):
         amber: hallujudge.judge.v1.amber_pb2.AmberEvidence | None = ...,
         argus: hallujudge.judge.v1.argus_pb2.ArgusEvidence | None = ...,
         open_objects: hallujudge.judge.v1.open_objects_pb2.OpenObjectsEvidence | None = ...,
+        seen_claims: hallujudge.judge.v1.seen_claims_pb2.SeenClaimsEvidence | None = ...,
         answers: hallujudge.judge.v1.answers_pb2.AnswersEvidence | None = ...,
         question_hash: builtins.str = ...,
         reference_hash: builtins.str = ...,
@@ -616,9 +629,9 @@ class ItemResult(google.protobuf.message.Message):
         kept: collections.abc.Iterable[builtins.float] | None = ...,
         thought: Global___ItemResult | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "open_objects", b"open_objects", "thought", b"thought", "tri_he", b"tri_he"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "kept", b"kept", "mementos", b"mementos", "open_objects", b"open_objects", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "statistics", b"statistics", "thought", b"thought", "traits", b"traits", "tri_he", b"tri_he"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "amber", "argus", "open_objects", "answers"] | None: ...
+    def HasField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "evidence", b"evidence", "mementos", b"mementos", "open_objects", b"open_objects", "seen_claims", b"seen_claims", "thought", b"thought", "tri_he", b"tri_he"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["amber", b"amber", "answers", b"answers", "argus", b"argus", "chair", b"chair", "detail", b"detail", "evidence", b"evidence", "fields", b"fields", "group_id", b"group_id", "id", b"id", "kept", b"kept", "mementos", b"mementos", "open_objects", b"open_objects", "outcome", b"outcome", "question_hash", b"question_hash", "reason", b"reason", "reference_hash", b"reference_hash", "scores", b"scores", "seen_claims", b"seen_claims", "statistics", b"statistics", "thought", b"thought", "traits", b"traits", "tri_he", b"tri_he"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["evidence", b"evidence"]) -> typing.Literal["chair", "tri_he", "mementos", "amber", "argus", "open_objects", "seen_claims", "answers"] | None: ...
 
 Global___ItemResult: typing_extensions.TypeAlias = ItemResult
 

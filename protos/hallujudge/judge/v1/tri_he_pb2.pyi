@@ -192,6 +192,7 @@ class ClaimVerdict(google.protobuf.message.Message):
     REASON_FIELD_NUMBER: builtins.int
     DETAIL_FIELD_NUMBER: builtins.int
     MODALITY_FIELD_NUMBER: builtins.int
+    KIND_FIELD_NUMBER: builtins.int
     sentence: builtins.str
     """A whole sentence."""
     verdict: Global___Verdict.ValueType
@@ -214,6 +215,8 @@ class ClaimVerdict(google.protobuf.message.Message):
     """The reason in words. Of a verdict: how the judge's input was truncated, if it was."""
     modality: hallujudge.judge.v1.scoring_pb2.Modality.ValueType
     """How the response puts the claim."""
+    kind: builtins.str
+    """What the claim is about, such as attribute. Empty in metrics that do not keep kinds apart."""
     @property
     def triplet(self) -> hallujudge.judge.v1.scoring_pb2.Triplet:
         """A triplet."""
@@ -245,9 +248,10 @@ class ClaimVerdict(google.protobuf.message.Message):
         reason: builtins.str = ...,
         detail: builtins.str = ...,
         modality: hallujudge.judge.v1.scoring_pb2.Modality.ValueType = ...,
+        kind: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "margin", b"margin", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "within_words", b"within_words"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "detail", b"detail", "judge", b"judge", "margin", b"margin", "modality", b"modality", "part", b"part", "prediction_error", b"prediction_error", "reason", b"reason", "references", b"references", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "detail", b"detail", "judge", b"judge", "kind", b"kind", "margin", b"margin", "modality", b"modality", "part", b"part", "prediction_error", b"prediction_error", "reason", b"reason", "references", b"references", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
     @typing.overload

@@ -240,6 +240,8 @@ class ItemSource:
     """The files of responses and references, which are open."""
     asked: Mapping[str, str] = field(default_factory=dict)
     """How the model was asked, as options of a spec, if the responses say that."""
+    shown_sha256: str = ""
+    """Hash of the pictures that a judge is shown, for the manifest; empty without any."""
     reference_names: Callable[[], frozenset[str]] = frozenset
     """Returns the different names in references that were given apart from the responses."""
 

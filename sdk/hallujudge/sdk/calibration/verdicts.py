@@ -75,7 +75,12 @@ class DecidedItem:
         return None if all(verdict is None for verdict in verdicts) else True in verdicts
 
 
-KINDS = {"chair": "mention", "tri-he": "claim", "event-hallusion": "description"}
+KINDS = {
+    "chair": "mention",
+    "tri-he": "claim",
+    "seen-claims": "claim",
+    "event-hallusion": "description",
+}
 """Metrics whose verdicts labels can correct, and what a verdict is on."""
 
 # Statistics are sums of weights such as 1/3, which differ in the last digits.
@@ -215,5 +220,6 @@ def answer_claims(
 _CLAIMS_OF: Mapping[str, Callable[[Any, Mapping[str, str]], Iterator[DecidedClaim]]] = {
     "chair": caption_mentions,
     "tri-he": answer_claims,
+    "seen-claims": answer_claims,
     "event-hallusion": judged_description,
 }

@@ -81,7 +81,7 @@ class InputsOf(Declared):
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield a parameter for each option of the metric's reader that not every command has."""
         for option in self._own:
-            metavar = "FILE" if option.kind == "file" else None
+            metavar = {"file": "FILE", "folder": "DIR"}.get(option.kind)
             flag = input_option(option.flag, metavar=metavar, help=option.meaning)
             kind: Any = list[str] | None if option.kind == "texts" else str | None
             yield parameter_of(_name_of(option), Annotated[kind, flag], None)

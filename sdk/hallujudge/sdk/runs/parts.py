@@ -77,6 +77,8 @@ def batches(items: Iterable[Item], size: int = BATCH_ITEMS) -> Iterator[Batch]:
     chars = 0
     for item in items:
         length = len(getattr(item, "response", None) or "")
+        if pictures := getattr(item, "pictures", ()):
+            length += sum(len(picture.data) for picture in pictures)
         if batch and (
             chars + length > _BATCH_CHARS
             or (len(batch) >= size and _is_full_batch(batch, item.group_id, 2 * size))

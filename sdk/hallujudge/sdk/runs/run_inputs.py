@@ -126,7 +126,8 @@ def _may_be_path(text: str) -> bool:
 def _expected_claims(spec: ScoreSpec, items: ItemSource) -> int:
     """Return about how many claims a language model judges; 0 if it judges none."""
     entry = metric_entry(spec.metric)
-    if not entry.asks_llm(spec):
+    # The number decides of how many claims the share of the choices is measured.
+    if not entry.asks_llm(spec) or not entry.measures_shares:
         return 0
     if "claims" not in entry.item_type.__struct_fields__:
         return len(items)
@@ -200,6 +201,8 @@ def manifest_of(
     }
     if len(files) != len(given):
         inputs["items"] = {"sha256": hash_of_items(items)}
+    if items.shown_sha256:
+        inputs["pictures"] = {"sha256": items.shown_sha256}
     return Manifest(
         release=header.release,
         metric=run.metric,

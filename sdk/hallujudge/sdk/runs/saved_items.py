@@ -167,8 +167,10 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     if not _within(first, html=options.html) or not all(map(has_messages, kinds)):
         return b""
     kept = pairs
+    if any("pictures" in kind.__struct_fields__ for kind in kinds):
+        kept = [(_without_pictures(item), result) for item, result in pairs]
     if not options.keep_text:
-        kept = [(_without_text(item), result) for item, result in pairs]
+        kept = [(_without_text(item), result) for item, result in kept]
     values = to_values(kept)
     content = _VALUES + values if values is not None else _MESSAGES + to_messages(kept)
     # Level 1 takes a third of the time of level 6 for nearly the same size.
@@ -238,6 +240,12 @@ def from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
         raise damaged_items(err) from err
     for item, result in zip(items, results, strict=True):
         yield item_from_proto(item), result_from_proto(result)
+
+
+def _without_pictures(item: _ItemT) -> _ItemT:
+    """Return an item without the pictures that a judge was shown; a page has links to them."""
+    changes: dict[str, Any] = {"pictures": ()}
+    return structs.replace(item, **changes)
 
 
 def _without_text(item: _ItemT) -> _ItemT:

@@ -51,7 +51,8 @@ RESULTS = [result(str(n), str(n // 3), f"Is there a {n}?", ["cat", n]) for n in 
 def test_the_fields_and_their_order_are_pinned() -> None:
     assert " ".join(SIGNATURE_FIELDS) == (
         "var decl match graph count threshold objects behaviors domain nouns words extract avg "
-        "unparsed mode tentative judgements ratings verdicts encoder correctness soft judge "
+        "unparsed mode tentative judgements ratings verdicts encoder correctness soft "
+        "shown judge "
         "prompts asked panel responses thoughts template ci n unscored items refs v labels "
         "calibrated"
     )

@@ -24,6 +24,13 @@ CASES: dict[str, dict[str, Any]] = {
         "references": {"1": ["cat"], "2": ["cat", "car"]},
         "options": {"count": "objects"},
     },
+    "seen-claims": {
+        "metric": "seen-claims",
+        "responses": [
+            {"image": f"{number}.jpg", "claims": [{"claim": "A dog.", "verdict": said}]}
+            for number, said in enumerate(("supported", "not_supported", "supported"))
+        ],
+    },
     "event-hallusion": {**RUNS["event-hallusion"](), "metric": "event-hallusion"},
 }
 

@@ -43,7 +43,7 @@ _VIEWERS = listed("we you i one they viewer observer")
 _FoundT = TypeVar("_FoundT")
 
 
-class _RuleExtractor(ABC, Generic[_FoundT]):
+class RuleExtractor(ABC, Generic[_FoundT]):
     """What the extractors share.
 
     Args:
@@ -73,7 +73,7 @@ class _RuleExtractor(ABC, Generic[_FoundT]):
         return self._analyser or shared_analyser()
 
 
-class RuleTripletExtractor(_RuleExtractor[list[ExtractedTriplet]]):
+class RuleTripletExtractor(RuleExtractor[list[ExtractedTriplet]]):
     """Extracts (subject, relation, object) claims from texts by rules, without a model."""
 
     def extract(self, text: str, question: str = "") -> list[ExtractedTriplet]:
@@ -108,7 +108,7 @@ class RuleTripletExtractor(_RuleExtractor[list[ExtractedTriplet]]):
         )
 
 
-class RuleKeywordExtractor(_RuleExtractor[Keywords]):
+class RuleKeywordExtractor(RuleExtractor[Keywords]):
     """Extracts object and behaviour keywords from texts by rules, without a model."""
 
     def extract(self, text: str) -> Keywords:
@@ -122,7 +122,7 @@ class RuleKeywordExtractor(_RuleExtractor[Keywords]):
         )
 
 
-class RuleNounExtractor(_RuleExtractor[tuple[str, ...]]):
+class RuleNounExtractor(RuleExtractor[tuple[str, ...]]):
     """Extracts the nouns of texts by rules, without a model: single words in the singular."""
 
     def extract(self, text: str) -> tuple[str, ...]:

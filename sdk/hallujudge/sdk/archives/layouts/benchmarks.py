@@ -106,6 +106,14 @@ def _are_scene_graphs(values: Mapping[str, object]) -> bool:
     )
 
 
+def _have_verdicts(values: Mapping[str, object]) -> bool:
+    """Return whether the claims of a record came with verdicts."""
+    claims = values.get("claims")
+    return isinstance(claims, list) and all(
+        isinstance(each, Mapping) and {"claim", "verdict"} <= each.keys() for each in claims
+    )
+
+
 def _vidhal(what: str, metric: str, shape: str, *, least: int, most: int) -> ArchiveReader:
     """Return a reader of letters by video, with some number of letters each."""
     return _responses(
@@ -295,6 +303,12 @@ READERS = (
         "id image query",
         "give it with InputOptions(own=dict(questions=…)), beside answers",
         table="questions",
+    ),
+    _responses(
+        "claims with verdicts of a judge that sees",
+        "claims",
+        "seen-claims",
+        matches=_have_verdicts,
     ),
     _responses(
         "claims of answers, for Tri-HE",

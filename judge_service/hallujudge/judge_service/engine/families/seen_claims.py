@@ -1,0 +1,219 @@
+"""Seen claims: response -> claims -> verdicts of a judge that sees the picture."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec import structs
+
+from hallujudge.metrics import ItemResult
+from hallujudge.metrics.framework.claims import ClaimParts, Triplet
+from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.pictures import ShownPicture
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
+from hallujudge.metrics.seen_claims import (
+    SeenClaim,
+    SeenClaimsEvidence,
+    SeenClaimsItem,
+    SeenClaimsMetric,
+)
+from hallujudge.metrics.seen_claims.claim_kinds import kind_of
+
+from ...extractors.rules.rule_extractors import shared_analyser
+from ...judges import JudgedItem, JudgeRequestItem, payer_of
+from ...judges.panel import Panel
+from ...judges.router import Router
+from ..claims_pipeline import ClaimsPipeline, placed_verdicts
+from ..extraction import (
+    DEFAULT_PIPELINE,
+    EXTRACTORS,
+    TENTATIVE,
+    ExtractedClaims,
+    claim_extractor,
+    extract_claims,
+    extract_prompt_option,
+)
+from ..judge_options import ESCALATION_OPTIONS, PANEL_OPTIONS, escalation_of, panel_of
+from ..judge_quality import CARD_OPTION, card_of, check_probabilities
+from ..pipelines import scored_result, unscored_result
+from ..registry import MetricEntry, Trial
+from ..resources import Resources
+from ..responses import Problem, ResponseCheck
+from ..seeing_judges import (
+    GIVEN,
+    SEEING,
+    GivenRequest,
+    given_judge,
+    seeing_judge,
+    seeing_panel,
+)
+from ..spec import ScoreSpec
+
+_NO_PICTURE = (
+    "no picture came with the response; name the folder of the pictures with "
+    "InputOptions(own=dict(images=…))"
+)
+_NO_VERDICTS = (
+    "the response came without claims and verdicts; set the option judge to llm, a vision model "
+    "that sees the pictures"
+)
+_NOTE = (
+    "Judges that see tend to support what is likely. Compare models with this one; quote scores "
+    "only after hallujudge calibrate has corrected them by labels."
+)
+
+
+class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):
+    """Has the claims of responses judged by a vision model that is shown their pictures."""
+
+    item_type = SeenClaimsItem
+
+    def given(self, item: SeenClaimsItem) -> tuple[ClaimParts, ...] | None:
+        """Return the claims that came with a response; None if they are to be extracted."""
+        return None if item.claims is None else tuple(each.claim for each in item.claims)
+
+    def reference_problem(self, item: SeenClaimsItem) -> Problem | None:
+        """Return why a judge could see nothing, or None."""
+        if self.judge.name == GIVEN:
+            missing = UnscoredReason.VERDICT_NULL, _NO_VERDICTS
+            return missing if item.claims is None else None
+        if item.pictures:
+            return None
+        return UnscoredReason.REFERENCE_MISSING, item.problem or _NO_PICTURE
+
+    def request(self, item: SeenClaimsItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+        """Return the claims with the pictures that they are about, or their own verdicts."""
+        hashes = [picture.sha256 for picture in item.pictures]
+        request = JudgeRequestItem(
+            id=item.id,
+            payer=payer_of(item.id, (claims, hashes)),
+            claims=claims,
+            pictures=item.pictures,
+        )
+        if self.judge.name == GIVEN:
+            return GivenRequest.of(request, [each.verdict for each in item.claims or ()])
+        return request
+
+    def unscored(self, item: SeenClaimsItem, reason: UnscoredReason, detail: str) -> ItemResult:
+        """Return the result of an item without verdicts."""
+        return unscored_result(item, reason, detail)
+
+    def result(
+        self, item: SeenClaimsItem, claims: ExtractedClaims, judged: JudgedItem
+    ) -> ItemResult:
+        """Return the result of a response whose claims were judged."""
+        verdicts = tuple(
+            structs.replace(verdict, kind=kind_of(verdict.triplet))
+            for verdict in placed_verdicts(item, claims, judged.verdicts)
+        )
+        evidence = SeenClaimsEvidence(
+            claims=verdicts,
+            pictures=tuple(ShownPicture(name=p.name, sha256=p.sha256) for p in item.pictures),
+            extractor="" if item.claims is not None else self.extractor.label,
+            judging=judged.judging(),
+            invalid=claims.invalid,
+        )
+        if (reason := self.metric.unscored_reason(verdicts)) is not None:
+            return unscored_result(item, *reason, evidence)
+        made = self.metric.score_response(verdicts, rejected=len(claims.invalid))
+        return scored_result(item, ScoredItem(made.statistics, made.scores, evidence))
+
+
+def _open(spec: ScoreSpec, resources: Resources) -> SeenClaimsPipeline:
+    options = spec.options
+    # Its lexicon takes a quarter of a second to load, which the event loop must not wait for.
+    shared_analyser()
+    responses = ResponseCheck(options, reads_english=options.get("extractor") != "llm")
+    factory, rule = resources.judges, panel_of(spec)
+    name = options.get("judge", GIVEN)
+    together = options.get("together") == "yes"
+    own = ENTRY.own_options(spec)
+    judge: Router | Panel
+    if rule is not None:
+        judge = seeing_panel(factory, rule, together=together)
+    elif name == GIVEN:
+        judge = given_judge()
+    else:
+        if own.get("soft") == "yes":
+            check_probabilities(factory, name, others="")
+        judge = seeing_judge(factory, name, together=together, escalation=escalation_of(spec))
+    extractor = claim_extractor(options, resources, counts=True)
+    card = card_of(spec, judge.signatures)
+    metric = SeenClaimsMetric(
+        variant=spec.variant,
+        responses=responses.signature,
+        judge=judge.identity.signature + (card.mark if card else ""),
+        panel=rule.text if rule else "",
+        extractor=extractor.label,
+        tentative=options.get("tentative_claims", TENTATIVE[0]),
+        **own,
+    )
+    known = (card.note,) if card else ()
+    note = () if judge.name == GIVEN else (_NOTE,)
+    notes = (*note, *known, *judge.notes)
+    return SeenClaimsPipeline(metric, judge, extractor, options, responses, notes)
+
+
+ENTRY = MetricEntry(
+    metric=SeenClaimsMetric,
+    item_type=SeenClaimsItem,
+    trial=Trial(
+        item=SeenClaimsItem(
+            id="1",
+            response="A dog is on the grass.",
+            claims=(SeenClaim(claim=Triplet("dog", "on", "grass"), verdict="supported"),),
+        ),
+        score="claim_hallucination",
+        value=0.0,
+    ),
+    engine_options=(
+        OptionDefinition(
+            name="extractor",
+            default=EXTRACTORS[0],
+            choices=EXTRACTORS,
+            meaning="Claim extractor.",
+            details="rules, spacy, llm: triplets; sentences: whole sentences; given: in the file.",
+        ),
+        OptionDefinition(
+            name="tentative_claims",
+            default=TENTATIVE[0],
+            choices=TENTATIVE,
+            meaning="Hedged and conditional claims.",
+            details="keep scores them, omit leaves them out; rules and spacy mark them.",
+        ),
+        extract_prompt_option(("response",)),
+        OptionDefinition(
+            name="spacy_pipeline",
+            default=DEFAULT_PIPELINE,
+            meaning="Installed spaCy pipeline of the extractor spacy.",
+        ),
+        OptionDefinition(
+            name="judge",
+            default=SEEING[0],
+            choices=SEEING,
+            meaning="Judge of the claims.",
+            details="given: verdicts of the file; llm: a vision language model that is shown the "
+            "picture; router: the language models of judge_order.",
+            purpose="judge",
+        ),
+        OptionDefinition(
+            name="together",
+            default="no",
+            choices=("no", "yes"),
+            meaning="All claims of a response in one call.",
+            details="The picture is then sent once for each response; without it, once for each "
+            "claim, which a server with a prefix cache encodes once.",
+            purpose="judge",
+        ),
+        *ESCALATION_OPTIONS,
+        *PANEL_OPTIONS,
+        CARD_OPTION,
+    ),
+    extract=partial(extract_claims, counts=True),
+    judges=True,
+    judge_option="judge",
+    panel_asks=True,
+    reads_english=True,
+    open=_open,
+)
+ENTRIES = (ENTRY,)

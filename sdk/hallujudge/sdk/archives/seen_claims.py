@@ -1,0 +1,343 @@
+"""Responses about pictures or videos, or their claims with verdicts, for seen claims."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from hallujudge.metrics.framework.claims import (
+    ClaimParts,
+    Sentence,
+    TripletError,
+    triplet_of,
+    well_formed,
+)
+from hallujudge.metrics.framework.metric import InputOption
+from hallujudge.metrics.framework.pictures import SEEN_CHOICES, Picture
+from hallujudge.metrics.seen_claims import SeenClaim, SeenClaimsItem
+
+from ..errors import ArchiveError
+from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError, MediaFolder
+from ..media.pictures import PictureFinder
+from ..media.video_frames import FrameSettings
+from .bad_records import noted
+from .ids import canonical_id
+from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .joins import IdCheck, numbered, refuse
+from .json_files import named, shown
+from .named_keys import fields_of
+from .records import (
+    ID_FLAG,
+    TEXT_FLAG,
+    Record,
+    Records,
+    choose_key,
+    first_record,
+    optional_text,
+    read_records,
+    response_value,
+)
+from .response_texts import not_a_text
+from .rival_keys import refuse_other_texts
+from .table_files import structured
+
+_TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption", "description")
+_OWN_ID_KEYS = ("id", "question_id", "item_id")
+# Names of POPE's, COCO's and other releases; a number is found in COCO's file names.
+_IMAGE_KEYS = (
+    *("image", "video", "image_path", "video_path", "image_file", "file_name", "image_name"),
+    *("img", "image_id", "video_id", "imageid"),
+)
+_QUESTION_KEYS = ("question", "prompt")
+_CLAIMS = "claims"
+_CLAIM, _VERDICT = "claim", "verdict"
+
+
+def read_seen_claims(
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+) -> ItemSource:
+    """Return responses with their pictures, or claims that came with verdicts.
+
+    Read are records with ``image`` (or ``video``, ``image_id`` …) and ``response`` or ``claims``.
+    A claim is a list of three texts, a sentence, or an object with ``claim`` and ``verdict``. The
+    references, if there are any, say which picture a response is about: id -> picture.
+
+    Raises:
+        ArchiveError: A file or picture can't be read, or ids are missing, duplicate or unknown.
+        InvalidInputError: The folder of pictures can't be read.
+    """
+    known = None if references is None else _pictures_of(references)
+    return _Responses(responses, known, options, group_by).checked()
+
+
+READERS: Mapping[str, Reader] = {"seen-claims": read_seen_claims}
+"""Metric -> its archive reader."""
+INPUTS: Mapping[str, DeclaredInputs] = {
+    "seen-claims": uses(
+        "id_key",
+        "allow_unknown",
+        "allow_duplicates",
+        own=(
+            InputOption(
+                name="images",
+                kind="folder",
+                meaning="Folder of the pictures and videos.",
+            ),
+        ),
+    )
+}
+"""Metric -> what its reader takes."""
+MAPPED_KEYS = frozenset((*_IMAGE_KEYS, *_QUESTION_KEYS, *_OWN_ID_KEYS, _CLAIMS))
+"""Keys that may be mapped, those of id and response apart."""
+
+
+def reference_ids(references: References) -> list[str]:
+    """Return the ids of a file of pictures, before any response is known."""
+    return list(_pictures_of(references))
+
+
+def _pictures_of(references: References) -> dict[str, object]:
+    """Return id -> picture of a mapping, or of records with an id and a picture."""
+    if isinstance(references, Mapping):
+        return {canonical_id(key, "references"): value for key, value in references.items()}
+    found: dict[str, object] = {}
+    duplicates = []
+    for record in read_records(references):
+        key = choose_key(record, None, (*_OWN_ID_KEYS, "image_id", "video_id"), "the id")
+        image = choose_key(record, None, _IMAGE_KEYS, "the picture")
+        identifier = canonical_id(record.values[key], record.place)
+        if identifier in found:
+            duplicates.append(identifier)
+        found[identifier] = record.values[image]
+    if duplicates:
+        raise refuse("duplicate ids in the references", duplicates, "Keep one picture of each")
+    return found
+
+
+def _is_file_name(value: object) -> bool:
+    """Return whether an id is a picture's own name; a number may be that of a line."""
+    return isinstance(value, str) and Path(value).suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES
+
+
+class _Shown(NamedTuple):
+    """A response's pictures, or why there are none."""
+
+    pictures: tuple[Picture, ...] = ()
+    problem: str = ""
+
+
+class _Responses:
+    """An archive of responses, read once to check it and once to score it."""
+
+    def __init__(
+        self,
+        responses: Responses,
+        known: Mapping[str, object] | None,
+        options: InputOptions,
+        group_by: tuple[str, ...],
+    ) -> None:
+        self._records = Records(lambda: read_records(responses))
+        self._known = known
+        self._options = options
+        self._group_by = group_by
+        folder = options.own.get("images")
+        self._has_folder = folder is not None
+        self._finder = PictureFinder(
+            None if folder is None else MediaFolder(Path(str(folder))), FrameSettings()
+        )
+        first = first_record(self._records, responses, "response")
+        self._id_key = options.id_key or next((k for k in _OWN_ID_KEYS if k in first.values), None)
+        self._image_key = next((key for key in _IMAGE_KEYS if key in first.values), None)
+        if self._image_key is None and _is_file_name(first.values.get("id")):
+            self._image_key = "id"
+        if self._id_key is None and self._image_key is None:
+            choose_key(first, None, (*_OWN_ID_KEYS, *_IMAGE_KEYS), "the picture", ID_FLAG)
+        self._text_key = self._find_text_key(first)
+
+    def _find_text_key(self, first: Record) -> str | None:
+        found = [key for key in _TEXT_KEYS if key in first.values]
+        if _CLAIMS in first.values and not found and self._options.text_key is None:
+            return None
+        flag = f"{TEXT_FLAG}; or give claims under {_CLAIMS!r}"
+        key = choose_key(first, self._options.text_key, _TEXT_KEYS, "the response", flag)
+        refuse_other_texts(self._records, key, _TEXT_KEYS, self._options)
+        return key
+
+    def checked(self) -> ItemSource:
+        """Return the items after checking every id, claim and picture."""
+        ids = IdCheck()
+        missing: dict[str, str] = {}
+        digest = hashlib.sha256()
+        judged = False
+        for record in self._records:
+            with noted(record.position, record.place):
+                identifier = self._id(record)
+                ids.add(identifier)
+                claims = self._claims(record)
+                if claims is None and (self._text_key or _CLAIMS) not in record.values:
+                    raise self._nothing_said(record)
+                self._text(record)
+                judged = judged or any(each.verdict for each in claims or ())
+                shown_hash = self._digest(record, identifier, missing)
+                digest.update(f"{identifier}\0{shown_hash}\n".encode(errors="replace"))
+        if not self._options.allow_duplicates and (duplicates := ids.duplicates(self._ids)):
+            raise refuse(
+                "duplicate ids",
+                duplicates,
+                "Keep one record of each, drop copies with "
+                "InputOptions(drop_equal_duplicates=True), or score each one with "
+                "InputOptions(allow_duplicates=True)",
+            )
+        # Verdicts that came with the claims need no picture.
+        if missing and not self._options.allow_unknown and (self._has_folder or not judged):
+            raise self._without_pictures(missing)
+        seen = self._has_folder or not judged
+        return ItemSource(
+            count=len(ids), make=self._items, shown_sha256=digest.hexdigest() if seen else ""
+        )
+
+    def _nothing_said(self, record: Record) -> ArchiveError:
+        tried = ", ".join(filter(None, (self._text_key, _CLAIMS)))
+        return ArchiveError(
+            f"{record.place}: neither a response nor claims: tried {tried}; found "
+            f"{named(sorted(record.values)) or 'none'}. Give every record one of them"
+        )
+
+    def _without_pictures(self, missing: Mapping[str, str]) -> ArchiveError:
+        first = next(iter(missing.values()))
+        return refuse(
+            "pictures that can't be shown",
+            list(missing),
+            f"The first one: {first}. Give the folder of all pictures, or pass "
+            "InputOptions(allow_unknown=True) to leave such responses unscored",
+        )
+
+    def _digest(self, record: Record, identifier: str, missing: dict[str, str]) -> str:
+        """Return the hash of a record's picture; note why there is none."""
+        try:
+            return self._finder.digest(self._shown_by(record))
+        except MediaError as err:
+            missing[identifier] = str(err)
+            return ""
+
+    def _items(self) -> Iterator[SeenClaimsItem]:
+        ids: Iterable[str] = self._ids()
+        if self._options.allow_duplicates:
+            ids = numbered(ids)
+        for record, identifier in zip(self._records, ids, strict=True):
+            found = self._pictures(record)
+            yield SeenClaimsItem(
+                id=identifier,
+                group_id=self._group(record),
+                fields=fields_of(self._group_by, record.values),
+                question=optional_text(record, _QUESTION_KEYS),
+                response=self._text(record),
+                claims=self._claims(record),
+                pictures=found.pictures,
+                problem=found.problem,
+            )
+
+    def _pictures(self, record: Record) -> _Shown:
+        try:
+            return _Shown(self._finder.pictures(self._shown_by(record)))
+        except MediaError as err:
+            # Without a folder, names are not looked for: verdicts may have come with the claims.
+            looked = self._has_folder or err.reason != "MEDIA_MISSING"
+            return _Shown(problem=str(err) if looked else "")
+
+    def _shown_by(self, record: Record) -> object:
+        """Return what a record says of its picture: a name, or the picture itself.
+
+        Raises:
+            MediaError: It says nothing.
+        """
+        if self._known is not None:
+            identifier = self._id(record)
+            if identifier not in self._known:
+                raise MediaError("MEDIA_MISSING", f"no picture has the id {identifier!r:.80}")
+            found = self._known[identifier]
+        else:
+            found = record.values.get(self._image_key or "")
+        found = structured(found)
+        if isinstance(found, int) and not isinstance(found, bool):
+            return str(found)
+        if found is None or found == "":
+            tried = f"tried {', '.join(_IMAGE_KEYS)}"
+            raise MediaError("MEDIA_MISSING", f"the record names no picture: {tried}")
+        return found
+
+    def _group(self, record: Record) -> str:
+        try:
+            return well_formed(self._finder.name_of(self._shown_by(record)))
+        except MediaError:
+            return self._id(record)
+
+    def _ids(self) -> Iterator[str]:
+        return map(self._id, self._records)
+
+    def _id(self, record: Record) -> str:
+        if self._id_key is not None:
+            key = self._id_key if self._id_key in record.values else ""
+            if not key:
+                choose_key(record, self._id_key, (), "the id", ID_FLAG)
+            return canonical_id(record.values[key], record.place)
+        key = self._image_key or ""
+        image, question = record.values.get(key), optional_text(record, _QUESTION_KEYS)
+        name = canonical_id(self._name(image), record.place)
+        return f"{name}: {question}" if question else name
+
+    def _name(self, image: object) -> object:
+        if isinstance(image, (str, int)) and not str(image).startswith("data:"):
+            return image
+        try:
+            return self._finder.name_of(structured(image))
+        except MediaError:
+            return image
+
+    def _text(self, record: Record) -> str | None:
+        if self._text_key is None:
+            return None
+        text = response_value(record, self._text_key)
+        if text is not None and not isinstance(text, str):
+            raise not_a_text(record, self._text_key)
+        return text and well_formed(text)
+
+    def _claims(self, record: Record) -> tuple[SeenClaim, ...] | None:
+        value = structured(record.values.get(_CLAIMS))
+        if value is None:
+            return None
+        place = f"{record.place}, {_CLAIMS}"
+        if not isinstance(value, list | tuple):
+            raise ArchiveError(f"{place}: expected a list of claims, found {shown(value)}")
+        return tuple(_claim_of(entry, f"{place}[{at}]") for at, entry in enumerate(value))
+
+
+def _claim_of(entry: object, place: str) -> SeenClaim:
+    """Return a claim: three texts, a sentence, or an object with a claim and its verdict."""
+    if not isinstance(entry, Mapping):
+        return SeenClaim(claim=_parts_of(entry, place))
+    if not {_CLAIM, _VERDICT} <= entry.keys():
+        raise ArchiveError(
+            f"{place}: an object of a claim has the keys {_CLAIM} and {_VERDICT}; found "
+            f"{named(sorted(map(str, entry))) or 'none'}"
+        )
+    said = entry[_VERDICT]
+    if said is not None and said not in SEEN_CHOICES:
+        raise ArchiveError(
+            f"{place}: the verdict is {shown(said)}; write {', '.join(SEEN_CHOICES)} or null"
+        )
+    return SeenClaim(claim=_parts_of(entry[_CLAIM], place), verdict=said or "")
+
+
+def _parts_of(entry: object, place: str) -> ClaimParts:
+    if isinstance(entry, str):
+        return Sentence(well_formed(entry.strip()))
+    try:
+        return triplet_of(entry)
+    except TripletError as err:
+        raise ArchiveError(f"{place}: {err}") from err

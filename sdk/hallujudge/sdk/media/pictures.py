@@ -1,0 +1,168 @@
+"""Pictures that a judge is shown, from what a record names: a file, a data URL, or bytes.
+
+A name is looked for in the user's folder, and nowhere else; no address is called. An archive that
+carries pictures, as tables of Hugging Face do, needs no folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections import OrderedDict
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics.framework.pictures import Picture
+
+from .media_files import (
+    Media,
+    MediaError,
+    MediaFolder,
+    hash_of_files,
+    image_of,
+    is_address,
+    path_of_address,
+)
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.llm.chat import ChatImage
+
+    from .video_frames import FrameSettings
+
+_DATA_URL = re.compile(r"data:image/[a-z+.-]{1,20};base64,", re.IGNORECASE)
+# Four characters of base 64 are three bytes; image_of bounds the pixels.
+_MOST_URL_CHARS = 28 << 20
+# Consecutive responses are often about one picture.
+_KEPT_BYTES = 64 << 20
+_SHOWN_HASH = 16
+
+
+class PictureFinder:
+    """Finds the pictures of records, and keeps those that were used last.
+
+    Args:
+        folder: Where names are looked for; None if records carry their pictures.
+        frames: How frames of videos are taken.
+    """
+
+    def __init__(self, folder: MediaFolder | None, frames: FrameSettings) -> None:
+        self._folder = folder
+        self._frames = frames
+        self._kept: OrderedDict[str, tuple[Picture, ...]] = OrderedDict()
+        self._digests: dict[str, str] = {}
+        self._size = 0
+
+    def name_of(self, value: object) -> str:
+        """Return what a picture is called: its name, or the beginning of its hash.
+
+        Raises:
+            MediaError: The value is not a picture.
+        """
+        if isinstance(value, str) and not _is_data(value):
+            return value
+        if isinstance(value, Mapping) and isinstance(path := value.get("path"), str) and path:
+            return path
+        return sha256(_carried(value)).hexdigest()[:_SHOWN_HASH]
+
+    def digest(self, value: object) -> str:
+        """Return the hash of what a record shows, and check that it can be shown.
+
+        Videos are hashed without being decoded.
+
+        Raises:
+            MediaError: It is missing, ambiguous, outside of the folder, or can't be read.
+        """
+        if isinstance(value, str) and not _is_data(value):
+            if value not in self._digests:
+                self._digests[value] = self._digest_of_file(self._find(value))
+            return self._digests[value]
+        return sha256(self.pictures(value)[0].data).hexdigest()
+
+    def pictures(self, value: object) -> tuple[Picture, ...]:
+        """Return the picture of a record's value, or the frames of its video.
+
+        Args:
+            value: A name, a data URL, bytes, or an object with ``bytes`` or ``path``.
+
+        Raises:
+            MediaError: See :meth:`digest`; also if a video can't be decoded.
+            MissingExtraError: Frames of a video need PyAV, which isn't installed.
+        """
+        if isinstance(value, Mapping) and not value.get("bytes"):
+            value = value.get("path")
+        if not isinstance(value, str) or _is_data(value):
+            name = self.name_of(value)
+            return (_picture(image_of(_carried(value), name), name),)
+        if value not in self._kept:
+            self._keep(value, self._loaded(self._find(value)))
+        self._kept.move_to_end(value)
+        return self._kept[value]
+
+    def _find(self, name: str) -> Media:
+        if self._folder is None:
+            raise MediaError(
+                "MEDIA_MISSING",
+                f"{name!r:.80} is a name, and no folder of pictures is given; name it with "
+                "InputOptions(own=dict(images=…))",
+            )
+        # Of an address, the end of its path is looked for in the folder.
+        return self._folder.find(path_of_address(name) or name if is_address(name) else name)
+
+    def _digest_of_file(self, media: Media) -> str:
+        if media.is_video:
+            return hash_of_files(media.files)
+        digest = sha256()
+        for picture in self._loaded(media):
+            digest.update(picture.sha256.encode())
+        return digest.hexdigest()
+
+    def _loaded(self, media: Media) -> tuple[Picture, ...]:
+        from .video_frames import images_of
+
+        return tuple(_picture(image, media.name) for image in images_of(media, self._frames))
+
+    def _keep(self, name: str, found: tuple[Picture, ...]) -> None:
+        self._kept[name] = found
+        self._size += _size_of(found)
+        while self._size > _KEPT_BYTES and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            self._size -= _size_of(dropped)
+
+
+def _size_of(found: tuple[Picture, ...]) -> int:
+    return sum(len(picture.data) for picture in found)
+
+
+def _is_data(text: str) -> bool:
+    return text[:5].lower() == "data:"
+
+
+def _carried(value: object) -> bytes:
+    """Return the bytes of a picture that a record carries."""
+    if isinstance(value, Mapping):
+        value = value.get("bytes")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, str) and (head := _DATA_URL.match(value)):
+        if len(value) > _MOST_URL_CHARS:
+            raise MediaError("MEDIA_TOO_LARGE", "a data URL has more than 20 MiB")
+        try:
+            return base64.b64decode(value[head.end() :], validate=True)
+        except (binascii.Error, ValueError) as err:
+            raise MediaError("MEDIA_UNREADABLE", f"a data URL is not base 64: {err}") from err
+    raise MediaError(
+        "MEDIA_UNREADABLE",
+        f"{value!r:.40} is not a picture; give a name, a data URL with base 64, or bytes",
+    )
+
+
+def _picture(image: ChatImage, name: str) -> Picture:
+    return Picture(
+        name=name,
+        data=image.data,
+        media_type=image.media_type,
+        width=image.width,
+        height=image.height,
+    )

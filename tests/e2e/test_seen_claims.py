@@ -1,0 +1,192 @@
+"""Seen claims against a vision server over HTTP that knows the pictures drawn here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from support import scripted_llm as llm
+from support.qa_samples import write_lines
+from support.running import BIN, cli, here, read_rows
+from support.shapes import Seer, drawn_scenes, said_of
+from support.threads import eventually
+from support.toll import Toll, verdicts
+
+COUNT = 200
+
+
+class Drawn(NamedTuple):
+    """An archive with its pictures, and the truth of every claim."""
+
+    answers: Path
+    images: Path
+    truths: list[list[bool | None]]
+    """Whether each claim of each response is right; None if it can't be seen."""
+    kinds: list[list[str]]
+    """What each claim is about."""
+    seer: Seer
+
+
+def drawn(folder: Path, count: int) -> Drawn:
+    rng = random.Random(1)
+    scenes = drawn_scenes(count)
+    images = folder / "pictures"
+    images.mkdir()
+    records, truths, kinds, known = [], [], [], {}
+    for number, scene in enumerate(scenes):
+        data = scene.png()
+        known[data] = scene
+        (images / f"COCO_val2014_{number:012d}.png").write_bytes(data)
+        text, claims = said_of(scene, rng)
+        records.append({"image_id": number, "caption": text})
+        truths.append([truth for _, truth in claims])
+        kinds.append([kind_said(*claim) for claim, _ in claims])
+    answers = write_lines(folder / "answers.jsonl", records)
+    return Drawn(answers, images, truths, kinds, Seer(known))
+
+
+def kind_said(_subject: str, relation: str, target: str) -> str:
+    """Return what a claim of these responses is about."""
+    if relation != "is":
+        return "relation"
+    return "object" if target == "present" else "count" if target.isdigit() else "attribute"
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    return drawn(tmp_path_factory.mktemp("drawn"), COUNT)
+
+
+@pytest.fixture
+def server(archive: Drawn) -> Iterator[llm.ScriptedLlm]:
+    archive.seer.seen.clear()
+    server = llm.ScriptedLlm(archive.seer.step)
+    stop = server.in_thread()
+    yield server
+    stop()
+
+
+def command(archive: Drawn, out: Path, url: str, *more: object) -> tuple[Any, ...]:
+    return (
+        *("score", "seen-claims", "-r", archive.answers, "--images", archive.images),
+        *("--judge", "llm", "--llm-url", url, "--llm-model", "m", "-o", out, *more),
+    )
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((folder / "report.json").read_text("utf-8"))
+    return report
+
+
+def plain_count(archive: Drawn) -> dict[str, float]:
+    """Return the scores by a plain loop over the truth of all claims."""
+    known = [[truth for truth in each if truth is not None] for each in archive.truths]
+    wrong, total = Counter[str](), Counter[str]()
+    for truths, kinds in zip(archive.truths, archive.kinds, strict=True):
+        for truth, kind in zip(truths, kinds, strict=True):
+            wrong[kind] += truth is False
+            total[kind] += truth is not None
+    return {
+        "claim_hallucination": wrong.total() / total.total(),
+        "response_hallucination": sum(each.count(False) / len(each) for each in known) / len(known),
+        "clean_responses": sum(all(each) for each in known) / len(known),
+        **{f"{kind}_hallucination": wrong[kind] / total[kind] for kind in total},
+    }
+
+
+@pytest.mark.parametrize("more", [(), ("--together",)])
+def test_scores_are_those_of_a_plain_count(
+    archive: Drawn, server: llm.ScriptedLlm, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    ran = here(*command(archive, tmp_path / "out", server.url, *more))
+    assert ran.returncode == 0, ran.stderr
+    report = report_of(tmp_path / "out")
+    for name, value in plain_count(archive).items():
+        assert report["scores"][name]["value"] == pytest.approx(value, abs=1e-12), name
+    unseen = sum(truth is None for each in archive.truths for truth in each)
+    assert report["totals"]["unscored_claims"] == report["totals"]["not_visible"] == unseen
+    assert f"{unseen} claims can't be checked in the picture (CLAIM_NOT_VISIBLE)" in ran.stdout
+    # What can't be seen could be right or wrong.
+    bound = report["coverage"]["bounds"]["claim_hallucination"]
+    assert bound["best"] < report["scores"]["claim_hallucination"]["value"] < bound["worst"]
+    claims = sum(map(len, archive.truths))
+    assert server.chats == (COUNT if more else claims)
+    files = [hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(archive.images.iterdir())]
+    assert Counter(archive.seer.seen) == Counter(
+        {shown: 1 if more else len(archive.truths[at]) for at, shown in enumerate(files)}
+    )
+    rows = read_rows(tmp_path / "out" / "items.jsonl")
+    assert [row["evidence"]["pictures"][0]["sha256"] for row in rows] == files
+    assert [[c["verdict"] for c in row["evidence"]["claims"]] for row in rows] == [
+        [{True: "supported", False: "not_supported", None: "unscored"}[t] for t in each]
+        for each in archive.truths
+    ]
+
+
+def test_a_run_that_is_killed_twice_pays_nothing_twice(archive: Drawn, tmp_path: Path) -> None:
+    toll = Toll(archive.seer.step, lambda body: f"{llm.images_of(body)}{llm.prompt_of(body)}")
+    at_once, claims = 4, sum(map(len, archive.truths))
+    out = tmp_path / "out"
+    server = llm.ScriptedLlm(toll.step)
+    stop = server.in_thread()
+    try:
+        for _ in range(2):
+            toll.allowed = 150
+            process = subprocess.Popen(
+                [BIN / "hallujudge", *command(archive, out, server.url, "-q", "--resume")],
+                env={**os.environ, "HALLUJUDGE_LLM_MAX_CONCURRENCY": str(at_once)},
+                stderr=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+            assert eventually(lambda: len(toll.held) == at_once)
+            assert eventually(lambda: verdicts(out) == toll.paid.total())
+            process.kill()
+            assert process.wait() == -signal.SIGKILL
+            toll.drop()
+        assert not (out / "report.json").exists()
+        toll.allowed = claims
+        run = cli(*command(archive, out, server.url, "-q", "--resume"))
+        assert run.returncode == 0, run.stderr
+        assert toll.paid.total() == len(toll.paid) == claims
+    finally:
+        toll.drop()
+        stop()
+    found = report_of(out)["scores"]["claim_hallucination"]["value"]
+    assert found == pytest.approx(plain_count(archive)["claim_hallucination"], abs=1e-12)
+
+
+def test_pictures_that_changed_are_another_run(
+    archive: Drawn, server: llm.ScriptedLlm, tmp_path: Path
+) -> None:
+    few = drawn(tmp_path, 3)
+    out = tmp_path / "out"
+    assert here(*command(few, out, server.url)).returncode == 0
+    first, second, _ = sorted(few.images.iterdir())
+    first.write_bytes(second.read_bytes())
+    again = here(*command(few, out, server.url))
+    assert again.returncode == 2
+    assert "pictures" in again.stderr
+
+
+@pytest.mark.parametrize("name", ["../secret.png", "/etc/secret.png", "link.png"])
+def test_names_do_not_lead_out_of_the_folder(
+    archive: Drawn, server: llm.ScriptedLlm, tmp_path: Path, name: str
+) -> None:
+    few = drawn(tmp_path, 1)
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(next(few.images.iterdir()).read_bytes())
+    (few.images / "link.png").symlink_to(secret)
+    write_lines(few.answers, [{"id": 1, "image": name, "response": "The circle is red."}])
+    ran = here(*command(few, tmp_path / "out", server.url))
+    assert ran.returncode == 2
+    assert "MEDIA_OUTSIDE" in ran.stderr
+    assert server.chats == 0
