@@ -208,21 +208,28 @@ class ExitCode(enum.IntEnum):
     UNSCORED = 3
 
 
-# The help page lists commands in this order: scoring first, maintenance last.
-_COMMANDS = (
-    "demo", "new", "ask", "score", "archive", "audit", "report", "view", "merge", "rescore",
-    "label", "calibrate", "judge", "compare", "gate", "leaderboard", "table", "metrics", "analyze",
-    "build", "graph", "serve", "keys", "submit", "jobs", "fetch", "batch", "doctor",
-    "config",
-)  # fmt: skip
+# The help page lists commands by task, in this order.
+_TASKS = {
+    "Score": ("demo", "new", "score", "archive", "rescore", "merge", "metrics", "audit"),
+    "Look and compare": (
+        "report", "view", "compare", "gate", "leaderboard", "table", "analyze",
+    ),
+    "Judges, labels and words": ("judge", "label", "calibrate", "batch", "graph"),
+    "Ask a model": ("build", "ask"),
+    "Server": ("serve", "keys", "submit", "jobs", "fetch"),
+    "Installation": ("doctor", "config"),
+}  # fmt: skip
 
 
 class _RootGroup(PlainGroup):
-    """The root command, whose help page lists the commands by use."""
+    """The root command, whose help page lists the commands by task."""
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of the help page."""
-        return sorted(self.commands, key=_COMMANDS.index)
+        for task, names in _TASKS.items():
+            for name in names:
+                self.commands[name].rich_help_panel = task
+        return [name for names in _TASKS.values() for name in names]
 
     def make_context(self, *args: Any, **settings: Any) -> Any:
         """Return the context of a command line; an interrupt is an error."""
@@ -352,12 +359,12 @@ batch_app = command_group(
 )
 keys_app = command_group(
     "keys",
-    "API keys of the server: who may call, what for, and how much.",
+    "API keys of the server: who may call, and how much.",
     "hallujudge keys create ana --scope score --file keys.json",
 )
 label_app = command_group(
     "label",
-    "Human labels of claims: what to label next, and files of labels.",
+    "Human labels of claims: what to label next, and files.",
     "hallujudge label plan results -n 100",
 )
 jobs_app = command_group(

@@ -337,7 +337,7 @@ def audit(
     ] = None,
     output_format: Format = "table",
 ) -> ExitCode:
-    """Explain why a tool's printed number and ours differ, from the tool's own archive.
+    """Explain why a tool's printed number and ours differ.
 
     The number is taken from the results next to the archive, or from --printed.
     """
@@ -382,7 +382,7 @@ def demo(
         Path, output_option("--out", "-o", metavar="DIR", help="Folder for captions and report.")
     ] = Path("hallujudge-demo"),
 ) -> ExitCode:
-    """Score 24 example captions on this machine, and write the report to look at."""
+    """Score 24 example captions, and write the report to look at."""
     from ..archives.example_files import write_example
     from . import main
 
@@ -410,7 +410,7 @@ def new(
     *,
     out: ExampleFolder = None,
 ) -> ExitCode:
-    """A tiny example archive of a metric, or a package with a benchmark of your own."""
+    """An example archive of a metric, or your own benchmark."""
     if metric == _OWN:
         return _new_benchmark(name, out)
     if name:

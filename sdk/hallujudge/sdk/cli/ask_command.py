@@ -158,7 +158,7 @@ def ask(
         float | None, budget_option(min=0, help="Price of 1M completion tokens.")
     ] = None,
 ) -> ExitCode:
-    """Ask a vision language model a benchmark's questions, and write an archive to score.
+    """Ask a model a benchmark's questions, and write an archive.
 
     Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
     command is started again. The API key is HALLUJUDGE_LLM_API_KEY.

@@ -166,7 +166,7 @@ def gate(
     comparing: ComparingOptions,
     output_format: Format = "table",
 ) -> ExitCode:
-    """Limits on regressions and scores, for CI: exit code 1 if one is exceeded."""
+    """Limits on scores for CI: exit code 1 if one is exceeded."""
     from ..comparison import GateLimits
     from ..comparison import gate as gate_folders
 
@@ -223,7 +223,7 @@ def leaderboard(
     comparing: ComparingOptions,
     output_format: Format = "table",
 ) -> ExitCode:
-    """Runs by rank, with intervals and groups that can't be told apart."""
+    """Runs by rank, with intervals, and which can't be told apart."""
     from ..comparison import leaderboard as rank
     from ..comparison import leaderboards
     from ..comparison.leaderboards import OVERVIEW
@@ -262,7 +262,7 @@ def table(
     ] = False,
     output_format: Format = "table",
 ) -> ExitCode:
-    """The paper's table: models by scores, crossed by any keys, the best in bold."""
+    """The paper's table: models by scores, the best in bold."""
     from ..comparison import TableLayout, paper_table
 
     layout = TableLayout(

@@ -58,7 +58,7 @@ def submit(
         str, server_option(help="Id of the request; another one is another job.")
     ] = "",
 ) -> ExitCode:
-    """Submission of a run to a server, which scores it in the background."""
+    """A run that a server scores in the background."""
     _check_submitted(command)
     # Nothing is written: the folder is that of fetch.
     given = ["score", *command, "--out", "."]

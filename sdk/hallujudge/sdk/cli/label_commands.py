@@ -191,7 +191,7 @@ def calibrate(
     ] = None,
     output_format: Format = "table",
 ) -> ExitCode:
-    """Correct a run's scores by human labels, without judging again.
+    """Correct a run's scores by human labels.
 
     Without --labels, labels.jsonl in RUN is read. calibration.json in RUN keeps the result, which
     reports and comparisons then show. With --agreement, cascade.json keeps the margin, for the

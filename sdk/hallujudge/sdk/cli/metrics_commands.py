@@ -26,7 +26,7 @@ _WIDTH = 80
 
 metrics_app = command_group(
     "metrics",
-    "List metrics, show their scores and options, and cite papers.",
+    "Metrics, their scores and options, and papers to cite.",
     "hallujudge metrics list",
 )
 

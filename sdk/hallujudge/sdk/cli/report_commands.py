@@ -79,7 +79,7 @@ def report(
     allow: Allow = None,
     to: Trackers = None,
 ) -> ExitCode:
-    """Reports of a run in any format or in an experiment tracker, without scoring again.
+    """Reports of a run in any format, without scoring again.
 
     Two runs make one page: their differences, and their items side by side.
     """
@@ -222,7 +222,7 @@ WithPage = Annotated[bool, output_option("--html", help="Also report.html.")]
 def merge(
     runs: MergedRuns, out: NewFolder, html: WithPage = False, overwrite: Overwrite = False
 ) -> ExitCode:
-    """Runs over different items as one run, without scoring again."""
+    """Runs over different items as one run."""
     from ..derived_runs import merge_runs
 
     before = Written.of(out)
@@ -237,7 +237,7 @@ def rescore(
     html: WithPage = False,
     overwrite: Overwrite = False,
 ) -> ExitCode:
-    """Scores of a run by another variant, with the verdicts that the run has."""
+    """Scores of a run by another variant, with its verdicts."""
     from ..derived_runs import rescore_run
 
     before = Written.of(out)
@@ -330,7 +330,7 @@ def analyze(
     ] = False,
     output_format: Format = "table",
 ) -> ExitCode:
-    """The papers' tables and figures from finished runs, without judging again."""
+    """The papers' tables and figures from finished runs."""
     from ..analysis import analyze as analyze_runs
 
     if html and len(runs) > 1:

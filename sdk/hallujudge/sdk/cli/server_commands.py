@@ -130,7 +130,7 @@ def serve(
     config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     judges: JudgeOptions,
 ) -> None:
-    """Serve scores over gRPC, and HTTP if asked, until SIGTERM or Ctrl-C."""
+    """Serve scores over gRPC, and HTTP if asked, until Ctrl-C."""
     from hallujudge.judge_service.__main__ import run_server
 
     given = settings | judges.given()

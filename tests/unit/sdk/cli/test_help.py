@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import shlex
 from collections.abc import Iterator
 from functools import cache
@@ -38,11 +39,20 @@ def help_of(path: tuple[str, ...]) -> str:
     return shown.getvalue()
 
 
-def test_the_root_lists_commands_by_use() -> None:
-    shown = [line.split()[1] for line in help_of(()).splitlines() if line.startswith("│ ")]
-    by_use = ["score", "compare", "gate", "leaderboard", "metrics", "analyze", "build", "graph"]
-    by_use += ["serve", "doctor", "config"]
-    assert [word for word in shown if word in by_use] == by_use
+def test_the_root_lists_every_command_once_by_task_on_a_line_each() -> None:
+    tasks: dict[str, list[str]] = {}
+    for line in help_of(()).splitlines():
+        if heading := re.match("╭─ (.+?) ─", line):
+            tasks[heading[1]] = []
+        elif name := re.match("│ ([a-z]+)  ", line):
+            tasks[[*tasks][-1]].append(name[1])
+        elif tasks and [*tasks][-1] != "Options":
+            assert not line.startswith("│  "), "the help of a command goes on in a second line"
+    assert len(tasks) > 5
+    assert "score" in tasks["Score"]
+    assert {"compare", "gate", "leaderboard"} <= {*tasks["Look and compare"]}
+    shown = [name for names in tasks.values() for name in names]
+    assert sorted(shown) == sorted(path[0] for path in COMMANDS if len(path) == 1)
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=IDS)
