@@ -113,7 +113,8 @@ class AsyncClient:
 
         with shown_reading() if run.progress else nullcontext():
             prepared = read(run)
-        spec, source = prepared.spec, prepared.items
+        # With ids, if their order was stated.
+        run, spec, source = prepared.run, prepared.spec, prepared.items
         total, items = len(source), RunItems()
         with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
             if run.folder is not None:

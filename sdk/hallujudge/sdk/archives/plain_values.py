@@ -137,7 +137,8 @@ def plain_source(source: Any, role: str) -> Any:
     if values and not isinstance(source, (list, tuple)) and _TEXT.issuperset(map(type, values)):
         raise ArchiveError(
             f"{role}: texts without ids, in a value of type {type(source).__name__}; give a "
-            "mapping from id to text, such as dict(zip(ids, texts)), or a list of paths"
+            "mapping from id to text, such as dict(zip(ids, texts)), ids='position', or a list of "
+            "paths"
         )
     return values
 

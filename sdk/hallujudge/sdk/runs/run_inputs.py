@@ -23,6 +23,7 @@ from ..archives.found_files import copy_of, found_files, is_pattern, is_url, ori
 from ..archives.inputs import CheckedArchive, InputOptions, are_paths, own_files
 from ..archives.json_lines import Marks
 from ..archives.local_files import reading
+from ..archives.positions import with_positions
 from ..archives.readers import read_items
 from ..backends import header_of
 from ..errors import ArchiveError, HallujudgeError
@@ -75,6 +76,9 @@ class PreparedRun:
             NotFoundError: The metric or graph is unknown.
         """
         typed, spec = spec is not None, spec or run.spec()
+        if run.ids:
+            given, known = with_positions(run.ids, run.responses, run.references)
+            run = replace(run, responses=given, references=known, ids="")
         resumed = run.resume and run.folder is not None
         checked = checked_archive(run, Path(run.folder or "")) if resumed else None
         try:
@@ -108,7 +112,7 @@ def _texts_in_place_of_files(run: ScoreRun) -> str:
         if are_texts and not any(is_url(text) or _may_be_path(text) for text in texts):
             return (
                 f"{name}: {texts[0]!r:.80} is no file; give texts in a mapping from id to text, "
-                "such as dict(zip(ids, texts)), and files by their paths"
+                "such as dict(zip(ids, texts)), or with ids='position', and files by their paths"
             )
     return ""
 

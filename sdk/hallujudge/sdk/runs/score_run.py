@@ -59,6 +59,9 @@ class ScoreRun:
     """A file, a mapping id -> text, a table (DataFrame), or records."""
     references: References | None = None
     """A file, a mapping id -> reference, or records; None where responses carry them."""
+    ids: str = ""
+    """``"position"`` for lists and tables without ids, whose order this states: the first response
+    belongs to the first reference, and so on. Without it, nothing is joined by order."""
     variant: str = ""
     """The metric's variant; empty for its default."""
     graph: str | Path | Mapping[str, str] | None = None
