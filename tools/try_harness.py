@@ -296,7 +296,33 @@ def try_tensorboard() -> None:
     assert Path("runs/1/chair/3/report.html").exists()
 
 
+def try_every_eval_ever() -> None:
+    """Check the files of runs with the validator of the collection, as a pull request does."""
+    from every_eval_ever.validator import validation_core as core
+
+    with Client.embedded() as client:
+        missing = client.score(
+            "chair", responses={"1": "A dog.", "2": None}, references={"1": ["cat"], "2": ["cat"]}
+        )
+    for report in (expected(), expected("pope"), missing):
+        report.log_to("every-eval-ever", model="llava-hf/llava-1.5-7b-hf", dataset="org/data")
+    files = [path.as_posix() for path in Path("data").rglob("*") if path.is_file()]
+    assert len(files) == 6, files
+    for name in files:
+        check = core.validate_aggregate if name.endswith(".json") else core.validate_instance_file
+        found = check(
+            Path(name),
+            repo_path=name,
+            available_files=set(files),
+            read_repo_file=lambda other: Path(other).read_text(),
+            run_semantic_checks=True,
+        )
+        assert (found.valid, found.errors, found.warnings) == (True, [], []), found
+        print(f"{name}: valid by schema {core.get_schema_version()}, no warning")
+
+
 SECTIONS: dict[str, Callable[[], None]] = {
+    "every-eval-ever": try_every_eval_ever,
     "lmms-eval": try_lmms_eval,
     "lighteval": try_lighteval,
     "torchmetrics": try_torchmetrics,

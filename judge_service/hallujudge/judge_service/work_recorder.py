@@ -6,7 +6,7 @@ server's room ``observe``, which overrides these methods to count, trace and log
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import TypeAlias
@@ -55,11 +55,28 @@ class JudgeState(Struct, frozen=True, kw_only=True):
     """Whether the circuit breaker holds calls back because earlier calls failed."""
 
 
+class EvaluatedItem(Struct, frozen=True, kw_only=True):
+    """An item's scores, without its texts."""
+
+    id: str
+    """Its id."""
+    scores: Mapping[str, float] = {}
+    """Its own scores, without undefined ones."""
+    reason: str = ""
+    """Why it is unscored; empty if it is scored."""
+
+
 class WorkRecorder:
     """Records nothing. Subclasses override the methods for what they show."""
 
+    wants_items = False
+    """Whether :meth:`items_evaluated` is called, which takes time for each item."""
+
     def items_scored(self, metric: str, outcomes: Outcomes) -> None:
         """Record the outcomes of items."""
+
+    def items_evaluated(self, metric: str, items: Sequence[EvaluatedItem]) -> None:
+        """Record the scores of items."""
 
     def judge_called(self, call: JudgeCall) -> None:
         """Record a call to a language model."""

@@ -22,6 +22,7 @@ from .archives.plain_values import plain
 from .archives.records import Record
 from .backends import RunHeader, metric_of
 from .errors import InvalidInputError
+from .explanations import explanation
 from .runs import RunItems, RunReport
 from .runs.response_scores import Response, ResponseScore
 from .runs.result_files import result_of
@@ -73,36 +74,6 @@ def scored_records(
         name: {"name": name} | ({} if value is None else {"score": value}) | record
         for name, value in found.scores.items()
     }
-
-
-def explanation(name: str, score: float, evidence: Mapping[str, Any]) -> str:
-    """Return in a sentence what a response's score rests on, for harnesses that show one.
-
-    Args:
-        name: The score's name.
-        score: Its value.
-        evidence: The evidence, as ``items.jsonl`` has it.
-    """
-    claims = [claim for claim in evidence.get("claims") or () if isinstance(claim, Mapping)]
-    wrong = [" ".join(c["triplet"]) for c in claims if c.get("verdict") == "not_supported"]
-    answers = [
-        f"answered {each.get('answer') or 'nothing that can be read'}, label {each.get('label')}"
-        for each in evidence.get("answers") or ()
-    ]
-    found = {
-        "hallucinated": _words(evidence.get("hallucinated")),
-        "hallucinated objects": _words((evidence.get("objects") or {}).get("hallucinated")),
-        "hallucinated behaviors": _words((evidence.get("behaviors") or {}).get("hallucinated")),
-        "not supported": wrong,
-    }
-    shown = [f"{what}: {', '.join(words)}" for what, words in found.items() if words]
-    why = "; ".join([*answers, *shown]) or "nothing hallucinated"
-    return f"{name} {score:.4g}: {why}"
-
-
-def _words(found: Sequence[Any] | None) -> list[str]:
-    """Return words, of which evidence may hold pairs with what they were mapped to."""
-    return [str(one if isinstance(one, str) else one[0]) for one in found or ()]
 
 
 def report_of(records: Iterable[Mapping[str, Any]], *, confidence: float = 0.95) -> RunReport:

@@ -1,10 +1,12 @@
-"""Experiment trackers: a report's scores, signature and page in MLflow, W&B or TensorBoard.
+"""Experiment trackers, and other places where results are read.
 
     report.log_to("mlflow:captions")
     hallujudge report results --to wandb:my-project
 
-A tracker is a function of a :class:`LoggedReport`; ``log_to`` also takes one of yours. No tracker
-is imported before it is used.
+A tracker is a function of a :class:`LoggedReport`; ``log_to`` also takes one of yours. MLflow, W&B
+and TensorBoard get scores, signature and page; ``every-eval-ever`` and ``hf-eval-results`` are
+files in shared formats; ``otel`` is events of OpenTelemetry. No tracker is imported before it is
+used.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +25,8 @@ from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import signature_field
 
 from .errors import InvalidInputError, MissingExtraError
+from .every_eval_ever import checked_model, write_every_eval_ever
+from .hub_results import checked_dataset, write_hub_results
 
 __all__ = ["LoggedReport", "Tracker", "log_report"]
 
@@ -42,6 +47,14 @@ class LoggedReport:
     call."""
     step: int | None
     """The step of training; None without one."""
+    report: Report
+    """The report."""
+    lines: Callable[[], Iterable[Mapping[str, Any]]]
+    """Returns its items as ``items.jsonl`` has them; none if the report does not hold them."""
+    model: str = ""
+    """The evaluated model, such as ``llava-hf/llava-1.5-7b-hf``; empty if it was not given."""
+    dataset: str = ""
+    """The benchmark's dataset on the Hub; empty if it was not given."""
 
 
 Tracker: TypeAlias = "Callable[[LoggedReport], object]"
@@ -49,30 +62,48 @@ Tracker: TypeAlias = "Callable[[LoggedReport], object]"
 
 
 def log_report(
-    report: Report, files: Sequence[Path], to: str | Tracker, *, step: int | None = None
+    report: Report,
+    files: Sequence[Path],
+    to: str | Tracker,
+    *,
+    step: int | None = None,
+    model: str = "",
+    dataset: str = "",
+    lines: Callable[[], Iterable[Mapping[str, Any]]] = tuple,
 ) -> None:
-    """Log a report to an experiment tracker.
+    """Log a report to an experiment tracker, or write it where others read results.
 
     Args:
         report: The report.
         files: The files that go with it.
         to: ``"mlflow"``, ``"wandb"`` or ``"tensorboard"``, which log to the run that is active, and
             otherwise to a new one. Behind a colon may be the name of an experiment or project, and
-            must be TensorBoard's folder: ``"tensorboard:runs/1"``. Or a function.
+            must be TensorBoard's folder: ``"tensorboard:runs/1"``. ``"every-eval-ever"`` and
+            ``"hf-eval-results"`` write files in this folder, or in one behind a colon. ``"otel"``
+            emits events through the program's own provider of OpenTelemetry, or to an address
+            behind a colon. Or a function.
         step: The step of training.
+        model: The evaluated model as ``ORG/NAME``, which ``every-eval-ever`` needs.
+        dataset: The benchmark's dataset on the Hub as ``ORG/NAME``, which ``hf-eval-results``
+            needs.
+        lines: Returns the items, as ``items.jsonl`` has them.
 
     Raises:
-        InvalidInputError: The tracker is unknown, or TensorBoard has no folder.
+        InvalidInputError: The tracker is unknown, or lacks its folder, model or dataset.
         MissingExtraError: The tracker's package is not installed.
     """
-    tracker = tracker_named(to) if isinstance(to, str) else to
+    tracker = tracker_named(to, model=model, dataset=dataset) if isinstance(to, str) else to
     tracker(
         LoggedReport(
             name=report.metric,
             numbers=_numbers(report),
-            tags=_tags(report),
+            tags=_tags(report, model),
             files=tuple(files),
             step=step,
+            report=report,
+            lines=lines,
+            model=model,
+            dataset=dataset,
         )
     )
 
@@ -92,27 +123,41 @@ def _numbers(report: Report) -> dict[str, float]:
     }
 
 
-def _tags(report: Report) -> dict[str, str]:
+def _tags(report: Report, model: str) -> dict[str, str]:
     values = {
         "signature": report.signature,
         "metric": report.metric,
         "variant": report.variant,
         "release": signature_field(report.signature, "v"),
+        **({"model": model} if model else {}),
     }
     return {f"hallujudge.{name}": value for name, value in values.items()}
 
 
-def tracker_named(text: str) -> Tracker:
+def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
     """Return the tracker of a name such as ``mlflow`` or ``tensorboard:runs/1``.
 
+    Args:
+        text: The name, with a place behind a colon where there is one.
+        model: The evaluated model, as for :func:`log_report`.
+        dataset: The benchmark's dataset, as for :func:`log_report`.
+
     Raises:
-        InvalidInputError: It is unknown, or TensorBoard has no folder.
+        InvalidInputError: It is unknown, or lacks its folder, model or dataset.
     """
     name, _, place = text.partition(":")
     if name not in _TRACKERS:
-        raise InvalidInputError(f"tracker {name!r:.80} is unknown; known: {', '.join(_TRACKERS)}")
+        alike = get_close_matches(name, _TRACKERS, 1)
+        meant = f", did you mean {alike[0]}" if alike else ""
+        raise InvalidInputError(
+            f"tracker {name!r:.80} is unknown{meant}; known: {', '.join(_TRACKERS)}"
+        )
     if name == "tensorboard" and not place:
         raise InvalidInputError("TensorBoard needs a folder: tensorboard:FOLDER")
+    if name == _EVERY_EVAL_EVER:
+        checked_model(model)
+    if name == _HUB_RESULTS:
+        checked_dataset(dataset)
     return lambda logged: _TRACKERS[name](logged, place)
 
 
@@ -182,13 +227,34 @@ def _to_tensorboard(logged: LoggedReport, place: str) -> None:
         shutil.copy(path, folder)
 
 
+def _to_every_eval_ever(logged: LoggedReport, place: str) -> None:
+    dataset = checked_dataset(logged.dataset)[0] if logged.dataset else ""
+    folder, lines = Path(place), logged.lines()
+    write_every_eval_ever(logged.report, lines, folder, model=logged.model, dataset=dataset)
+
+
+def _to_hub_results(logged: LoggedReport, place: str) -> None:
+    write_hub_results(logged.report, Path(place), dataset=logged.dataset)
+
+
+def _to_otel(logged: LoggedReport, place: str) -> None:
+    # It needs OpenTelemetry's packages.
+    from .evaluation_events import emit_report
+
+    emit_report(logged.report, logged.lines(), place, step=logged.step, model=logged.model)
+
+
 def _named(logged: LoggedReport) -> str:
     """Return a folder for the files, another one for each step."""
     return logged.name if logged.step is None else f"{logged.name}/{logged.step}"
 
 
+_EVERY_EVAL_EVER, _HUB_RESULTS = "every-eval-ever", "hf-eval-results"
 _TRACKERS: Mapping[str, Callable[[LoggedReport, str], None]] = {
     "mlflow": _to_mlflow,
     "wandb": _to_wandb,
     "tensorboard": _to_tensorboard,
+    _EVERY_EVAL_EVER: _to_every_eval_ever,
+    _HUB_RESULTS: _to_hub_results,
+    "otel": _to_otel,
 }

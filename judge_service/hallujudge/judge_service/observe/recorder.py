@@ -15,7 +15,14 @@ from msgspec import Struct
 from hallujudge.metrics import ItemResult, Outcome
 
 from ..access.caller import Caller
-from ..work_recorder import Attributes, Outcomes, WorkRecorder, recorder, use_recorder
+from ..work_recorder import (
+    Attributes,
+    EvaluatedItem,
+    Outcomes,
+    WorkRecorder,
+    recorder,
+    use_recorder,
+)
 
 _P = ParamSpec("_P")
 
@@ -205,11 +212,28 @@ def record_items(metric: str, results: Sequence[ItemResult]) -> None:
     for one in results:
         reason = "" if one.outcome is Outcome.SCORED else str(one.reason) or "other"
         outcomes[reason] = outcomes.get(reason, 0) + 1
-    record_outcomes(metric, outcomes)
+    record_outcomes(metric, outcomes, _evaluated(results) if recorder().wants_items else ())
 
 
-def record_outcomes(metric: str, outcomes: Outcomes) -> None:
-    """Record outcomes that were counted, for the running call too."""
+def _evaluated(results: Sequence[ItemResult]) -> Sequence[EvaluatedItem]:
+    return [
+        EvaluatedItem(
+            id=one.id,
+            scores={name: value for name, value in one.scores.items() if value is not None},
+            reason="" if one.outcome is Outcome.SCORED else str(one.reason),
+        )
+        for one in results
+    ]
+
+
+def record_outcomes(metric: str, outcomes: Outcomes, items: Sequence[EvaluatedItem] = ()) -> None:
+    """Record outcomes that were counted, for the running call too.
+
+    Args:
+        metric: The metric.
+        outcomes: The outcomes.
+        items: The items, where the recorder wants them.
+    """
     if (running := _CALL.get()) is not None:
         call = running[1]
         call.metric = metric
@@ -217,6 +241,8 @@ def record_outcomes(metric: str, outcomes: Outcomes) -> None:
         call.scored += scored
         call.unscored += sum(outcomes.values()) - scored
     recorder().items_scored(metric, outcomes)
+    if items:
+        recorder().items_evaluated(metric, items)
 
 
 def _to_each(method: Callable[Concatenate[Any, _P], None]) -> Callable[Concatenate[Any, _P], None]:
@@ -238,6 +264,7 @@ class Together(Recorder):
 
     def __init__(self, parts: Sequence[Recorder]) -> None:
         self._parts = tuple(parts)
+        self.wants_items = any(part.wants_items for part in parts)
 
     @property
     def parts(self) -> Sequence[Recorder]:
@@ -254,6 +281,7 @@ class Together(Recorder):
     call_runs = _to_each(Recorder.call_runs)
     call_ended = _to_each(Recorder.call_ended)
     items_scored = _to_each(Recorder.items_scored)
+    items_evaluated = _to_each(Recorder.items_evaluated)
     judge_called = _to_each(Recorder.judge_called)
     budget_refused = _to_each(Recorder.budget_refused)
     looked_up = _to_each(Recorder.looked_up)

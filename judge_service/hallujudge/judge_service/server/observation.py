@@ -383,6 +383,10 @@ def observe(
         tracing = Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio)
         tracing.name = f"sending traces to {settings.trace_endpoint}"
         parts.append(tracing)
+    if settings.evaluation_endpoint:
+        from ..observe.evaluation_events import EventRecorder, otlp_provider
+
+        parts.append(EventRecorder(otlp_provider(settings.evaluation_endpoint)))
     page, access = None, None
     if settings.access_log:
         access = AccessLog(settings.access_log, errors=bool(settings.access_log_errors))

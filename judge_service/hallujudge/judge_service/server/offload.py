@@ -113,7 +113,7 @@ class OffloadInterceptor(WrappingInterceptor):
             task = Task(kind=name.lower(), parts=(raw,), memory=charged(raw))
             reply = await self._pool.run(task, memory, long=planned.long)
             if reply.outcomes:
-                record_outcomes(planned.metric, reply.outcomes)
+                record_outcomes(planned.metric, reply.outcomes, reply.evaluated)
             memory.result(len(reply.parts[0]))
             return reply.parts[0]
 
@@ -235,7 +235,7 @@ class _Run:
             self._task(raw), partial(self._alone, raw), self._memory, long=_is_long(raw)
         )
         for reply in replies:
-            record_outcomes(self._metric, reply.outcomes)
+            record_outcomes(self._metric, reply.outcomes, reply.evaluated)
             self._groups.add(reply.groups)
         reply = replies[0] if len(replies) == 1 else _joined(replies)
         self._memory.result(RESULT_FACTOR * len(reply.parts[0]))

@@ -296,6 +296,7 @@ async def started(settings: ServerSettings) -> AsyncIterator[WorkerPool | None]:
             max_seconds=settings.max_work_seconds,
             log_level=settings.log_level,
             benchmarks=settings.outside,
+            wants_items=bool(settings.evaluation_endpoint),
         ),
     )
     pool.start()

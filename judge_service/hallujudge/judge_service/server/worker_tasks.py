@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
 
@@ -23,7 +23,7 @@ from ..engine.streams import keys_of
 from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ..observe.recorder import Recorder, begin_recording
 from ..wire.job_messages import WireCodec
-from ..work_recorder import Outcomes
+from ..work_recorder import EvaluatedItem, Outcomes
 from .calls import Calls, died_of
 from .logs import internal_error
 from .request_checks import groups_of
@@ -51,6 +51,8 @@ class WorkerSettings:
     """The lowest level of messages that are logged."""
     benchmarks: tuple[str, ...] = ()
     """Files and names of benchmarks from outside."""
+    wants_items: bool = False
+    """Whether replies name the scores of each item, for evaluation events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,8 @@ class Reply:
     """Messages to send, and partial tallies for the report."""
     outcomes: dict[str, int] = field(default_factory=dict)
     """Reason -> number of unscored items; the empty reason has the scored items."""
+    evaluated: tuple[EvaluatedItem, ...] = ()
+    """The scores of each item, if the settings want them."""
     reasons: tuple[str, ...] = ()
     """Why each item of a job is unscored; empty if it is scored."""
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -166,6 +170,7 @@ class Work:
         resources = Resources(memory=MemoryBudget(settings.max_graph_bytes))
         # Graphs that callers send are kept, because parsing a large one takes seconds.
         self._calls = Calls(Engine(resources, keep_graphs=True), settings)
+        self._wants_items = settings.wants_items
         # Its loop is opened with the first task, because forks must not share one.
         self._runner = asyncio.Runner()
         self._kinds: Mapping[str, Callable[[Task], Awaitable[Reply]]] = {
@@ -184,7 +189,7 @@ class Work:
     def do(self, task: Task) -> Reply:
         """Do a task; errors become replies."""
         began = process_time()
-        outcomes = _OutcomeCount()
+        outcomes = _OutcomeCount(wants_items=self._wants_items)
         try:
             reply = self._runner.run(self._done(task, outcomes))
         except MoreMemoryError as error:
@@ -194,7 +199,12 @@ class Work:
             reply = Reply(failure=Failure.of(error))
         except Exception as error:
             reply = Reply(failure=Failure.of(internal_error(error)))
-        return replace(reply, outcomes=dict(outcomes.count), seconds=process_time() - began)
+        return replace(
+            reply,
+            outcomes=dict(outcomes.count),
+            evaluated=tuple(outcomes.evaluated),
+            seconds=process_time() - began,
+        )
 
     def close(self) -> None:
         """Close its event loop."""
@@ -316,11 +326,21 @@ def _refuse_models(message: scoring_pb2.ScoreSpec) -> None:
 
 
 class _OutcomeCount(Recorder):
-    """Counts outcomes of items, for the server to record."""
+    """Counts outcomes of items, for the server to record.
 
-    def __init__(self) -> None:
+    Args:
+        wants_items: Whether the scores of each item are kept too.
+    """
+
+    def __init__(self, *, wants_items: bool) -> None:
+        self.wants_items = wants_items
         self.count: Counter[str] = Counter()
+        self.evaluated: list[EvaluatedItem] = []
 
     def items_scored(self, metric: str, outcomes: Outcomes) -> None:  # noqa: ARG002
         """Count outcomes."""
         self.count.update(outcomes)
+
+    def items_evaluated(self, metric: str, items: Sequence[EvaluatedItem]) -> None:  # noqa: ARG002
+        """Keep scores."""
+        self.evaluated += items

@@ -162,6 +162,10 @@ class ServerSettings:
     """The address of an OpenTelemetry collector, such as ``http://localhost:4317``."""
     trace_ratio: float = _setting(1.0, "share of calls that are traced", high=1)
     """The share of calls that are traced; a client's decision goes first."""
+    evaluation_endpoint: str = _setting(
+        "", "OTLP/HTTP address that receives evaluation events; empty: none"
+    )
+    """The address of a collector that takes OTLP over HTTP, such as ``http://localhost:4318``."""
     access_log: str = _setting("", "file of one JSON line a call; - for standard output")
     """File with one line of JSON for each call; ``-`` for standard output; empty for none."""
     access_log_errors: int = _setting(0, "1: error texts too, which may quote responses", high=1)

@@ -14,6 +14,7 @@ from msgspec import structs
 from ..errors import InvalidInputError
 from ..runs import read_run
 from ..runs.manifest import ANALYSIS, PAGE
+from ..trackers import tracker_named
 from .app import ExitCode, app, examples, input_option, metric_option, output_option, server_option
 from .comparison_commands import Allow
 from .declared_options import grouped
@@ -61,7 +62,13 @@ Pictures = Annotated[
 ]
 Trackers = Annotated[
     list[str] | None,
-    output_option("--to", metavar="TRACKER", help="mlflow, wandb, tensorboard:FOLDER."),
+    output_option("--to", metavar="PLACE", help="mlflow, wandb, otel, every-eval-ever and others."),
+]
+Model = Annotated[
+    str, output_option("--model", metavar="ORG/NAME", help="The evaluated model, for --to.")
+]
+Dataset = Annotated[
+    str, output_option("--dataset", metavar="ORG/NAME", help="Its benchmark's dataset, for --to.")
 ]
 Embed = Annotated[bool, output_option("--embed-images", help="Thumbnails inside the page.")]
 
@@ -78,6 +85,8 @@ def report(
     all_rows: AllRows = False,
     allow: Allow = None,
     to: Trackers = None,
+    model: Model = "",
+    dataset: Dataset = "",
 ) -> ExitCode:
     """Reports of a run in any format, without scoring again.
 
@@ -87,6 +96,10 @@ def report(
 
     if to and len(runs) > 1:
         raise InvalidInputError("--to takes one run; leave out the other")
+    if (model or dataset) and not to:
+        raise InvalidInputError("--model and --dataset are for --to; leave them out, or add --to")
+    for tracker in to or ():
+        tracker_named(tracker, model=model, dataset=dataset)
     names = _report_formats(format, runs)
     options = {
         "--out": out, "--title": title, "--baseline": baseline, "--images": images,
@@ -108,7 +121,7 @@ def report(
         else:
             _print_run(stored[0], name, all_rows=all_rows)
     for tracker in to or ():
-        stored[0].log_to(tracker)
+        stored[0].log_to(tracker, model=model, dataset=dataset)
         typer.echo(f"logged to {tracker}", err=True)
     return ExitCode.OK
 

@@ -196,7 +196,7 @@ def meaning_of(report: Report, score: str) -> str:
 
     It is empty if this release lacks the metric.
     """
-    definition = _definitions(report.metric).get(score)
+    definition = definitions_of(report.metric).get(score)
     if definition is None:
         return ""
     printed = _printed(report.metric).get(score)
@@ -205,13 +205,13 @@ def meaning_of(report: Report, score: str) -> str:
 
 def highest_of(report: Report, score: str) -> float:
     """Return the highest value that a score may have; 1 if this release lacks the metric."""
-    definition = _definitions(report.metric).get(score)
+    definition = definitions_of(report.metric).get(score)
     return 1.0 if definition is None else definition.high
 
 
 def is_fraction(report: Report, score: str) -> bool:
     """Return whether a score is a fraction with a value, and not a length or a count."""
-    value, definition = report.scores[score].value, _definitions(report.metric).get(score)
+    value, definition = report.scores[score].value, definitions_of(report.metric).get(score)
     if value is None:
         return False
     return abs(value) <= 1 if definition is None else definition.unit == "fraction"
@@ -238,7 +238,8 @@ def main_score_of(report: Report) -> str:
 
 
 @cache
-def _definitions(metric: str) -> Mapping[str, ScoreDefinition]:
+def definitions_of(metric: str) -> Mapping[str, ScoreDefinition]:
+    """Return the scores of a metric by name; empty if this release lacks it."""
     known = _metric_named(metric)
     return {score.name: score for score in definitions_with_thoughts(known)} if known else {}
 

@@ -418,15 +418,19 @@ class RunReport(Report):
         write_parquet(Path(path), self._lines)
         return Path(path)
 
-    def log_to(self, to: str | Tracker, *, step: int | None = None) -> None:
+    def log_to(
+        self, to: str | Tracker, *, step: int | None = None, model: str = "", dataset: str = ""
+    ) -> None:
         """Log scores, signature and page to an experiment tracker.
 
         Args:
             to: Such as ``"mlflow"``; see :func:`hallujudge.sdk.trackers.log_report`.
             step: The step of training.
+            model: The evaluated model, as ``ORG/NAME``.
+            dataset: The benchmark's dataset on the Hub, as ``ORG/NAME`` or ``ORG/NAME:TASK``.
 
         Raises:
-            InvalidInputError: The tracker is unknown.
+            InvalidInputError: The tracker is unknown, or lacks its folder, model or dataset.
             MissingExtraError: Its package is not installed.
         """
         with tempfile.TemporaryDirectory(prefix="hallujudge-") as folder:
@@ -437,7 +441,8 @@ class RunReport(Report):
                 ]
             else:
                 files[0].write_text(self.to_text(), encoding="utf-8")
-            log_report(self, files, to, step=step)
+            lines = self._lines if self.items else tuple
+            log_report(self, files, to, step=step, model=model, dataset=dataset, lines=lines)
 
     @property
     def latex(self) -> str:

@@ -205,15 +205,19 @@ class StoredRun:
         write_parquet(target, self.lines)
         return target
 
-    def log_to(self, to: str | Tracker, *, step: int | None = None) -> None:
+    def log_to(
+        self, to: str | Tracker, *, step: int | None = None, model: str = "", dataset: str = ""
+    ) -> None:
         """Log scores, signature and page to an experiment tracker.
 
         Args:
             to: Such as ``"mlflow"``; see :func:`hallujudge.sdk.trackers.log_report`.
             step: The step of training.
+            model: The evaluated model, as ``ORG/NAME``.
+            dataset: The benchmark's dataset on the Hub, as ``ORG/NAME`` or ``ORG/NAME:TASK``.
 
         Raises:
-            InvalidInputError: The tracker is unknown.
+            InvalidInputError: The tracker is unknown, or lacks its folder, model or dataset.
             MissingExtraError: Its package is not installed.
         """
         with tempfile.TemporaryDirectory(prefix="hallujudge-") as made:
@@ -221,7 +225,15 @@ class StoredRun:
             if not page.exists():
                 page = Path(made, PAGE)
                 page.write_text(self.page(), encoding="utf-8")
-            log_report(self.report, [self.folder / REPORT, page], to, step=step)
+            log_report(
+                self.report,
+                [self.folder / REPORT, page],
+                to,
+                step=step,
+                model=model,
+                dataset=dataset,
+                lines=self.lines,
+            )
 
     def _records(self) -> Iterator[Record]:
         count = 0

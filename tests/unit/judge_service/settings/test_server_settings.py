@@ -108,7 +108,7 @@ def test_bad_files(tmp_path: Path, text: str, said: str) -> None:
 
 def test_no_address_shows_its_password(tmp_path: Path) -> None:
     urls = ["llm_url", "small_url", "fallback_url", "fallback_proxy", "trace_endpoint"]
-    urls += ["llm_proxy", "jobs_database"]
+    urls += ["llm_proxy", "jobs_database", "evaluation_endpoint"]
     environ = {f"HALLUJUDGE_{name.upper()}": f"http://ana:secret@{name}:1" for name in urls}
     resolved = load_settings(environ=environ)
     assert resolved.judges.fallback_proxy == "http://ana:secret@fallback_proxy:1"
