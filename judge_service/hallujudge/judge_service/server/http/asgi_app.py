@@ -37,6 +37,7 @@ from ..authentication import describes_itself
 from ..interceptors import Handler
 from ..logs import internal_error
 from ..observation import REQUEST_ID, record_refused
+from .chat_calls import CHAT, MODELS, OPENAI, ChatCall, models_body, openai_error
 from .exchange import (
     JSON,
     LINES,
@@ -66,6 +67,9 @@ _Interceptors: TypeAlias = "Sequence[grpc.aio.ServerInterceptor]"
 
 DOCUMENT = "/openapi.json"
 _SCORE = "/hallujudge.judge.v1.JudgeService/Score"
+_LIST = "/hallujudge.judge.v1.JudgeService/ListMetrics"
+# Calls of Score in the form of other programs.
+_FOREIGN: Mapping[str, type[RewardCall] | type[ChatCall]] = {OPENRLHF: RewardCall, CHAT: ChatCall}
 GZIP = "gzip"
 _CODINGS = ("", "identity", GZIP)
 
@@ -132,8 +136,10 @@ async def routes_of(
             binary=_call_of(in_binary, many=handler.request_streaming),
             written=cast("Callable[[Any], bytes]", in_binary.response_serializer),
         )
-    # The same method, which the application calls with another request.
-    routes[OPENRLHF] = replace(routes[_SCORE], name=OPENRLHF)
+    # The same methods, which the application calls with other requests.
+    for path in _FOREIGN:
+        routes[path] = replace(routes[_SCORE], name=path)
+    routes[MODELS] = replace(routes[_LIST], name=MODELS)
     return routes
 
 
@@ -194,10 +200,11 @@ def refusal_of(
     route = routes.get(path)
     if route is None and path != DOCUMENT:
         return _refusal(404, f"there is no such method; {DOCUMENT} lists them")
-    wanted = ("GET", "HEAD") if route is None else ("POST",)
+    reads = route is None or route.name == MODELS
+    wanted = ("GET", "HEAD") if reads else ("POST",)
     if method not in wanted:
         return _refusal(405, f"send a {wanted[0]} request", ("allow", ", ".join(wanted)))
-    if route is None:
+    if route is None or reads:
         return None
     kinds = _kinds(route)
     if (kind := kind_of(exchange)) not in kinds:
@@ -243,7 +250,7 @@ def foreign_host(exchange: Exchange, target: str, names: Collection[str]) -> Ref
 def _kinds(route: Route) -> tuple[str, ...]:
     if route.many:
         return (LINES,)
-    return (JSON,) if route.stream or route.name == OPENRLHF else (JSON, PROTO)
+    return (JSON,) if route.stream or route.name in _FOREIGN else (JSON, PROTO)
 
 
 def _refusal(
@@ -291,6 +298,8 @@ class HttpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         exchange, (path, host) = Exchange.of(scope, send), target_of(scope)
+        if path.startswith(OPENAI):
+            exchange.write_error = openai_error
         # All checks come before the body is read.
         refusal = two_lengths(exchange)
         refusal = refusal or refusal_of(exchange, scope["method"], path, self._routes)
@@ -353,10 +362,12 @@ class HttpApp:
             await _streamed(route.json(raws, context), exchange)
         elif route.name == "ListJobResults" and LINES in exchange.header("accept"):
             await _streamed(all_results(route.json, raws, context), exchange)
-        elif route.name == OPENRLHF:
-            call = RewardCall(exchange.query, self._most)
+        elif route.name == MODELS:
+            await exchange.respond(200, JSON, models_body(await route.json(_once(b"{}"), context)))
+        elif (form := _FOREIGN.get(route.name)) is not None:
+            call = form(exchange.query, self._most)
             response = await route.json(call.requests(raws), context)
-            await exchange.respond(200, JSON, await to_json(call.answer(response)))
+            await exchange.respond(200, call.kind, await call.answer(response))
         elif kind_of(exchange) == PROTO:
             response = await route.binary(raws, context)
             await exchange.respond(200, PROTO, route.written(response))

@@ -68,14 +68,14 @@ _DETAIL_TYPES: tuple[type[Message], ...] = (
 
 def http_status(status: status_pb2.Status) -> int:
     """Return the HTTP status of an error."""
-    info = _detail(status, error_details_pb2.ErrorInfo())
+    info = detail_of(status, error_details_pb2.ErrorInfo())
     return _BY_REASON.get(info.reason) or HTTP_STATUSES[name_of(status)]
 
 
 def error_headers(status: status_pb2.Status) -> list[tuple[str, str]]:
     """Return the headers by which clients know when to retry or how to authenticate."""
     headers = []
-    retry = _detail(status, error_details_pb2.RetryInfo())
+    retry = detail_of(status, error_details_pb2.RetryInfo())
     if retry.HasField("retry_delay"):
         seconds = math.ceil(retry.retry_delay.ToNanoseconds() / 1e9)
         headers.append(("retry-after", str(seconds)))
@@ -103,7 +103,8 @@ def _shown(detail: Packed) -> dict[str, Any]:
     return shown
 
 
-def _detail(status: status_pb2.Status, message: Any) -> Any:
+def detail_of(status: status_pb2.Status, message: Any) -> Any:
+    """Return a detail of an error; the message as it is given if the error has none."""
     for detail in status.details:
         if detail.Unpack(message):
             break
@@ -167,6 +168,8 @@ class Exchange:
     """The query of the address."""
     begun: bool = False
     """Whether the head of the response is sent."""
+    write_error: Callable[[status_pb2.Status], bytes] = error_body
+    """Returns an error as the body of a response."""
 
     @classmethod
     def of(cls, scope: Scope, send: Send) -> Exchange:
@@ -202,10 +205,10 @@ class Exchange:
             headers: Additional headers.
         """
         if self.begun:
-            await self.part(b'{"error": ' + error_body(status) + b"}\n", more=False)
+            await self.part(b'{"error": ' + self.write_error(status) + b"}\n", more=False)
             return
         known = [*error_headers(status), *headers]
-        await self.respond(http or http_status(status), JSON, error_body(status), known)
+        await self.respond(http or http_status(status), JSON, self.write_error(status), known)
 
     async def respond(self, status: int, kind: str, body: bytes, headers: Headers = ()) -> None:
         """Send a whole response."""

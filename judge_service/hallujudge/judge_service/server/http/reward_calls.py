@@ -27,7 +27,8 @@ from ...errors import InvalidInputError
 from ...wire import task_of
 from ..request_checks import check_count
 from ..request_reader import counted
-from .json_messages import JsonForm, worked
+from .exchange import JSON
+from .json_messages import JsonForm, to_json, worked
 
 OPENRLHF = "/rewards/openrlhf"
 """The path."""
@@ -47,6 +48,9 @@ class RewardCall:
             metric.
         most: The most responses of a call.
     """
+
+    kind = JSON
+    """The content type of the response."""
 
     def __init__(self, address: str, most: int) -> None:
         self._address = address
@@ -76,20 +80,20 @@ class RewardCall:
         check_count(self._most, len(texts), "query")
         kind = task_of(metric_entry(str(spec["metric"])).item_type)
         items = [
-            {"id": str(at), kind: _task(kind, text, label)}
+            {"id": str(at), kind: item_task(kind, text, label)}
             for at, (text, label) in enumerate(texts)
         ]
         request = {"spec": spec, "items": items, "scores": [self._score.name]}
         return json.dumps(request).encode()
 
-    def answer(self, response: pb.ScoreResponse) -> Struct:
+    async def answer(self, response: pb.ScoreResponse) -> bytes:
         """Return the rewards: from 0 for the worst end of the score's range to 1 for the best."""
         values = response.columns[0].values
         rewards = [self._unscored if math.isnan(v) else self._score.share(v) for v in values]
         found = Struct()
         unscored = {"unscored": list(map(float, map(math.isnan, values)))}
         found.update({"rewards": rewards, "scores": rewards, "extra_logs": unscored})
-        return found
+        return await to_json(found)
 
 
 _FORM = JsonForm(pb.ScoreRequest.FromString)
@@ -130,10 +134,7 @@ def _texts_of(raw: bytes) -> list[tuple[str, Any]]:
     Raises:
         InvalidInputError: The body has another form.
     """
-    try:
-        given = json.loads(raw)
-    except (ValueError, RecursionError) as err:
-        raise InvalidInputError(f"the body is not JSON: {err}") from None
+    given = parsed_json(raw)
     if not isinstance(given, dict) or not all(isinstance(given.get(n), list) for n in _LISTS):
         found = ", ".join(map(repr, given)) if isinstance(given, dict) else type(given).__name__
         raise InvalidInputError(
@@ -147,7 +148,19 @@ def _texts_of(raw: bytes) -> list[tuple[str, Any]]:
     return [(response_in(str(query), str(prompt)), label) for query, prompt, label in rows]
 
 
-def _task(kind: str, response: str, label: Any) -> Mapping[str, object]:
+def parsed_json(raw: bytes) -> Any:
+    """Return the value of a body.
+
+    Raises:
+        InvalidInputError: It is not JSON.
+    """
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as err:
+        raise InvalidInputError(f"the body is not JSON: {err}") from None
+
+
+def item_task(kind: str, response: str, label: Any) -> Mapping[str, object]:
     """Return the task of an item.
 
     A label is the reference as a list or a text, a task of its kind, or either as JSON. Without
