@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -226,9 +226,10 @@ class _RootGroup(PlainGroup):
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of the help page."""
+        commands: Mapping[str, Any] = self.commands
         for task, names in _TASKS.items():
             for name in names:
-                self.commands[name].rich_help_panel = task
+                commands[name].rich_help_panel = task
         return [name for names in _TASKS.values() for name in names]
 
     def make_context(self, *args: Any, **settings: Any) -> Any:
