@@ -24,12 +24,13 @@ from hallujudge.sdk import AsyncClient
 
 # Options of other programs.
 FOREIGN = {
-    "--api-key", "--build", "--build-constraints", "--calls", "--check", "--clean", "--clock",
-    "--cov", "--dbname", "--detach", "--examples", "--format", "--generation-config", "--headless",
-    "--help", "--large", "--load-format", "--log_samples", "--logprobs-mode", "--make-rshared",
-    "--max-logprobs", "--max-num-seqs", "--minutes", "--no-deps", "--previous", "--profile",
-    "--rounds", "--runner", "--served-model-name", "--skips", "--smoke", "--strict",
-    "--structured-outputs-config", "--target", "--threads", "--tokenizer", "--uds",
+    "--api-key", "--array", "--build", "--build-constraints", "--calls", "--check", "--clean",
+    "--clock", "--cov", "--data", "--dbname", "--detach", "--examples", "--export", "--format",
+    "--generation-config", "--gpus", "--headless", "--help", "--large", "--load-format",
+    "--log_samples", "--logprobs-mode", "--make-rshared", "--max-logprobs", "--max-num-seqs",
+    "--minutes", "--no-deps", "--previous", "--profile", "--rounds", "--runner",
+    "--served-model-name", "--skips", "--smoke", "--strict", "--structured-outputs-config",
+    "--target", "--threads", "--tokenizer", "--uds",
 }  # fmt: skip
 
 # A benchmark that a page declares has the options of others of closed questions.
