@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages without which tests are skipped: a browser for report.html, npm for its script, WordNet,
-# and Prometheus' promtool. Does nothing where they are present. Where they can't be installed it says so, and the tests say what they skip.
+# Prometheus' promtool, and shellcheck. Does nothing where they are present. Where they can't be installed it says so, and the tests say what they skip.
 set -euo pipefail
 if [[ $# -gt 0 ]]; then
   echo "usage: tools/install_system_packages.sh   (no arguments)"
@@ -37,6 +37,7 @@ command -v npm >/dev/null || missing+=(npm)
 has_browser || missing+=(chromium chromium-driver)
 has_wordnet || missing+=(wordnet-base)
 command -v promtool >/dev/null || missing+=(promtool)
+command -v shellcheck >/dev/null || missing+=(shellcheck)
 if [[ ${#missing[@]} -eq 0 ]]; then
   echo "nothing is missing"
   exit 0
