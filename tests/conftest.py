@@ -31,7 +31,7 @@ _TAKEN_OVER = re.compile(
 for _name in [name for name in os.environ if not _TAKEN_OVER.fullmatch(name)]:
     del os.environ[_name]
 
-pytest_plugins = ["support.sizes", "support.skips", "support.jobs"]
+pytest_plugins = ["support.sizes", "support.skips", "support.jobs", "support.llm_fixtures"]
 
 _REPO = Path(__file__).resolve().parent.parent
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -18,14 +18,6 @@ POPE = [
     for n in range(4)
 ]
 CLOSED = "http://127.0.0.1:9/v1"  # the port of "discard", which nothing listens on
-
-
-@pytest.fixture
-def server() -> Iterator[llm.ScriptedLlm]:
-    made = llm.ScriptedLlm(llm.saying("Yes."))
-    stop = made.in_thread()
-    yield made
-    stop()
 
 
 @pytest.fixture
@@ -53,10 +45,10 @@ def asked(
 
 @pytest.mark.parametrize("question", [..., None, 5, " "])
 def test_one_record_without_a_question_does_not_stop_the_others(
-    server: llm.ScriptedLlm, tmp_path: Path, images: Path, question: object
+    yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path, question: object
 ) -> None:
     assert images.is_dir()
-    run, out = asked(server, tmp_path, changed("text", question))
+    run, out = asked(yes_server, tmp_path, changed("text", question))
     assert run.returncode == 3, run.stderr
     assert "QUESTION_MISSING" in run.stderr
     assert "start the same command again to ask those again" not in run.stderr
@@ -66,37 +58,37 @@ def test_one_record_without_a_question_does_not_stop_the_others(
 
 
 def test_a_file_without_any_question_is_a_wrong_file(
-    server: llm.ScriptedLlm, tmp_path: Path, images: Path
+    yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
 ) -> None:
     assert images.is_dir()
     records = [{"question_id": 1, "image": "0.png", "label": "yes"}]
-    run, _ = asked(server, tmp_path, records)
+    run, _ = asked(yes_server, tmp_path, records)
     assert_refused(run, "line 1: no key for the question: tried question, prompt, text; found")
-    assert server.chats == 0
+    assert yes_server.chats == 0
 
 
 @pytest.mark.parametrize(("label", "shown"), [("maybe", '2 ("maybe")'), (None, "2 (null)")])
 def test_labels_are_checked_before_a_call_is_paid_for(
-    server: llm.ScriptedLlm, tmp_path: Path, images: Path, label: object, shown: str
+    yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path, label: object, shown: str
 ) -> None:
     assert images.is_dir()
     records = changed("label", label)
-    run, out = asked(server, tmp_path, records)
+    run, out = asked(yes_server, tmp_path, records)
     said = f"labels are neither yes nor no: {shown} (1 in all). Correct these labels in the file"
     assert_refused(run, f"{said} of questions, or ask these questions too with --bad-labels")
-    assert server.chats == 0
-    again, _ = asked(server, tmp_path, records, "--bad-labels")
+    assert yes_server.chats == 0
+    again, _ = asked(yes_server, tmp_path, records, "--bad-labels")
     assert again.returncode == 0, again.stderr
     scored = here("score", "pope", "-r", out, "-o", tmp_path / "scores", "-q", "--skip-bad")
     assert scored.returncode == 3, scored.stderr
 
 
 def test_questions_without_labels_are_noted_and_asked(
-    server: llm.ScriptedLlm, tmp_path: Path, images: Path
+    yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
 ) -> None:
     assert images.is_dir()
     records = [{name: each[name] for name in each if name != "label"} for each in POPE]
-    run, _ = asked(server, tmp_path, records)
+    run, _ = asked(yes_server, tmp_path, records)
     assert run.returncode == 0, run.stderr
     assert run.stderr.startswith("note: the questions have no labels; scoring needs them")
 
@@ -138,21 +130,23 @@ def test_a_server_that_starts_is_waited_for_where_that_is_asked(
 
 
 def test_a_condition_that_no_question_has_is_named(
-    server: llm.ScriptedLlm, tmp_path: Path, images: Path
+    yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
 ) -> None:
     questions = write_lines(
         tmp_path / "q.jsonl",
         [{"id": "1", "video": "a.mp4", "question": "Who?", "options": {"A": "x", "B": "y"}}],
     )
     files = ("-R", questions, "--images", images, "-o", tmp_path / "a.jsonl")
-    run = here(*llm.ask(server, "infact", *files), "--condition", "gausian_noise")
+    run = here(*llm.ask(yes_server, "infact", *files), "--condition", "gausian_noise")
     assert_refused(run, "under the condition gausian_noise; choose from base, text_only")
 
 
-def test_a_missing_folder_of_images_is_named_once(server: llm.ScriptedLlm, tmp_path: Path) -> None:
+def test_a_missing_folder_of_images_is_named_once(
+    yes_server: llm.ScriptedLlm, tmp_path: Path
+) -> None:
     questions = write_lines(tmp_path / "questions.jsonl", POPE)
     files = ("-R", questions, "--images", tmp_path / "gone", "-o", tmp_path / "a.jsonl")
-    run = here(*llm.ask(server, "pope", *files))
+    run = here(*llm.ask(yes_server, "pope", *files))
     assert_refused(run, f"images {tmp_path / 'gone'} can't be read: No such file or directory; ch")
 
 
@@ -160,15 +154,15 @@ class TestSeveralBenchmarks:
     """``ask pope naturalbench --out FOLDER``, then ``score all FOLDER``."""
 
     @pytest.fixture
-    def command(self, server: llm.ScriptedLlm, tmp_path: Path, images: Path) -> tuple[Any, ...]:
+    def command(self, yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path) -> tuple[Any, ...]:
         pope = write_lines(tmp_path / "q.jsonl", POPE)
         repope = [{**each, "image": "0.png", "label": "no"} for each in POPE]
         dash = write_lines(tmp_path / "d.jsonl", [{**r, "object": "cat"} for r in repope])
         files = ("-R", f"pope={pope}", "-R", f"vqa={dash}", "--images", images)
-        return llm.ask(server, "pope", "vqa", *files, "-o", tmp_path / "asked")
+        return llm.ask(yes_server, "pope", "vqa", *files, "-o", tmp_path / "asked")
 
     def test_each_has_its_archive_and_all_are_scored_at_once(
-        self, command: tuple[Any, ...], server: llm.ScriptedLlm, tmp_path: Path
+        self, command: tuple[Any, ...], yes_server: llm.ScriptedLlm, tmp_path: Path
     ) -> None:
         run = here(*command)
         assert run.returncode == 0, run.stderr
@@ -176,38 +170,38 @@ class TestSeveralBenchmarks:
             f"4 of 4 answers written to {tmp_path / 'asked' / name}.jsonl\n"
             for name in ("pope", "vqa")
         )
-        assert server.chats == 8
+        assert yes_server.chats == 8
         again = here(*command)
         assert again.returncode == 0, again.stderr
-        assert server.chats == 8
+        assert yes_server.chats == 8
         scored = here("score", "all", tmp_path / "asked", "-o", tmp_path / "scores")
         assert "scored m, pope: 4 items" in scored.stderr
         assert ".sqlite" not in scored.stderr
         assert ".sqlite" not in scored.stdout
 
     def test_a_budget_is_that_of_all(
-        self, command: tuple[Any, ...], server: llm.ScriptedLlm
+        self, command: tuple[Any, ...], yes_server: llm.ScriptedLlm
     ) -> None:
         run = here(*command, "--max-calls", "6")
         assert run.returncode == 3, run.stderr
-        assert server.chats == 6
+        assert yes_server.chats == 6
 
     def test_mistakes_in_the_last_one_come_before_the_first_is_paid_for(
-        self, command: tuple[Any, ...], server: llm.ScriptedLlm, tmp_path: Path
+        self, command: tuple[Any, ...], yes_server: llm.ScriptedLlm, tmp_path: Path
     ) -> None:
         write_lines(tmp_path / "d.jsonl", [{"question_id": 1, "image": "0.png"}])
         run = here(*command)
         assert run.returncode == 2
         assert "no key for the question" in run.stderr
-        assert server.chats == 0
+        assert yes_server.chats == 0
 
     def test_files_of_several_name_their_benchmark(
-        self, server: llm.ScriptedLlm, tmp_path: Path, images: Path
+        self, yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
     ) -> None:
         questions = write_lines(tmp_path / "q.jsonl", POPE)
         files = ("-R", questions, "--images", images)
-        shared = here(*llm.ask(server, "pope", "vqa", *files, "-o", tmp_path / "asked"))
+        shared = here(*llm.ask(yes_server, "pope", "vqa", *files, "-o", tmp_path / "asked"))
         assert_refused(shared, f"name its own, such as pope={questions}")
         own = ("-R", f"pope={questions}", "-R", f"vqa={questions}", "--images", images)
-        file = here(*llm.ask(server, "pope", "vqa", *own, "-o", tmp_path / "a.jsonl"))
+        file = here(*llm.ask(yes_server, "pope", "vqa", *own, "-o", tmp_path / "a.jsonl"))
         assert_refused(file, "each gets an archive of its own; give a folder")

@@ -7,11 +7,10 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-import pytest
 from support import scripted_llm as llm
 from support.pictures import number_in, numbered_video, png
 from support.qa_samples import write_lines
@@ -25,14 +24,6 @@ from hallujudge.sdk.asking import asked_metrics
 QUESTIONS = sized(300, 3_000)
 KILLS = sized(1, 2)
 IMAGES = QUESTIONS // 6
-
-
-@pytest.fixture
-def server() -> Iterator[llm.ScriptedLlm]:
-    made = llm.ScriptedLlm(llm.saying("Yes."))
-    stop = made.in_thread()
-    yield made
-    stop()
 
 
 def folder_of(path: Path, names: Sequence[str]) -> Path:
@@ -174,7 +165,9 @@ def test_each_question_that_cannot_be_asked_or_answered_has_its_reason(tmp_path:
     assert (coverage["scored"], coverage["unscored"]) == (1, len(names) - 1)
 
 
-def test_frames_are_those_of_the_stated_sampling(tmp_path: Path, server: llm.ScriptedLlm) -> None:
+def test_frames_are_those_of_the_stated_sampling(
+    tmp_path: Path, yes_server: llm.ScriptedLlm
+) -> None:
     videos = tmp_path / "videos"
     videos.mkdir()
     numbered_video(videos / "v1.mp4", 40)
@@ -195,16 +188,16 @@ def test_frames_are_those_of_the_stated_sampling(tmp_path: Path, server: llm.Scr
         "fps:1": [[0, 10, 20, 30], [0]],
     }
     for number, (spec, wanted) in enumerate(expected.items()):
-        server.requests.clear()
+        yes_server.requests.clear()
         out = tmp_path / f"{number}.jsonl"
         run = here(
-            *llm.ask(server, "video-hallucer", "-R", questions, "--images", videos, "-o", out),
+            *llm.ask(yes_server, "video-hallucer", "-R", questions, "--images", videos, "-o", out),
             *("--frames", spec, "--frame-format", "png" if number else "jpeg"),
         )
         assert run.returncode == 3, run.stderr
-        seen = {tuple(map(number_in, images)) for _, images in server.shown()}
+        seen = {tuple(map(number_in, images)) for _, images in yes_server.shown()}
         assert seen == set(map(tuple, wanted)), spec
-        assert len(server.requests) == 4
+        assert len(yes_server.requests) == 4
     rows = read_rows(out)
     assert rows[0]["basic"]["predict"] == "Yes."
     broken = rows[2]["basic"]["unanswered"]
@@ -333,14 +326,14 @@ def test_a_users_mistake_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_mistake_names_options_and_promises_nothing(
-    tmp_path: Path, server: llm.ScriptedLlm
+    tmp_path: Path, yes_server: llm.ScriptedLlm
 ) -> None:
     given = one_question(tmp_path)
-    assert here(*llm.ask(server, *given)).returncode == 0
-    other = here(*llm.ask(server, *given), "--temperature", "0.5")
+    assert here(*llm.ask(yes_server, *given)).returncode == 0
+    other = here(*llm.ask(yes_server, *given), "--temperature", "0.5")
     assert_refused(other, "pass --overwrite, or name another file")
     assert "start the same command again" not in other.stderr
-    orders = here(*llm.ask(server, "vidhal-mcqa", *given[1:-1], tmp_path / "other.jsonl"))
+    orders = here(*llm.ask(yes_server, "vidhal-mcqa", *given[1:-1], tmp_path / "other.jsonl"))
     assert_refused(orders, "give --options")
 
 
@@ -350,18 +343,18 @@ def test_the_help_lists_every_benchmark_that_can_be_asked() -> None:
 
 
 def test_the_estimate_and_the_prompts_are_printed_without_a_call(
-    tmp_path: Path, server: llm.ScriptedLlm
+    tmp_path: Path, yes_server: llm.ScriptedLlm
 ) -> None:
     given = one_question(tmp_path)
     prices = ("--llm-price-prompt", "1", "--llm-price-completion", "2")
-    done = here(*llm.ask(server, *given), "--estimate", *prices)
+    done = here(*llm.ask(yes_server, *given), "--estimate", *prices)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("m: 1 calls (0 answered by the cache, 0 repeated), ")
     assert "cost at most 0.0013" in done.stdout
     assert not (tmp_path / "answers.replies.sqlite").exists()
     shown = here("ask", "tri-he", "--show-prompts")
     assert "answer (without the image):" in shown.stdout
-    assert server.requests == []
+    assert yes_server.requests == []
 
 
 def test_an_interrupted_run_says_what_it_keeps(tmp_path: Path) -> None:

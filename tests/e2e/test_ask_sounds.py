@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import wave
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,6 @@ from support.running import here, read_rows
 from support.video_clips import picture
 
 RATE = 8_000
-
-
-@pytest.fixture
-def server() -> Iterator[llm.ScriptedLlm]:
-    made = llm.ScriptedLlm(llm.saying("Yes."))
-    stop = made.in_thread()
-    yield made
-    stop()
 
 
 def tone(seconds: float, pitch: float = 440.0) -> bytes:
@@ -93,7 +84,7 @@ def question(number: int, video: str | None, audio: str | None, label: str) -> d
 
 
 def test_cmm_is_asked_with_unchanged_sounds_and_frames_and_then_scored(
-    server: llm.ScriptedLlm, tmp_path: Path
+    yes_server: llm.ScriptedLlm, tmp_path: Path
 ) -> None:
     folder = tmp_path / "cmm"
     clip(folder / "visual-audio-language/001.mp4")
@@ -115,9 +106,9 @@ def test_cmm_is_asked_with_unchanged_sounds_and_frames_and_then_scored(
         question(4, None, "003.mp3", "yes"),
     ]
     records[3]["video_path"] = "audio-language/002.mp4"
-    run, out = asked(server, "cmm", folder, records, "--frames", "uniform:2")
+    run, out = asked(yes_server, "cmm", folder, records, "--frames", "uniform:2")
     assert run.returncode == 0, run.stderr
-    sent = {llm.prompt_of(body).split("?")[0]: body for body in server.requests}
+    sent = {llm.prompt_of(body).split("?")[0]: body for body in yes_server.requests}
     found = {
         int(asked_about.split()[-1]): (
             len(llm.images_of(body)),
@@ -146,7 +137,7 @@ def test_cmm_is_asked_with_unchanged_sounds_and_frames_and_then_scored(
 
 
 def test_avhbench_is_asked_with_the_frames_and_the_sound_track_of_a_video(
-    server: llm.ScriptedLlm, tmp_path: Path
+    yes_server: llm.ScriptedLlm, tmp_path: Path
 ) -> None:
     folder = tmp_path / "video"
     clip(folder / "00191.mp4", seconds=2.0)
@@ -156,13 +147,13 @@ def test_avhbench_is_asked_with_the_frames_and_the_sound_track_of_a_video(
         {**base, "task": "AV Matching"},
         {**base, "task": "AV Captioning", "text": "Describe it.", "label": "A dog barks."},
     ]
-    run, out = asked(server, "avhbench", folder, records, "--frames", "uniform:3")
+    run, out = asked(yes_server, "avhbench", folder, records, "--frames", "uniform:3")
     assert run.returncode == 0, run.stderr
-    assert {llm.prompt_of(body) for body in server.requests} == {
+    assert {llm.prompt_of(body) for body in yes_server.requests} == {
         "Do they match?\nAnswer with yes or no.",
         "Describe it.",
     }
-    for body in server.requests:
+    for body in yes_server.requests:
         assert len(llm.images_of(body)) == 3
         [(kind, data)] = sounds_of(body)
         with wave.open(io.BytesIO(data)) as held:
@@ -174,7 +165,7 @@ def test_avhbench_is_asked_with_the_frames_and_the_sound_track_of_a_video(
 
 
 def test_a_question_whose_sound_cannot_be_sent_has_its_reason(
-    server: llm.ScriptedLlm, tmp_path: Path
+    yes_server: llm.ScriptedLlm, tmp_path: Path
 ) -> None:
     folder = tmp_path / "cmm"
     folder.mkdir()
@@ -186,9 +177,9 @@ def test_a_question_whose_sound_cannot_be_sent_has_its_reason(
     (folder / "link.wav").symlink_to(tmp_path / "secret.wav")
     names = ("gone.wav", "silent.mp4", "cut.wav", "text.ogg", "long.wav", "link.wav")
     records = [{**question(n, None, "x", "no"), "audio_path": name} for n, name in enumerate(names)]
-    run, out = asked(server, "cmm", folder, records)
+    run, out = asked(yes_server, "cmm", folder, records)
     assert run.returncode == 3, run.stderr
-    assert not server.requests
+    assert not yes_server.requests
     assert [row["unanswered"]["reason"] for row in read_rows(out)] == [
         "MEDIA_MISSING",
         "SOUND_MISSING",
@@ -199,16 +190,18 @@ def test_a_question_whose_sound_cannot_be_sent_has_its_reason(
     ]
 
 
-def test_an_estimate_counts_the_tokens_of_sounds(server: llm.ScriptedLlm, tmp_path: Path) -> None:
+def test_an_estimate_counts_the_tokens_of_sounds(
+    yes_server: llm.ScriptedLlm, tmp_path: Path
+) -> None:
     folder = tmp_path / "cmm"
     folder.mkdir()
     tokens = []
     for seconds in (1, 9):
         (folder / "a.wav").write_bytes(tone(seconds))
         records = [{**question(0, None, "x", "no"), "audio_path": "a.wav"}]
-        run, _ = asked(server, "cmm", folder, records, "--estimate")
+        run, _ = asked(yes_server, "cmm", folder, records, "--estimate")
         assert run.returncode == 0, run.stderr
         tokens.append(int(run.stdout.partition(" prompt tokens")[0].split()[-1]))
-    assert not server.requests
+    assert not yes_server.requests
     # 25 tokens a second.
     assert tokens[1] - tokens[0] == 8 * 25

@@ -14,10 +14,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from support import scripted_llm
+from support import scripted_llm, scripted_vllm
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
-STAND_IN = f"{sys.executable} {scripted_llm.__file__}"
+STAND_IN = f"{sys.executable} {scripted_vllm.__file__}"
 # Claims whose truth the scripted judge, which compares words, cannot see.
 INFERRED = "inverse"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import scripted_llm as llm
+from support import scripted_vllm
 from support.messages import expected_message
 from support.running import BIN, ServerProcess, cli, here, unmeasured
 from support.sizes import further
@@ -142,7 +142,7 @@ def stand_in(tmp_path: Path) -> str:
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "vllm"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{llm.__file__}" "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{scripted_vllm.__file__}" "$@"\n')
     program.chmod(0o755)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 

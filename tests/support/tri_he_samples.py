@@ -12,7 +12,7 @@ from support import scripted_llm as llm
 from support.qa_samples import write_lines
 from support.running import here
 
-__all__ = ["FALSE", "SCENE", "TRUE", "answer", "judge_step", "report_of", "score"]
+__all__ = ["FALSE", "SCENE", "TRUE", "answer", "flags", "judge_step", "report_of", "score"]
 
 SCENE = [["man", "riding", "horse"], ["horse", "is", "brown"]]
 TRUE, FALSE = ["man", "riding", "horse"], ["dog", "near", "horse"]
@@ -21,6 +21,11 @@ TRUE, FALSE = ["man", "riding", "horse"], ["dog", "near", "horse"]
 def answer(image: str, *claims: object, question: str = "What?", **more: Any) -> dict[str, Any]:
     """Return a line of a file of claims."""
     return {"image_id": image, "question": question, "claims": list(claims)} | more
+
+
+def flags(server: llm.ScriptedLlm) -> tuple[str, ...]:
+    """Return the options of a language model as the judge."""
+    return ("--judge", "llm", "--llm-url", server.url, "--llm-model", "m")
 
 
 def score(

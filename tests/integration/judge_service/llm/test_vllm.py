@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import scripted_llm
+from support import scripted_llm, scripted_vllm
 from support.messages import expected_message
 from support.threads import PATIENCE, until
 
@@ -29,7 +29,7 @@ from hallujudge.judge_service.llm.vllm_arguments import AddedArguments
 from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings
 from hallujudge.metrics.framework.claims import Triplet
 
-STAND_IN = (sys.executable, str(Path(scripted_llm.__file__)))
+STAND_IN = (sys.executable, str(Path(scripted_vllm.__file__)))
 ITEM = JudgeRequestItem(
     id="1",
     claims=(Triplet("man", "riding", "horse"), Triplet("dog", "on", "horse")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,6 @@ from support.running import read_rows
 from hallujudge.sdk import Client
 from hallujudge.sdk.asking import AskRun, ask, estimate_asking
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-
-
-@pytest.fixture
-def server() -> Iterator[llm.ScriptedLlm]:
-    made = llm.ScriptedLlm(llm.saying("Yes."))
-    stop = made.in_thread()
-    yield made
-    stop()
 
 
 def run_of(server: llm.ScriptedLlm, folder: Path, metric: str, *files: Path) -> AskRun:
@@ -62,7 +53,7 @@ def written(path: Path, value: Any) -> Path:
 )
 def test_a_prompt_of_which_a_slot_would_be_empty_is_not_sent(
     tmp_path: Path,
-    server: llm.ScriptedLlm,
+    yes_server: llm.ScriptedLlm,
     metric: str,
     protocol: str,
     record: dict[str, Any],
@@ -72,10 +63,10 @@ def test_a_prompt_of_which_a_slot_would_be_empty_is_not_sent(
     ids = ("image", "image_name", "img_id", "video", "question_id")
     whole = {**dict.fromkeys(ids, "1.png"), **record}
     questions = written(tmp_path / "questions.json", [whole])
-    run = replace(run_of(server, tmp_path, metric, questions), protocol=protocol)
+    run = replace(run_of(yes_server, tmp_path, metric, questions), protocol=protocol)
     assert estimate_asking(run).calls == 0
     result = ask(run)
-    assert (result.unanswered, server.requests) == ({reason: 1}, [])
+    assert (result.unanswered, yes_server.requests) == ({reason: 1}, [])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +82,7 @@ def test_a_prompt_of_which_a_slot_would_be_empty_is_not_sent(
 @pytest.mark.parametrize("metric", ["mmhal", "pope"])
 def test_an_image_is_found_by_the_file_of_its_address_too(
     tmp_path: Path,
-    server: llm.ScriptedLlm,
+    yes_server: llm.ScriptedLlm,
     metric: str,
     files: tuple[str, ...],
     shown: int | None,
@@ -102,8 +93,10 @@ def test_an_image_is_found_by_the_file_of_its_address_too(
     if metric == "pope":
         record = {"question_id": "1", "image": address, "text": "Is it red?", "label": "yes"}
         record |= {"image_id": "ab12"} if shown == 0 else {}
-    result = ask(run_of(server, tmp_path, metric, written(tmp_path / "questions.json", [record])))
-    assert [llm.images_of(body) for body in server.requests] == (
+    result = ask(
+        run_of(yes_server, tmp_path, metric, written(tmp_path / "questions.json", [record]))
+    )
+    assert [llm.images_of(body) for body in yes_server.requests] == (
         [] if shown is None else [[png(shown)]]
     )
     reasons = {"MEDIA_MISSING"} if metric == "mmhal" else {"MEDIA_OUTSIDE"}
@@ -111,35 +104,39 @@ def test_an_image_is_found_by_the_file_of_its_address_too(
 
 
 def test_the_same_last_part_of_two_addresses_names_no_file(
-    tmp_path: Path, server: llm.ScriptedLlm
+    tmp_path: Path, yes_server: llm.ScriptedLlm
 ) -> None:
     images(tmp_path, "image.png")
     records = [
         {"question_id": n, "image": f"https://localhost/{n}/image.png", "text": "Is it red?"}
         for n in range(2)
     ]
-    result = ask(run_of(server, tmp_path, "pope", written(tmp_path / "questions.json", records)))
-    assert (result.unanswered, server.requests) == ({"MEDIA_OUTSIDE": 2}, [])
+    result = ask(
+        run_of(yes_server, tmp_path, "pope", written(tmp_path / "questions.json", records))
+    )
+    assert (result.unanswered, yes_server.requests) == ({"MEDIA_OUTSIDE": 2}, [])
 
 
 def test_the_reply_of_another_model_stops_after_one_call(
-    tmp_path: Path, server: llm.ScriptedLlm
+    tmp_path: Path, yes_server: llm.ScriptedLlm
 ) -> None:
     # All that a run sends at the same time arrives before the first reply does.
     slow = replace(llm.completion("Yes.", model="other"), delay=0.5)
-    server.steps = (lambda _number, _body: slow,)
+    yes_server.steps = (lambda _number, _body: slow,)
     images(tmp_path, *(f"{n}.png" for n in range(60)))
     records = [
         {"question_id": n, "image": f"{n}.png", "text": "Is it red?", "label": "yes"}
         for n in range(60)
     ]
-    run = run_of(server, tmp_path, "pope", written(tmp_path / "questions.json", records))
+    run = run_of(yes_server, tmp_path, "pope", written(tmp_path / "questions.json", records))
     with pytest.raises(InvalidInputError, match="the reply is from 'other'"):
         ask(run)
-    assert len(server.requests) == 1
+    assert len(yes_server.requests) == 1
 
 
-def test_released_lists_of_images_are_questions(tmp_path: Path, server: llm.ScriptedLlm) -> None:
+def test_released_lists_of_images_are_questions(
+    tmp_path: Path, yes_server: llm.ScriptedLlm
+) -> None:
     """DASH-B lists dataset -> object -> files, and one file name is of several objects."""
     lists = [
         written(tmp_path / "dash_benchmark_neg.json", {"coco": {"cup": ["5.png"]}}),
@@ -148,10 +145,10 @@ def test_released_lists_of_images_are_questions(tmp_path: Path, server: llm.Scri
         ),
     ]
     images(tmp_path, "neg/coco/cup/5.png", "pos/coco/cup/8.png", "pos/coco/bed/8.png")
-    result = ask(run_of(server, tmp_path, "dash-b", *lists))
+    result = ask(run_of(yes_server, tmp_path, "dash-b", *lists))
     assert (result.answered, result.questions) == (3, 3), result.examples
     asked = {
-        (llm.prompt_of(body).splitlines()[0], *llm.images_of(body)) for body in server.requests
+        (llm.prompt_of(body).splitlines()[0], *llm.images_of(body)) for body in yes_server.requests
     }
     assert asked == {
         ("Does this image show a cup?", png(0)),
@@ -165,35 +162,37 @@ def test_released_lists_of_images_are_questions(tmp_path: Path, server: llm.Scri
 
 
 def test_a_list_of_images_without_its_side_is_refused(
-    tmp_path: Path, server: llm.ScriptedLlm
+    tmp_path: Path, yes_server: llm.ScriptedLlm
 ) -> None:
     images(tmp_path, "5.png")
     path = written(tmp_path / "images.json", {"coco": {"cup": ["5.png"]}})
     with pytest.raises(ArchiveError, match="_pos or _neg"):
-        ask(run_of(server, tmp_path, "dash-b", path))
-    assert server.chats == 0
+        ask(run_of(yes_server, tmp_path, "dash-b", path))
+    assert yes_server.chats == 0
 
 
 def test_questions_of_an_unknown_set_are_refused_before_a_call(
-    tmp_path: Path, server: llm.ScriptedLlm
+    tmp_path: Path, yes_server: llm.ScriptedLlm
 ) -> None:
     images(tmp_path, "entire_1.png")
     record = {"id": "entire_1", "questions": [{"question": "Is it a dog?", "answer": "Yes."}]}
     path = written(tmp_path / "mine.json", [record])
     with pytest.raises(ArchiveError, match="entire, interleave, misleading"):
-        ask(run_of(server, tmp_path, "event-hallusion", path))
-    assert server.chats == 0
-    assert ask(run_of(server, tmp_path, "event-hallusion", path.rename(tmp_path / "entire.json")))
+        ask(run_of(yes_server, tmp_path, "event-hallusion", path))
+    assert yes_server.chats == 0
+    assert ask(
+        run_of(yes_server, tmp_path, "event-hallusion", path.rename(tmp_path / "entire.json"))
+    )
     assert {row["split"] for row in read_rows(tmp_path / "answers.jsonl")} == {"entire"}
 
 
 def test_answers_about_clips_are_joined_with_released_questions(
-    tmp_path: Path, server: llm.ScriptedLlm
+    tmp_path: Path, yes_server: llm.ScriptedLlm
 ) -> None:
     images(tmp_path, "c1.png", "c2.png")
     asked = [{"q": "Is a man running?", "a": {"c1": "Yes", "c2": "No"}}]
     path = written(tmp_path / "binary_qa.json", {"0": asked, "1": asked})
-    ask(run_of(server, tmp_path, "vidhalluc-bqa", path))
+    ask(run_of(yes_server, tmp_path, "vidhalluc-bqa", path))
     answers = tmp_path / "answers.jsonl"
     with Client.embedded() as client:
         alone = client.score("vidhalluc-bqa", responses=answers)
@@ -206,9 +205,9 @@ def test_answers_about_clips_are_joined_with_released_questions(
     assert part.coverage.unscored == 1, "one question has no answer"
 
 
-def test_a_wrong_display_order_is_one_sentence(tmp_path: Path, server: llm.ScriptedLlm) -> None:
+def test_a_wrong_display_order_is_one_sentence(tmp_path: Path, yes_server: llm.ScriptedLlm) -> None:
     images(tmp_path, "1.png")
     questions = written(tmp_path / "questions.json", [{"video": "1.png", "captions": {"1": "x"}}])
     options = written(tmp_path / "options.json", {"1.png": {"A": "1", "B": "1"}})
     with pytest.raises(ArchiveError, match=r"line 1: display orders that .* Write each as"):
-        ask(replace(run_of(server, tmp_path, "vidhal-mcqa", questions), options=options))
+        ask(replace(run_of(yes_server, tmp_path, "vidhal-mcqa", questions), options=options))
