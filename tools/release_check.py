@@ -34,6 +34,7 @@ IN_WHEEL = ("LICENSE", "THIRD_PARTY.md", "LICENSE.wordnet", "py.typed", "app.js"
 QUOTES = {
     "CITATION.cff": r"^version: (.+)$",
     "deploy/kubernetes/overlays/*/kustomization.yaml": r"newName: \S+/hallujudge, newTag: ([\w.]+)",
+    "judge_service/hallujudge/judge_service/installation.py": r'^__version__ = "(.+)"$',
 }
 # The names of licences that would oblige users of the package to publish their own code.
 _COPYLEFT = re.compile(r"\b(A?GPL|GNU (Affero )?General Public)", re.IGNORECASE)
@@ -86,7 +87,7 @@ def tool(name: str, *arguments: str | Path, package: str = "") -> str:
 
 
 def version() -> str:
-    """Return the version, which is written in pyproject.toml alone."""
+    """Return the version, as pyproject.toml has it; see ``QUOTES``."""
     content = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return str(content["project"]["version"])
 

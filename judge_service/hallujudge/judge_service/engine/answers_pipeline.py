@@ -9,7 +9,6 @@ from msgspec import structs
 from hallujudge.metrics import Evidence, ItemResult, Outcome
 from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS, fraction_of
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
-from hallujudge.metrics.answers.choices import is_an_option
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersEvidence,
@@ -213,6 +212,9 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def _label_fault(self, answer: Answer, base: str) -> str:
         """Return why a label does not fit its bundle or its options; empty if it does."""
+        # Its patterns take longer to compile than 1,000 yes/no answers to score.
+        from hallujudge.metrics.answers.choices import is_an_option
+
         declared, label, options = self.metric.benchmark, answer.label, answer.options
         if declared.labels_chosen and not label.strip():
             return "the label is empty"

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from msgspec import Struct
 
 from hallujudge.metrics import ItemResult, Outcome
 
-from ..access.caller import Caller
 from ..work_recorder import (
     Attributes,
     EvaluatedItem,
@@ -23,6 +22,9 @@ from ..work_recorder import (
     recorder,
     use_recorder,
 )
+
+if TYPE_CHECKING:
+    from ..access.caller import Caller
 
 _P = ParamSpec("_P")
 

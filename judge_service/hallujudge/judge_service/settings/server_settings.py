@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -429,6 +428,9 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, object]:
 
 
 def _from_file(file: str) -> dict[str, object]:
+    # Imported here because few processes have a file of settings.
+    import tomllib
+
     try:
         with Path(file).open("rb") as stream:
             text = stream.read(_MAX_FILE_BYTES + 1)

@@ -26,9 +26,8 @@ from .app import (
     output_option,
     score_app,
 )
-from .comparison_commands import ModelNames, model_names
 from .declared_options import grouped, option_text
-from .options import ServerOptions
+from .options import ModelNames, ServerOptions, model_names
 from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
 from .run_options import Overwrite, Workers
 

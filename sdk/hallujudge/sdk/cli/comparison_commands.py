@@ -13,6 +13,7 @@ from ..archives.json_files import amount
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
 from .declared_options import grouped
+from .options import ModelNames, model_names
 from .output import Format, show_page, show_result, write_lines
 
 if TYPE_CHECKING:
@@ -24,32 +25,6 @@ Allow = Annotated[
     list[str] | None,
     input_option("--allow", metavar="FIELD", help="Signature fields that may differ; repeatable."),
 ]
-
-
-ModelNames = Annotated[
-    list[str] | None,
-    input_option(
-        "--model-name", metavar="OLD=NEW", help="Another name of a model in tables; repeatable."
-    ),
-]
-
-
-def model_names(given: list[str] | None) -> dict[str, str]:
-    """Return name of a model -> its name in tables, from ``OLD=NEW``.
-
-    Raises:
-        InvalidInputError: A value has another form.
-    """
-    names = {}
-    for pair in given or ():
-        old, _, new = pair.rpartition("=")
-        if not old or not new:
-            raise InvalidInputError(
-                f"--model-name {pair!r:.80}: write the model's name, an equals sign and the name "
-                "that tables show"
-            )
-        names[old] = new
-    return names
 
 
 Runs = Annotated[

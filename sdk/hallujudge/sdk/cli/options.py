@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InvalidInputError
-from .app import ExitCode, budget_option, judge_option, server_option
+from .app import ExitCode, budget_option, input_option, judge_option, server_option
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
@@ -315,3 +315,29 @@ def say_failed(failed: Mapping[str, str], made: int) -> ExitCode:
     if not failed:
         return ExitCode.OK
     return ExitCode.UNSCORED if made else ExitCode.FAILED
+
+
+ModelNames = Annotated[
+    list[str] | None,
+    input_option(
+        "--model-name", metavar="OLD=NEW", help="Another name of a model in tables; repeatable."
+    ),
+]
+
+
+def model_names(given: list[str] | None) -> dict[str, str]:
+    """Return name of a model -> its name in tables, from ``OLD=NEW``.
+
+    Raises:
+        InvalidInputError: A value has another form.
+    """
+    names = {}
+    for pair in given or ():
+        old, _, new = pair.rpartition("=")
+        if not old or not new:
+            raise InvalidInputError(
+                f"--model-name {pair!r:.80}: write the model's name, an equals sign and the name "
+                "that tables show"
+            )
+        names[old] = new
+    return names

@@ -30,6 +30,7 @@ from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun, graph_notes
 from ..runs.scoring import ProgressWatch
+from ..runs.spreading import early_workers
 from .app import ExitCode, stopped_by
 from .declared_options import BOTH, FORMATS, VARIANTS, ScoreCommand, compares_variants
 from .output import (
@@ -121,8 +122,6 @@ class ScoreExecution:
         Args:
             unscored: Collects the reasons for unscored items.
         """
-        from ..runs.processes import early_workers
-
         with ExitStack() as stack:
             spec = self.command.run.spec()
             # The processes of a large run start while its archive is read.

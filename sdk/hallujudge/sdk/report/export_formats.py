@@ -12,7 +12,6 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from hallujudge.metrics import Report, Score
-from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..errors import InvalidInputError, MissingExtraError
 from .report_text import (
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
+
+    from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~-])")
 _MARKDOWN_CHARS = 120

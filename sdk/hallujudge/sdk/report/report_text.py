@@ -6,16 +6,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Bound, Metric, Report, Score, ScoreDefinition
-from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
-from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.framework.published import printed_names
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.thought_scores import definitions_with_thoughts
 
 from ..errors import NotFoundError
+
+if TYPE_CHECKING:
+    from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Calibration
+    from hallujudge.metrics.calibration.judge_accuracy import Rate
 
 GROUP_LIMIT = 100
 """Maximum number of groups of one key that are rendered; report.json has all of them."""

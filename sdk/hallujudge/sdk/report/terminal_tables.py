@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics import Report, Score
-from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from .report_text import (
     GROUP_LIMIT,
@@ -34,6 +33,8 @@ from .report_text import (
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 
 _MIN_WIDTH = 40

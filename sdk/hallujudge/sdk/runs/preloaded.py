@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy  # noqa: F401
 
-from hallujudge.judge_service.engine.registry import metric_names
 from hallujudge.synonym_graphs.word_forms import load_tokenizers, textblob_inflect
 
 from ..backends import embedded  # noqa: F401
 from . import worker  # noqa: F401
 
-metric_names()
 load_tokenizers()
 textblob_inflect()

@@ -12,7 +12,7 @@ import multiprocessing
 import signal
 import traceback
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from itertools import islice
@@ -24,6 +24,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import ordered_map
 
 from ..errors import HallujudgeError
@@ -35,19 +36,15 @@ from .worker import (
     SliceCheck,
     WorkerSettings,
     do_task,
-    early_count,
     groups_of,
     parts_of,
     prepare_worker,
 )
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import ScoreSpec
-
     from ..archives import ItemSource
     from ..archives.inputs import CheckedSlice, SliceReader
     from ..archives.json_lines import Span
-    from .score_run import ScoreRun
 
 
 Settings = TypeVar("Settings")
@@ -283,35 +280,6 @@ def _context(preload: tuple[str, ...]) -> ForkServerContext | SpawnContext:
     return context
 
 
-@contextmanager
-def early_workers(
-    run: ScoreRun, spec: ScoreSpec, judges: Mapping[str, object], *, local: bool
-) -> Iterator[PoolParts | None]:
-    """Start the workers of a run before its archive is read, if it is certainly large enough.
-
-    They check slices of the archive while this process reads it.
-
-    Args:
-        run: What is scored and how.
-        spec: How items are scored.
-        judges: Settings of the judges.
-        local: Whether this machine scores, not a server.
-
-    Yields:
-        The workers, or None if the run may be too small.
-    """
-    count = early_count(run, spec, local=local)
-    if count < 2:
-        yield None
-        return
-    pool = PoolParts(WorkerSettings(spec=spec, judges=judges, save=run.save_options), count)
-    pool.start()
-    try:
-        yield pool
-    finally:
-        pool.close()
-
-
 class PoolParts:
     """Parts that worker processes make.
 
@@ -322,14 +290,21 @@ class PoolParts:
 
     def __init__(self, settings: WorkerSettings, workers: int) -> None:
         self._ahead = _GROUPS_AHEAD * workers
+        entry = metric_entry(settings.spec.metric)
         self._size = batch_size(settings.spec, local=True)
         self._starting: Future[None] | None = None
         self._processes: Processes[WorkerSettings, Any, Any] = Processes(
             Work(prepare_worker, settings, do_task),
             count=workers,
             attempts=ATTEMPTS,
-            # A worker imports the main module again, which is the command line's script.
-            preload=(f"{__package__}.preloaded", "hallujudge.sdk.cli"),
+            preload=(
+                f"{__package__}.preloaded",
+                # A worker imports the main module again, which is the command line's script.
+                "hallujudge.sdk.cli",
+                # Of the metrics only the run's own: all of them take half a second.
+                entry.metric.__module__,
+                entry.open.__module__,
+            ),
         )
 
     def start(self) -> None:

@@ -22,7 +22,7 @@ from .manifest import PAGE, VERDICTS
 from .parts import Part, PartMaker, PartSource, batch_size, batches_async
 from .run_inputs import PreparedRun, manifest_of
 from .score_run import input_notes
-from .worker import WorkerSettings, worker_count
+from .spreading import spread_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,19 +130,9 @@ def _source(
     backend: ScoringBackend, prepared: PreparedRun, header: RunHeader, watch: RunWatch | None
 ) -> PartSource:
     """Return what scores a run: the backend itself, worker processes, or Ray."""
-    run, judges = prepared.run, backend.worker_settings
-    workers = worker_count(prepared, local=judges is not None)
-    on_ray = run.engine == "ray"
-    if judges is None or (workers <= 1 and not on_ray):
-        return BackendParts(backend=backend, prepared=prepared, header=header, watch=watch)
-    # Imported here because most runs need neither.
-    from .processes import PoolParts
-    from .ray_workers import RayParts
-
-    settings = WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
-    if on_ray:
-        return RayParts(settings, workers, run.ray_address)
-    return prepared.workers or PoolParts(settings, workers)
+    return spread_parts(prepared, backend.worker_settings) or BackendParts(
+        backend=backend, prepared=prepared, header=header, watch=watch
+    )
 
 
 async def score_parts(

@@ -1,4 +1,4 @@
-"""Worker processes of a run: how many there are, what they receive, and what they do."""
+"""Worker processes of a run: what they receive, and what they do."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import connection, parent_process
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.threads import usable_cores
 from hallujudge.metrics.families import add_benchmarks, added_sources
 
 from ..backends import BatchResult
-from ..errors import InternalError, InvalidInputError
+from ..errors import InternalError
 from .parts import BATCH_ITEMS, Part, PartMaker, batch_size, batches
 
 if TYPE_CHECKING:
@@ -33,14 +30,10 @@ if TYPE_CHECKING:
     from ..archives.inputs import CheckedSlice, ItemSlices, SliceReader
     from ..archives.json_lines import Mark, Span
     from ..backends import Batch
-    from .run_inputs import PreparedRun
-    from .score_run import SaveOptions, ScoreRun
+    from .score_run import SaveOptions
 
 
 _LOG = logging.getLogger(__name__)
-
-ENGINES = ("local", "ray")
-"""Where processes run."""
 
 ATTEMPTS = 2
 """How often a task is tried if its worker dies. The items of a group are then scored alone."""
@@ -59,12 +52,6 @@ _SLICE_BYTES = 2 << 20
 # Items are freed by their reference counts. With Python's default of 700 new objects, searching
 # them for cycles takes a tenth of a CHAIR run and finds none.
 _NEW_OBJECTS = 50_000
-
-# Starting a process takes about a second, in which one process scores about 15,000 captions.
-_LARGE_RUN = 20_000
-# A file of this size has that many items in nearly every layout.
-_LARGE_BYTES = 16 << 20
-_MOST_WORKERS = 1_024
 
 
 class Group(Protocol):
@@ -406,77 +393,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
-
-
-def worker_count(prepared: PreparedRun, *, local: bool) -> int:
-    """Return how many processes score a run; on Ray, 0 for one on each processor.
-
-    Args:
-        prepared: The run.
-        local: Whether this machine scores, not a server.
-
-    Raises:
-        InvalidInputError: The run can't be spread over processes.
-    """
-    run = prepared.run
-    _check_worker_number(run.workers)
-    obstacle = _spreading_obstacle(run, prepared.spec, local=local)
-    if run.engine not in ENGINES:
-        raise InvalidInputError(f"engine is {run.engine!r}; choose from {', '.join(ENGINES)}")
-    if run.engine != ENGINES[0]:
-        if obstacle:
-            raise InvalidInputError(f"engine is {run.engine}: {obstacle}; leave it out")
-        return run.workers
-    if run.ray_address:
-        raise InvalidInputError(
-            f"ray_address is {run.ray_address!r:.80}, but the engine is {run.engine}; set "
-            "ScoreRun(engine=ray), or leave it out"
-        )
-    if run.workers > 1 and obstacle:
-        raise InvalidInputError(f"workers is {run.workers}: {obstacle}; leave it out")
-    if run.workers:
-        return run.workers
-    large = len(prepared.items) >= _LARGE_RUN
-    return usable_cores() if large and not obstacle and not _loads_models(run) else 1
-
-
-def _check_worker_number(workers: int) -> None:
-    # All processes start at once, even if there are fewer groups than processes.
-    if not 0 <= workers <= _MOST_WORKERS:
-        raise InvalidInputError(
-            f"workers is {workers}; give 0 (automatic), or a number up to {_MOST_WORKERS:,}"
-        )
-
-
-def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
-    """Return how many processes may start before the archive is read, or 1 if that is unknown.
-
-    Args:
-        run: What is scored and how.
-        spec: How items are scored.
-        local: Whether this machine scores, not a server.
-    """
-    _check_worker_number(run.workers)
-    if run.engine != ENGINES[0] or _spreading_obstacle(run, spec, local=local) or run.resume:
-        return 1
-    if run.workers:
-        return run.workers
-    path = Path(run.responses) if isinstance(run.responses, (str, Path)) else None
-    surely_large = path is not None and path.is_file() and path.stat().st_size >= _LARGE_BYTES
-    return usable_cores() if surely_large and not _loads_models(run) else 1
-
-
-def _loads_models(run: ScoreRun) -> bool:
-    # Each process would load the models again.
-    return bool(metric_entry(run.metric).judges)
-
-
-def _spreading_obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:
-    """Return why a run can't be spread over processes; empty if it can."""
-    if not local:
-        return "the server scores, with its own processes"
-    if metric_entry(spec.metric).calls_models(spec) and run.engine == ENGINES[0]:
-        return "language models are called concurrently by one process, which keeps the budget"
-    if run.on_batch is not None:
-        return "on_batch needs the results in this process"
-    return ""
