@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 from collections import Counter
@@ -190,3 +193,33 @@ def test_names_do_not_lead_out_of_the_folder(
     assert ran.returncode == 2
     assert "MEDIA_OUTSIDE" in ran.stderr
     assert server.chats == 0
+
+
+def test_the_page_shows_the_pictures_beside_the_text(
+    server: llm.ScriptedLlm, tmp_path: Path
+) -> None:
+    few = drawn(tmp_path, 3)
+    server.steps = (few.seer.step,)
+    out = tmp_path / "out"
+    ran = here(*command(few, out, server.url, "--format", "html"))
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.splitlines()[0] == f"pictures go to {server.url} (model m), and nowhere else"
+    names = sorted(path.name for path in few.images.iterdir())
+    assert shown_by(out / "report.html") == [f"../pictures/{name}" for name in names]
+    # A page of its own, with thumbnails in it.
+    page = tmp_path / "page.html"
+    made = here(
+        *("report", out, "--format", "html", "-o", page),
+        *("--images", few.images, "--embed-images"),
+    )
+    assert made.returncode == 0, made.stderr
+    assert all(each.startswith("data:image/jpeg;base64,") for each in shown_by(page))
+    assert page.stat().st_size < 400_000
+
+
+def shown_by(page: Path) -> list[str]:
+    """Return the sources of a page's pictures."""
+    text = page.read_text("utf-8")
+    [packed] = re.findall(r'id="page-images-0"[^>]*>([^<]+)<', text)
+    found: list[str] = json.loads(gzip.decompress(base64.b64decode(packed)))
+    return found

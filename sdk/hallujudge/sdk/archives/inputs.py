@@ -154,6 +154,13 @@ def own_files(metric: str, options: InputOptions) -> dict[str, object]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def own_folders(metric: str, options: InputOptions) -> dict[str, str]:
+    """Return the folders among these options, of what records name."""
+    names = [option.name for option in declared_inputs(metric).own if option.kind == "folder"]
+    given = {name: options.own.get(name) for name in names}
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
 @cache
 def own_inputs() -> Mapping[str, InputOption]:
     """Return the options that only one metric's reader takes, of all metrics, by name."""

@@ -110,7 +110,7 @@ def report(
     page = out or (runs[0] / PAGE if len(runs) == 1 else Path(_PAGE_OF_TWO))
     for name in names:
         if name == "html":
-            pictures = _images(images, page.parent, embed=embed_images)
+            pictures = _images(images, page.parent, stored[0], embed=embed_images)
             if len(stored) == 1:
                 write_file(page, page_of_run(stored[0], title, baseline, pictures, allow or ()))
             else:
@@ -170,12 +170,16 @@ def _print_run(run: StoredRun, name: str, *, all_rows: bool) -> None:
     typer.echo(text, nl=False)
 
 
-def _images(given: str, folder: Path, *, embed: bool) -> Images:
+def _images(given: str, folder: Path, run: StoredRun, *, embed: bool) -> Images:
+    """Return the pictures that are given, or those that the run's judge was shown."""
     from ..report.page import Images
+    from ..runs.saved_items import pictures_of
 
     if embed and not given:
         raise InvalidInputError("--embed-images needs the folder of the pictures: --images FOLDER")
-    return Images.of(given, page=folder, embed=embed)
+    if given:
+        return Images.of(given, page=folder, embed=embed)
+    return pictures_of(run.manifest, folder)
 
 
 def page_of_run(

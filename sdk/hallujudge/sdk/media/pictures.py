@@ -52,16 +52,17 @@ class PictureFinder:
         self._frames = frames
         self._kept: OrderedDict[str, tuple[Picture, ...]] = OrderedDict()
         self._digests: dict[str, str] = {}
+        self._found: dict[str, Media] = {}
         self._size = 0
 
     def name_of(self, value: object) -> str:
-        """Return what a picture is called: its name, or the beginning of its hash.
+        """Return what a picture is called: its path in the folder, or the beginning of its hash.
 
         Raises:
-            MediaError: The value is not a picture.
+            MediaError: The value is not a picture, or is not in the folder.
         """
         if isinstance(value, str) and not _is_data(value):
-            return value
+            return value if self._folder is None else self._find(value).name
         if isinstance(value, Mapping) and isinstance(path := value.get("path"), str) and path:
             return path
         return sha256(_carried(value)).hexdigest()[:_SHOWN_HASH]
@@ -101,6 +102,11 @@ class PictureFinder:
         return self._kept[value]
 
     def _find(self, name: str) -> Media:
+        if name not in self._found:
+            self._found[name] = self._looked_for(name)
+        return self._found[name]
+
+    def _looked_for(self, name: str) -> Media:
         if self._folder is None:
             raise MediaError(
                 "MEDIA_MISSING",

@@ -170,7 +170,10 @@ def judging_sentences(shares: Sequence[JudgeShare]) -> Iterator[str]:
     """
     claims = counted(max((share.asked for share in shares), default=0), "verdict")
     for share in shares:
-        kept = f", {share.cached_tokens:,} of them cached" if share.cached_tokens else ""
+        part = share.cached_tokens / max(1, share.prompt_tokens)
+        kept = (
+            f", {share.cached_tokens:,} of them cached ({part:.0%})" if share.cached_tokens else ""
+        )
         took = [f"{share.prompt_tokens:,} prompt tokens{kept}"] if share.prompt_tokens else []
         if share.completion_tokens:
             took.append(f"{share.completion_tokens:,} completion tokens")

@@ -37,7 +37,7 @@ from .manifest import (
 )
 from .parts import Part
 from .passing_reasons import EarlierRun
-from .saved_items import about_of, render_page
+from .saved_items import about_of, pictures_of, render_page
 
 # After a power loss, at most so many bytes of lines are checked against their CRC and scored again.
 _SYNC_BYTES = 32 << 20
@@ -393,7 +393,10 @@ class RunFolder:
         path = next(filter(Path.exists, (self.journal_path, self.folder / JOURNAL)))
         kept = read_kept(path, self.lines_path, trust=True)
         return render_page(
-            report, (entry.shown for entry in kept.entries()), about_of(self._manifest)
+            report,
+            (entry.shown for entry in kept.entries()),
+            about_of(self._manifest),
+            pictures_of(self._manifest, self.folder),
         )
 
     def _stage(self, name: str, parts: Iterable[bytes]) -> None:

@@ -20,7 +20,13 @@ from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..archives.found_files import copy_of, found_files, is_pattern, is_url, origin_of, public_url
-from ..archives.inputs import CheckedArchive, InputOptions, are_paths, own_files
+from ..archives.inputs import (
+    CheckedArchive,
+    InputOptions,
+    are_paths,
+    own_files,
+    own_folders,
+)
 from ..archives.json_lines import Marks
 from ..archives.local_files import reading
 from ..archives.positions import with_positions
@@ -394,8 +400,9 @@ def input_options(run: ScoreRun) -> dict[str, JsonValue]:
         for entry in fields(options)
         if entry.name != "own" and getattr(options, entry.name) != getattr(default, entry.name)
     }
-    files = own_files(run.metric, options)
-    changed |= {name: value for name, value in options.own.items() if name not in files}
+    # What folders hold is known by its hash, wherever they lie.
+    paths = {**own_files(run.metric, options), **own_folders(run.metric, options)}
+    changed |= {name: value for name, value in options.own.items() if name not in paths}
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()
     }
@@ -416,7 +423,8 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
         "group_by": list(run.group_by),
         "confidence": run.confidence,
         "inputs": input_options(run)
-        | {name: _absolute(value) for name, value in own_files(run.metric, options).items()},
+        | {name: _absolute(value) for name, value in own_files(run.metric, options).items()}
+        | {name: _absolute(value) for name, value in own_folders(run.metric, options).items()},
         **more,
     }
 

@@ -295,6 +295,27 @@ def _page_of(shown: Iterable[bytes]) -> HtmlPage:
     return page
 
 
+def pictures_of(manifest: Manifest | None, page: Path) -> Images:
+    """Return links to the pictures that a run's judge was shown, if they are where they were.
+
+    They are not embedded: a run of somebody else could name a folder of private pictures.
+
+    Args:
+        manifest: The run's manifest.
+        page: Folder of the page.
+    """
+    from ..archives.inputs import InputOptions, own_folders
+    from ..report.page import Images
+
+    if manifest is None:
+        return Images()
+    # Only a folder of its reader's is one of pictures.
+    options = InputOptions(own=manifest.run.get("inputs", {}))
+    folders = own_folders(manifest.metric, options).values()
+    known = next((folder for folder in folders if Path(folder).is_dir()), "")
+    return Images.of(known, page=page)
+
+
 def about_of(manifest: Manifest | None) -> PageAbout:
     """Return title and inputs of a page from a manifest: the responses' file, and the hashes."""
     from ..report.page import PageAbout

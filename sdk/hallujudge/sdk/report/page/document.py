@@ -140,6 +140,8 @@ def _image_files(folder: Path) -> _ImageFiles:
         if count >= _MOST_IMAGES:
             raise InvalidInputError(f"{folder} has more than {_MOST_IMAGES:,} pictures")
         folders.setdefault(path.parent, []).append(path)
+        # Two folders may have a file of one name; its whole path is its own.
+        names.setdefault(path.relative_to(folder).as_posix(), path)
         for name in (path.name, path.stem):
             if names.setdefault(name, path).parent != path.parent:
                 repeated.add(name)

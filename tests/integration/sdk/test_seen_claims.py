@@ -1,0 +1,221 @@
+"""Seen claims from Python: pictures from anywhere, several judges, rewards and servers."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from support import scripted_llm as llm
+from support.running import ServerProcess
+from support.shapes import Scene, Seer, drawn_scenes
+
+from hallujudge.metrics import ItemResult, Report
+from hallujudge.sdk import Client, InputOptions
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk.rewards import Reward
+
+SCENE = Scene((("ball", "red", 3), ("box", "blue", 2)))
+OTHER = Scene((("tent", "green", 2), ("ball", "black", 4)))
+RIGHT, WRONG = "The ball is red.", "The ball is green."
+
+
+class Shown(NamedTuple):
+    """A folder of two pictures, and a server that knows them."""
+
+    folder: Path
+    seer: Seer
+    server: llm.ScriptedLlm
+
+    @property
+    def inputs(self) -> InputOptions:
+        return InputOptions(own={"images": self.folder})
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Iterator[Shown]:
+    scenes = {SCENE.png(): SCENE, OTHER.png(): OTHER}
+    for name, data in zip(("one.png", "other.png"), scenes, strict=True):
+        (tmp_path / name).write_bytes(data)
+    seer = Seer(scenes)
+    server = llm.ScriptedLlm(seer.step)
+    stop = server.in_thread()
+    yield Shown(tmp_path, seer, server)
+    stop()
+
+
+def settings_of(server: llm.ScriptedLlm, **more: object) -> dict[str, object]:
+    return {"llm_url": server.url, "llm_model": "m", **more}
+
+
+def scored(
+    settings: Mapping[str, object], responses: Any, **arguments: Any
+) -> tuple[Report, list[ItemResult]]:
+    results: list[ItemResult] = []
+    arguments = {"options": {"judge": "llm"}, **arguments}
+    with Client.embedded(settings) as client:
+        report = client.score(
+            "seen-claims",
+            responses=responses,
+            on_batch=lambda batch: results.extend(batch.results),
+            **arguments,
+        )
+    return report, results
+
+
+def verdicts(result: ItemResult) -> list[tuple[str, str]]:
+    evidence: Any = result.evidence
+    return [(claim.verdict.value, claim.reason) for claim in evidence.claims]
+
+
+def test_an_archive_may_carry_its_pictures(shown: Shown) -> None:
+    data = SCENE.png()
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    carried: list[object] = [url, {"bytes": data, "path": "a/one.png"}, {"bytes": data}, data]
+    records = [
+        {"id": number, "image": each, "response": RIGHT} for number, each in enumerate(carried)
+    ]
+    report, results = scored(settings_of(shown.server), records)
+    assert report.claim_hallucination == 0.0
+    assert [result.group_id for result in results][1] == "a/one.png"
+    # Equal pictures and claims are asked about once.
+    assert shown.server.chats == 1
+
+
+@pytest.mark.parametrize(
+    ("image", "problem"),
+    [
+        ("data:image/png;base64,@@@", "not base 64"),
+        ("data:text/html;base64,PGI+", "not a picture"),
+        ({"bytes": b"GIF89a"}, "not a whole PNG"),
+        ("http://127.0.0.1:9/one.png", "no folder of pictures is given"),
+        ("../one.png", "leads out of the folder"),
+        (None, "names no picture"),
+    ],
+)
+def test_what_is_no_picture_stops_the_run_before_a_call(
+    shown: Shown, image: object, problem: str
+) -> None:
+    inputs = shown.inputs if problem.startswith("leads") else None
+    records = [{"id": 1, "image": image, "response": RIGHT}]
+    with pytest.raises(ArchiveError, match=problem):
+        scored(settings_of(shown.server), records, inputs=inputs)
+    allowed = InputOptions(allow_unknown=True, own={} if inputs is None else inputs.own)
+    _, [result] = scored(settings_of(shown.server), records, inputs=allowed)
+    assert result.reason == "REFERENCE_MISSING"
+    assert shown.server.chats == 0
+
+
+def test_the_end_of_an_address_is_looked_for_in_the_folder(shown: Shown) -> None:
+    records = [{"image": "https://example.org/pictures/one.png?x=1", "response": RIGHT}]
+    report, _ = scored(settings_of(shown.server), records, inputs=shown.inputs)
+    assert report.claim_hallucination == 0.0
+
+
+def test_probabilities_are_among_what_can_be_seen(shown: Shown) -> None:
+    shares = {"supported": 0.6, "not_supported": 0.2, "cannot_be_seen": 0.2}
+    shown.server.steps = (llm.always(llm.stating(shares)),)
+    records = [{"image": "one.png", "response": RIGHT}]
+    options = {"judge": "llm", "soft": "yes"}
+    report, [result] = scored(
+        settings_of(shown.server), records, inputs=shown.inputs, options=options
+    )
+    assert report.claim_hallucination == pytest.approx(0.25)
+    evidence: Any = result.evidence
+    assert evidence.claims[0].score == pytest.approx(0.75)
+    assert evidence.claims[0].margin == pytest.approx(math.log(3), abs=1e-4)
+
+
+def test_a_fallback_is_asked_about_what_the_first_model_cannot_see(shown: Shown) -> None:
+    blind = llm.ScriptedLlm(llm.saying("cannot_be_seen"))
+    stop = blind.in_thread()
+    settings = {
+        **settings_of(blind, judge_order="llm,fallback"),
+        "fallback_url": shown.server.url,
+        "fallback_model": "big",
+        "fallback_dialect": "vllm",
+    }
+    records = [{"image": "one.png", "response": f"{WRONG} The ball is fragrant."}]
+    try:
+        _, [result] = scored(settings, records, inputs=shown.inputs, options={"judge": "router"})
+    finally:
+        stop()
+    assert verdicts(result) == [("not_supported", ""), ("unscored", "CLAIM_NOT_VISIBLE")]
+    evidence: Any = result.evidence
+    assert [part["judge"] for part in evidence.judging] == ["llm", "fallback"]
+    assert blind.chats == shown.server.chats == 2
+
+
+def test_a_panel_of_vision_models_votes(shown: Shown) -> None:
+    yes = llm.ScriptedLlm(llm.saying("supported"))
+    stop = yes.in_thread()
+    settings = {
+        **settings_of(shown.server),
+        "fallback_url": yes.url,
+        "fallback_model": "big",
+        "fallback_dialect": "vllm",
+    }
+    records = [{"image": "one.png", "response": f"{RIGHT} There is a tent."}]
+    try:
+        report, [result] = scored(
+            settings, records, inputs=shown.inputs, options={"panel": "llm,fallback"}
+        )
+        with pytest.raises(InvalidInputError, match="sees no pictures"):
+            scored(settings, records, inputs=shown.inputs, options={"panel": "llm,matcher"})
+    finally:
+        stop()
+    assert verdicts(result) == [("supported", ""), ("unscored", "PANEL_TIED")]
+    assert "panel:majority(llm+fallback)" in report.signature
+
+
+def test_a_budget_leaves_claims_unscored_and_an_estimate_calls_nothing(shown: Shown) -> None:
+    records = [
+        {"image": "one.png", "response": RIGHT},
+        {"image": "other.png", "response": "The ball is black."},
+    ]
+    with Client.embedded(settings_of(shown.server)) as client:
+        [row] = client.estimate(
+            "seen-claims", responses=records, inputs=shown.inputs, options={"judge": "llm"}
+        )
+    assert (row.calls, shown.server.chats) == (2, 0)
+    assert row.prompt_tokens > 2 * 256, "each picture counts"
+    report, _ = scored(settings_of(shown.server, max_calls=1), records, inputs=shown.inputs)
+    assert report.coverage.reasons == {"NO_VERDICTS": 1}
+
+
+def test_a_reward_is_better_for_what_is_seen(shown: Shown) -> None:
+    reward = Reward(
+        "seen-claims",
+        inputs=shown.inputs,
+        options={"judge": "llm", "together": "yes"},
+        settings=settings_of(shown.server),
+    )
+    texts = [f"{RIGHT} There is a box.", f"{WRONG} There is a box.", f"{WRONG} There is a tent."]
+    assert reward(texts, ["one.png"] * 3) == [1.0, 0.5, 0.0]
+    # A data set's column of pictures needs no folder.
+    assert reward(texts[:1], [{"bytes": SCENE.png()}]) == [1.0]
+    with pytest.warns(RuntimeWarning, match="missing.png"):
+        assert reward(["A box.", RIGHT], ["missing.png", "one.png"]) == [None, 1.0]
+    reward.scorer.close()
+
+
+def test_a_server_gives_the_same_report(shown: Shown) -> None:
+    scenes = drawn_scenes(6)
+    seer = Seer({scene.png(): scene for scene in scenes})
+    shown.server.steps = (seer.step,)
+    records = [
+        {"id": number, "image": {"bytes": scene.png()}, "response": f"{RIGHT} There is a tent."}
+        for number, scene in enumerate(scenes)
+    ]
+    here, _ = scored(settings_of(shown.server), records)
+    remote = ServerProcess("--llm-url", shown.server.url, "--llm-model", "m")
+    try:
+        with Client(remote.address) as client:
+            there = client.score("seen-claims", responses=records, options={"judge": "llm"})
+    finally:
+        remote.stop()
+    assert there.to_json()["scores"] == here.to_json()["scores"]
+    assert there.signature == here.signature
