@@ -13,6 +13,9 @@ hallucinate more, and each of their claims counts less.
 ``planned`` does the same with labels that a plan draws: by verdict and thirds of the margin, in
 which wrong verdicts have smaller margins.
 
+``seen`` scores claims by the metric seen-claims, whose judge errs at known rates and sees not all,
+and corrects the scores by 100 labels as ``hallujudge calibrate`` does.
+
 ``hat`` scores the captions of HAT by CHAIR, with objects that the rule extractor finds in the five
 reference captions. People marked the hallucinated words. It prints how CHAIR agrees with them on
 captions, and what 50 labelled captions say of all, over redraws.
@@ -28,12 +31,14 @@ from collections.abc import Callable
 import needs  # noqa: F401  # stops with a sentence where hallujudge is not installed
 from arguments import Arguments
 from calibration_goldens import print_hat, print_tri_he
+from calibration_seen import print_seen
 from calibration_simulations import print_planned, print_simulated, print_weighted
 
 PARTS: dict[str, Callable[[int], None]] = {
     "simulated": print_simulated,
     "weighted": print_weighted,
     "planned": print_planned,
+    "seen": print_seen,
     "hat": print_hat,
     "tri-he": print_tri_he,
 }
