@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from support import scripted_llm as llm
+from support.pictures import number_in, numbered_video
 from support.running import ServerProcess
 from support.shapes import Scene, Seer, drawn_scenes
 
@@ -200,6 +201,36 @@ def test_a_reward_is_better_for_what_is_seen(shown: Shown) -> None:
     with pytest.warns(RuntimeWarning, match="missing.png"):
         assert reward(["A box.", RIGHT], ["missing.png", "one.png"]) == [None, 1.0]
     reward.scorer.close()
+
+
+def test_frames_of_a_video_are_shown_in_their_order(shown: Shown) -> None:
+    numbered_video(shown.folder / "clip.mp4", frames=40)
+    bodies: list[llm.Body] = []
+
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        bodies.append(body)
+        return llm.completion("supported")
+
+    shown.server.steps = (step,)
+    records = [{"video": "clip.mp4", "response": RIGHT}]
+    signatures = []
+    for frames, numbers in (("uniform:4", [5, 15, 25, 35]), ("ends:3", [0, 20, 39])):
+        options = {"judge": "llm", "frames": frames}
+        report, [result] = scored(
+            settings_of(shown.server), records, inputs=shown.inputs, options=options
+        )
+        assert [number_in(image) for image in llm.images_of(bodies[-1])] == numbers
+        evidence: Any = result.evidence
+        assert [each.name for each in evidence.pictures] == ["clip.mp4"] * len(numbers)
+        signatures.append(report.signature)
+    assert "|shown:frames=uniform:4|" in signatures[0]
+    with pytest.raises(InvalidInputError, match="give uniform:N"):
+        scored(
+            settings_of(shown.server),
+            records,
+            inputs=shown.inputs,
+            options={"judge": "llm", "frames": "some"},
+        )
 
 
 def test_a_server_gives_the_same_report(shown: Shown) -> None:

@@ -144,8 +144,8 @@ class InputOption:
     meaning: str
     """Noun phrase for the option's help."""
     kind: Literal["file", "folder", "text", "texts", "set"] = "file"
-    """What its value is: a file, a folder of what records name, a text, several texts, or true,
-    which a command sets itself."""
+    """What its value is: a file, a folder of what records name, a text, several texts, or what the
+    command or another option sets."""
     named: str = ""
     """The name on the command line; empty for the same name."""
 

@@ -33,6 +33,9 @@ from .claim_kinds import KINDS
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
 
+FRAMES = "uniform:16"
+"""The frames of a video that a judge is shown by default, as models are asked about it."""
+
 
 class SeenClaim(Struct, frozen=True, kw_only=True, gc=False):
     """A claim that came with a response."""
@@ -129,7 +132,7 @@ class SeenClaimsMetric(SoftMetric):
         judge: Name of the judge, for the signature.
         extractor: Name of the extractor, for the signature; ``given`` if claims were given.
         tentative: ``keep`` or ``omit`` hedged and conditional claims, for the signature.
-        shown: How videos are shown, for the signature; empty for pictures as they are.
+        frames: Which frames of videos are shown; pictures are shown as they are.
         panel: Who votes, and how votes are combined, for the signature; empty without a panel.
         soft: ``yes`` counts probabilities instead of verdicts.
     """
@@ -167,6 +170,13 @@ class SeenClaimsMetric(SoftMetric):
             "1 - P(supported)",
             "Needs a vision model whose server reports log-probabilities. Claims without a "
             "probability count by their verdict.",
+        ),
+        OptionDefinition(
+            name="frames",
+            default=FRAMES,
+            meaning="Frames of videos that the judge is shown.",
+            details="uniform:N, ends:N, every:N, fps:R or all, as hallujudge ask takes them.",
+            purpose="judge",
         ),
     )
     soft_scores: ClassVar[str] = (
@@ -247,14 +257,14 @@ class SeenClaimsMetric(SoftMetric):
     judge: str
     extractor: str = "given"
     tentative: str = "keep"
-    shown: str = ""
+    frames: str = ""
     panel: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the extractor, the judge, and which claims and probabilities count."""
         omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
         panel = (("panel", self.panel),) if self.panel else ()
-        shown = (("shown", self.shown),) if self.shown else ()
+        shown = () if self.frames == FRAMES else (("shown", f"frames={self.frames}"),)
         judge = ("judge", self.judge)
         return (("extract", self.extractor), *omitted, *self.soft_fields(), *shown, judge, *panel)
 

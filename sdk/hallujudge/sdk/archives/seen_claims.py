@@ -16,12 +16,12 @@ from hallujudge.metrics.framework.claims import (
 )
 from hallujudge.metrics.framework.metric import InputOption
 from hallujudge.metrics.framework.pictures import SEEN_CHOICES, Picture
-from hallujudge.metrics.seen_claims import SeenClaim, SeenClaimsItem
+from hallujudge.metrics.seen_claims import FRAMES, SeenClaim, SeenClaimsItem
 
 from ..errors import ArchiveError
 from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError, MediaFolder
 from ..media.pictures import PictureFinder
-from ..media.video_frames import FrameSettings
+from ..media.video_frames import FrameSettings, Sampling
 from .bad_records import noted
 from .ids import canonical_id
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
@@ -88,6 +88,11 @@ INPUTS: Mapping[str, DeclaredInputs] = {
                 kind="folder",
                 meaning="Folder of the pictures and videos.",
             ),
+            InputOption(
+                name="frames",
+                kind="set",
+                meaning="Frames of videos, which the metric's option of this name sets.",
+            ),
         ),
     )
 }
@@ -148,7 +153,8 @@ class _Responses:
         folder = options.own.get("images")
         self._has_folder = folder is not None
         self._finder = PictureFinder(
-            None if folder is None else MediaFolder(Path(str(folder))), FrameSettings()
+            None if folder is None else MediaFolder(Path(str(folder))),
+            FrameSettings(sampling=Sampling(options.own.get("frames") or FRAMES)),
         )
         first = first_record(self._records, responses, "response")
         self._id_key = options.id_key or next((k for k in _OWN_ID_KEYS if k in first.values), None)

@@ -24,6 +24,7 @@ from ..archives.inputs import (
     CheckedArchive,
     InputOptions,
     are_paths,
+    declared_inputs,
     own_files,
     own_folders,
 )
@@ -148,8 +149,14 @@ def _expected_claims(spec: ScoreSpec, items: ItemSource) -> int:
 
 
 def _read_options(given: InputOptions | None, spec: ScoreSpec) -> InputOptions | None:
-    """Return the options for reading a run's archive, with what its variant says of them."""
+    """Return the options for reading a run's archive, with what the spec says of them."""
     declared = benchmark_named(spec.metric)
+    if declared is None:
+        # Such as the frames of videos, which are read here and named by the metric's signature.
+        known = (each.name for each in declared_inputs(spec.metric).own if each.kind == "set")
+        if taken := {name: spec.options[name] for name in known if name in spec.options}:
+            given = given or InputOptions()
+            return replace(given, own={**given.own, **taken})
     variants = () if declared is None else declared.variants
     if any(each.drops_unknown for each in variants if each.name == spec.variant):
         return replace(given or InputOptions(), drop_unknown=True)
