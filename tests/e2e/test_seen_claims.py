@@ -20,7 +20,7 @@ import pytest
 from support import scripted_llm as llm
 from support.qa_samples import write_lines
 from support.running import BIN, cli, here, read_rows
-from support.shapes import Seer, drawn_scenes, said_of
+from support.shapes import Scene, Seer, drawn_scenes, said_of
 from support.threads import eventually
 from support.toll import Toll, verdicts
 
@@ -43,7 +43,7 @@ def drawn(folder: Path, count: int) -> Drawn:
     rng = random.Random(1)
     scenes = drawn_scenes(count)
     images = folder / "pictures"
-    images.mkdir()
+    images.mkdir(parents=True)
     records, truths, kinds, known = [], [], [], {}
     for number, scene in enumerate(scenes):
         data = scene.png()
@@ -223,3 +223,63 @@ def shown_by(page: Path) -> list[str]:
     [packed] = re.findall(r'id="page-images-0"[^>]*>([^<]+)<', text)
     found: list[str] = json.loads(gzip.decompress(base64.b64decode(packed)))
     return found
+
+
+def test_probes_show_how_often_a_judge_says_yes(tmp_path: Path) -> None:
+    """A judge that supports whatever is likely: a tent where there is a box."""
+    scenes = [
+        Scene((("ball", "red", 2 + at), ("box", "blue", 2))) if at % 2
+        else Scene((("box", "red", 2), ("tent", "blue", 2 + at)))
+        for at in range(12)
+    ]  # fmt: skip
+    objects, known = {}, {}
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for at, scene in enumerate(scenes):
+        known[scene.png()] = scene
+        (pictures / f"{at}.png").write_bytes(scene.png())
+        objects[f"{at}.png"] = [shape for shape, *_ in scene.shapes]
+    shown = tmp_path / "objects.json"
+    shown.write_text(json.dumps(objects), "utf-8")
+    probes = tmp_path / "probes.jsonl"
+    built = here("build", "seen-probes", "--objects", shown, "--per-image", 1, "-o", probes)
+    assert built.returncode == 0, built.stderr
+    assert "36 claims about 12 images" in built.stdout
+    seer = Seer(known)
+
+    def lenient(number: int, body: llm.Body) -> llm.Reply:
+        [claim] = llm.claims_of(body)
+        return llm.completion("supported") if claim[0] == "tent" else seer.step(number, body)
+
+    server = llm.ScriptedLlm(lenient)
+    stop = server.in_thread()
+    judge = ("--judge", "llm", "--llm-url", server.url, "--llm-model", "m")
+    run, card = tmp_path / "run", tmp_path / "card.json"
+    try:
+        scored = here(
+            *("score", "seen-claims", "-r", probes, "--images", pictures, *judge),
+            *("-g", "probe", "-o", run),
+        )
+        assert scored.returncode == 0, scored.stderr
+        groups = report_of(run)["groups"]["probe"]
+        wrong = {name: scores["claim_hallucination"]["value"] for name, scores in groups.items()}
+        assert wrong["present"] == 0.0
+        assert wrong["likely"] < 1.0, "it supports likely objects that are not there"
+        made = here(
+            *("judge", "card", "--on", run, "--labels", tmp_path / "probes.labels.jsonl"),
+            *("-o", card),
+        )
+        assert made.returncode == 0, made.stderr
+        bias = json.loads(card.read_text("utf-8"))["yes_bias"]["difference"]
+        assert bias > 0.1
+        few = drawn(tmp_path / "few", 3)
+        server.steps = (few.seer.step,)
+        out = tmp_path / "out"
+        told = here(*command(few, out, server.url, "--card", card))
+        assert told.returncode == 0, told.stderr
+        said = " ".join(told.stdout.split())
+        assert f"says supported {bias:.1%} too often" in said
+        together = here(*command(few, tmp_path / "x", server.url, "--card", card, "--together"))
+        assert together.returncode == 2, "a card is of a judge as it is asked"
+    finally:
+        stop()

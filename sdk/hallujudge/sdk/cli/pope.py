@@ -92,7 +92,7 @@ def build_pope_command(
     if detections is None and min_score:
         raise InvalidInputError("--min-score is for --detections; leave it out")
     known = read_graph(graph_source(graph)) if graph is not None else None
-    shown = _shown(objects, instances, detections, min_score, known)
+    shown = objects_of_images(objects, instances, detections, min_score, known)
     try:
         built = build_pope(
             shown,
@@ -124,12 +124,12 @@ def build_pope_command(
     return ExitCode.OK
 
 
-def _shown(
+def objects_of_images(
     objects: Path | None,
     instances: Sequence[Path] | None,
-    detections: Path | None,
-    min_score: float,
-    graph: SynonymGraph | None,
+    detections: Path | None = None,
+    min_score: float = 0.0,
+    graph: SynonymGraph | None = None,
 ) -> Mapping[str, list[str]]:
     """Return the objects of images, from whichever file was given."""
     if detections is not None:

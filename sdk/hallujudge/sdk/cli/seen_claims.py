@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..archives import InputOptions
+from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
-from .app import examples, input_option, score_app
+from .app import (
+    ExitCode,
+    build_app,
+    examples,
+    input_option,
+    metric_option,
+    output_option,
+    score_app,
+    statistics_option,
+)
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import Estimate, JudgeOptions
 from .run_options import InputsOf, Responses, RunOptions
@@ -51,6 +63,67 @@ def seen_claims(
         inputs=inputs,
     )
     return run.of(scoring, settings, only_estimate=estimate)
+
+
+@build_app.command(
+    "seen-probes",
+    epilog=examples(
+        "hallujudge build seen-probes --instances instances_val2014.json --images 100 \\",
+        "    -o probes.jsonl",
+    ),
+)
+def build_seen_probes(
+    *,
+    objects: Annotated[
+        Path | None,
+        input_option("--objects", metavar="FILE", help="JSON: image -> the objects that it shows."),
+    ] = None,
+    instances: Annotated[
+        list[Path] | None,
+        input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
+    ] = None,
+    per_image: Annotated[
+        int, metric_option("--per-image", min=1, help="Objects of each kind for an image.")
+    ] = 2,
+    images: Annotated[
+        int | None, metric_option("--images", min=1, help="Images to draw; default: all.")
+    ] = None,
+    seed: Annotated[int, statistics_option("--seed", help="Seed of the draw.")] = 0,
+    out: Annotated[
+        Path, output_option("--out", "-o", metavar="FILE", help="File of probes, as JSON lines.")
+    ],
+) -> ExitCode:
+    """Probes of a judge that sees: objects that images show, and lack.
+
+    A file of their labels is written beside them: score the probes, then give the labels to
+    hallujudge judge card, which says how often the judge says yes.
+    """
+    from hallujudge.metrics.seen_claims.probes import build_probes
+
+    from .output import write_file
+    from .pope import objects_of_images
+
+    if (objects is None) == (instances is None):
+        raise InvalidInputError("give either --objects or --instances")
+    try:
+        probes = build_probes(
+            objects_of_images(objects, instances), per_image=per_image, images=images, seed=seed
+        )
+    except ValueError as err:
+        raise InvalidInputError(str(err)) from err
+    if not probes:
+        raise InvalidInputError("no image shows and lacks enough objects; lower --per-image")
+    labels = out.with_name(f"{out.stem}.labels.jsonl")
+    write_file(out, _lines(probe.to_json() for probe in probes))
+    write_file(labels, _lines(label for probe in probes for label in probe.labels()))
+    claims, pictures = sum(len(p.objects) for p in probes), len({p.image for p in probes})
+    typer.echo(f"{claims:,} claims about {pictures:,} images written to {out}")
+    typer.echo(f"their labels written to {labels}", err=True)
+    return ExitCode.OK
+
+
+def _lines(rows: Iterable[Mapping[str, object]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _say_where(
