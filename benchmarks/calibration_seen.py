@@ -21,7 +21,7 @@ from hallujudge.sdk.calibration.run_calibration import calibrate_items
 from hallujudge.sdk.calibration.verdicts import DecidedClaim, DecidedItem
 
 if TYPE_CHECKING:
-    from hallujudge.metrics.framework.columns_and_scores import FloatArray
+    pass
 
 __all__ = ["print_seen"]
 
@@ -161,7 +161,7 @@ def _labelled(rng: np.random.Generator, run: _Run) -> list[Label]:
             (c for c in item.claims if c.hallucinated is not None), truths, strict=True
         )
     ]
-    drawn: FloatArray = rng.choice(len(places), LABELS, replace=False)
+    drawn = rng.choice(len(places), LABELS, replace=False)
     return [
         Label(item=item, claim=claim, hallucinated=truth, text="x")
         for item, claim, truth in (places[int(at)] for at in drawn)

@@ -242,7 +242,7 @@ def test_probes_show_how_often_a_judge_says_yes(tmp_path: Path) -> None:
     shown = tmp_path / "objects.json"
     shown.write_text(json.dumps(objects), "utf-8")
     probes = tmp_path / "probes.jsonl"
-    built = here("build", "seen-probes", "--objects", shown, "--per-image", 1, "-o", probes)
+    built = here("build", "seen-probes", "--objects", shown, "--per-image", "1", "-o", probes)
     assert built.returncode == 0, built.stderr
     assert "36 claims about 12 images" in built.stdout
     seer = Seer(known)
