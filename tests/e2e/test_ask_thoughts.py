@@ -203,6 +203,32 @@ def test_null_content_that_was_cut_off_without_a_thought_is_asked_once(
     assert server.chats == 2
 
 
+@pytest.mark.parametrize("late", [1, QUESTIONS])
+def test_a_thought_that_takes_too_long_costs_its_question_only(
+    late: int, tmp_path: Path, serve: Serve
+) -> None:
+    pictures = [png(number) for number in range(late)]
+
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        if llm.is_own_question(body):
+            return message("length", content=None, reasoning=THOUGHT)
+        if llm.images_of(body)[0] in pictures:
+            return llm.error(408, "Request timed out.")
+        return message(content="Yes.", reasoning=THOUGHT)
+
+    server = serve(step)
+    run = here(*llm.ask(server, *questions_of(tmp_path)))
+    assert run.returncode == 3, run.stderr
+    assert f"{late} without an answer: MODEL_TIMEOUT" in run.stderr
+    for named in ("llm_timeout_seconds", "allow fewer tokens", "enable_thinking"):
+        assert named in run.stderr
+    assert "cut off at --max-tokens" not in run.stderr
+    assert "start the same command again" in run.stderr
+    assert outcomes(tmp_path)[late:] == [("Yes.", THOUGHT, None)] * (QUESTIONS - late)
+    asked = [body for body in server.requests if not llm.is_own_question(body)]
+    assert len(asked) == QUESTIONS
+
+
 def test_a_refusal_after_a_thought_is_a_refusal(tmp_path: Path, serve: Serve) -> None:
     server = serve(llm.always(message(content=None, refusal="I can't.", reasoning=THOUGHT)))
     given = llm.ask(server, *questions_of(tmp_path, 1))

@@ -17,7 +17,7 @@ from ..llm.chat_servers import ChatServer
 from ..llm.chat_settings import ChatSettings
 from ..llm.client import Answer, ChatClient
 from ..llm.failures import CallFailedError, FailureKind
-from ..llm.reply_problems import is_cut_thought, without_thought
+from ..llm.reply_problems import NO_THOUGHT, is_cut_thought, without_thought
 from ..llm.vllm import logits_problem
 from . import JudgeRequestItem
 from .choice_shares import share_of
@@ -35,11 +35,8 @@ from .tried_settings import (
 )
 
 _REPEATS = 3
-# Most usable judges think for less, and `doctor` must not take many minutes.
-_THOUGHT_SECONDS = 30.0
-_NO_THOUGHT = (
-    'turn thinking off there (vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
-)
+# Enough for most thoughts and for a first call that loads a model; `doctor` is not to take minutes.
+_PATIENCE_SECONDS = 60.0
 _MANY = (5, 20)
 # Why a call has no reply at all, whose text might be read.
 _NO_REPLY = frozenset(
@@ -48,7 +45,7 @@ _NO_REPLY = frozenset(
 _FOREIGN = Triplet("horse", "jumping over", "fence")
 
 
-async def check_endpoint(judge: LlmJudge, *, patience: float = _THOUGHT_SECONDS) -> list[Check]:
+async def check_endpoint(judge: LlmJudge, *, patience: float = _PATIENCE_SECONDS) -> list[Check]:
     """Check the model, answers, structured output, log-probabilities and repeatability of a server.
 
     Makes at most ten calls and does not use the cache, and some more where other settings are
@@ -57,23 +54,27 @@ async def check_endpoint(judge: LlmJudge, *, patience: float = _THOUGHT_SECONDS)
 
     Args:
         judge: The judge as it would be used.
-        patience: Seconds for which the first answer of a judge that thinks is waited for.
+        patience: Seconds for which a first answer is waited for, and one after a thought.
     """
     client, was_guessed = judge.client, judge.client.settings.is_dialect_guessed
-    await client.settle()
-    checks = [await _listed(client, server) for server in client.servers]
-    if was_guessed:
-        checks.append(_found_dialect(client.settings))
     request = judge.request_of(judge.questions(CHECKED_ITEM)[0])
+    checks: list[Check] = []
     replies: list[ChatReply] = []
     try:
-        brief = await client.ask(request, takes_room=False)
+        async with asyncio.timeout(patience):
+            await client.settle()
+            checks += [await _listed(client, server) for server in client.servers]
+            if was_guessed:
+                checks.append(_found_dialect(client.settings))
+            brief = await client.ask(request, takes_room=False)
         if not is_cut_thought(brief.reply):
             replies.append(brief.reply)
         elif slow := await _slow_thought(client, request, brief, patience):
             return checks + slow
         while len(replies) < _REPEATS:
             replies.append((await client.ask(request)).reply)
+    except TimeoutError:
+        return [*checks, _silence(client.settings, patience)]
     except (CallFailedError, HallujudgeError) as err:
         checks.append(Check(name="answer", ok=False, detail=str(err)))
         return checks + await other_settings(judge, _reason_of(err))
@@ -152,8 +153,19 @@ def _found_dialect(settings: ChatSettings) -> Check:
     return Check(name="dialect", ok=True, detail=f"found by itself: {found}")
 
 
+def _silence(settings: ChatSettings, patience: float) -> Check:
+    detail = (
+        f"none in {patience:g} s: the server takes the call and does not answer. It hangs, is "
+        f"busy, or still loads its model; a run waits for {settings.endpoint.timeout_seconds:g} s "
+        "(llm_timeout_seconds)"
+    )
+    return Check(name="answer", ok=False, detail=detail)
+
+
 def _reason_of(err: CallFailedError | HallujudgeError) -> str:
-    return err.kind.value if isinstance(err, CallFailedError) else err.reason
+    if isinstance(err, CallFailedError):
+        return err.kind.value
+    return err.metadata.get("cause", err.reason)
 
 
 async def _listed(client: ChatClient, server: ChatServer) -> Check:
@@ -238,7 +250,7 @@ async def _slow_thought(
             pace = f" at {rate:.3g} tokens/s they take {most / rate:,.0f} s;"
         told = (
             f"the judge thinks before it answers, and a reply may have {most:,} tokens;{pace} "
-            f"llm_timeout_seconds is {seconds:g}: raise it to more than that, or {_NO_THOUGHT}"
+            f"llm_timeout_seconds is {seconds:g}: raise it to more than that, or {NO_THOUGHT}"
         )
         return [
             Check(name="answer", ok=False, detail=f"none in {patience:g} s: it still thinks"),
@@ -263,7 +275,7 @@ def _thoughts(replies: Sequence[ChatReply]) -> list[Check]:
     else:
         detail = (
             "the whole reply, without an answer: start the server without its reasoning parser "
-            f"(vLLM: reasoning-parser), or {_NO_THOUGHT}"
+            f"(vLLM: reasoning-parser), or {NO_THOUGHT}"
         )
     return [Check(name="reasoning", ok=False, detail=detail)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet
@@ -156,12 +157,13 @@ async def _found_with(settings: ChatSettings) -> str:
     client = ChatClient(replace(settings, max_tokens=most))
     judge = LlmJudge("llm", client, server="unknown")
     try:
-        verdict = await first_verdict(judge)
-        if verdict.reason in _CALL_REASONS:
-            return ""
-        is_enforced = not verdict.reason and (await constraint_check(judge.client)).ok
-        return _ENFORCED if is_enforced else _ANSWERED
-    except (CallFailedError, HallujudgeError):
+        async with asyncio.timeout(_ONCE.give_up_after):
+            verdict = await first_verdict(judge)
+            if verdict.reason in _CALL_REASONS:
+                return ""
+            is_enforced = not verdict.reason and (await constraint_check(judge.client)).ok
+            return _ENFORCED if is_enforced else _ANSWERED
+    except (CallFailedError, HallujudgeError, TimeoutError):
         return ""
     finally:
         await judge.close()

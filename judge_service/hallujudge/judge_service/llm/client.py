@@ -24,10 +24,10 @@ from .circuits import ByCaller, Rejections, unusable
 from .failures import CallFailedError, FailureKind
 from .known_judge import KnownJudge
 from .protocols import Exchanges
-from .reply_problems import ROOM_ADVICE, is_cut_thought
+from .reply_problems import ROOM_ADVICE, TIME_ADVICE, is_cut_thought
 from .restarts import Restarts
 from .server_kind import dialect_at
-from .server_probe import ServerProbe, is_same
+from .server_probe import ServerProbe, is_longer, is_same
 
 _LOG = logging.getLogger(__name__)
 # Shorter outages are restarts.
@@ -346,16 +346,18 @@ class ChatClient:
     async def _late_thought(self, call: Call, failure: CallFailedError) -> CallFailedError | None:
         """Return the failure of a call whose thought takes too long at a server that works.
 
-        Another call, or the same one again, would tell nothing else of the judge.
+        Another call, or the same one again, would tell nothing else of the judge. A text, which a
+        server may write for minutes, is no sign of an outage without a thought either.
         """
         has_room = call.request.max_tokens > call.asked.max_tokens
-        if failure.kind is not FailureKind.TIMEOUT or not has_room:
+        if failure.kind is not FailureKind.TIMEOUT or not (has_room or is_longer(call.asked)):
             return None
         down = await self._probes[call.server].failure(call.request)
         if down is not None or not self._known.has_thoughts:
             return None
+        advice = ROOM_ADVICE if call.asked.is_constrained else TIME_ADVICE
         return CallFailedError(
-            FailureKind.TRUNCATED, f"{failure.detail}, for the model thinks; {ROOM_ADVICE}"
+            FailureKind.TRUNCATED, f"{failure.detail}, for the model thinks; {advice}"
         )
 
     async def _paid(self, call: Call, started: float) -> Answer:

@@ -13,11 +13,15 @@ SHOWN_CHARS = 80
 """How many characters of a reply a message quotes."""
 # A shorter beginning says nothing about the white space in a reply.
 _FEW_CHARS = 16
-ROOM_ADVICE = (
-    "raise llm_max_tokens and llm_timeout_seconds, or turn thinking off at the server "
+NO_THOUGHT = (
+    "turn thinking off at the server "
     '(vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
 )
+"""What to do at the server of a model that is not to think."""
+ROOM_ADVICE = f"raise llm_max_tokens and llm_timeout_seconds, or {NO_THOUGHT}"
 """What to set for a model whose thoughts are cut off, or take too long."""
+TIME_ADVICE = f"raise llm_timeout_seconds, allow fewer tokens, or {NO_THOUGHT}"
+"""What to set for a model whose texts take too long, because it thinks before it writes."""
 
 
 def without_thought(reply: ChatReply) -> ChatReply:

@@ -95,6 +95,11 @@ def other_question(request: ChatRequest) -> ChatRequest:
     )
 
 
+def is_longer(request: ChatRequest) -> bool:
+    """Whether a request is for a text, which takes more time than the other question."""
+    return not request.is_constrained and request.max_tokens > _TOKENS
+
+
 def is_same(one: CallFailedError, other: CallFailedError) -> bool:
     """Whether a server said the same to two requests."""
     said, again = (sorted(_WORD.findall(each.detail.casefold())) for each in (one, other))

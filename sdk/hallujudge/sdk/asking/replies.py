@@ -17,7 +17,7 @@ from hallujudge.judge_service.llm.chat import (
 )
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
-from hallujudge.judge_service.llm.failures import CallFailedError
+from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.paper_prompts import CONFIDENCE, read_confidence
 from hallujudge.judge_service.llm.prompt_templates import Template
 from hallujudge.judge_service.llm.reply_problems import ReplyProblem, reply_problem
@@ -363,7 +363,7 @@ class Asker:
             try:
                 reply = await self._once.ask(key, request, _READING, label=_LABEL)
             except CallFailedError as err:
-                raise _UnansweredError(own_reason(err.kind.value), err.detail) from err
+                raise _UnansweredError(reason_of(err), err.detail) from err
         self._used[key] = reply
         if (problem := reply.problem) is not None:
             raise _UnansweredError(problem.reason, problem.detail, reply)
@@ -416,6 +416,12 @@ class Asker:
                 "media": await self.shown.digest(media) if media is not None else "",
             }
         )
+
+
+def reason_of(failure: CallFailedError) -> str:
+    """Return why a call failed; a thought that took too long is none that more tokens complete."""
+    late = failure.kind is FailureKind.TRUNCATED
+    return own_reason((FailureKind.TIMEOUT if late else failure.kind).value)
 
 
 def own_reason(reason: str) -> str:

@@ -24,7 +24,7 @@ from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.settings.server_settings import load_settings
 
-from .replies import Reply, own_reason
+from .replies import Reply, reason_of
 
 _READING: Reading[Reply] = Reading(
     read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
@@ -87,7 +87,7 @@ class TextModel:
             try:
                 reply = await self._once.ask(key, request, _READING, label=_LABEL)
             except CallFailedError as err:
-                raise NoReplyError(own_reason(err.kind.value), err.detail, is_kept=False) from err
+                raise NoReplyError(reason_of(err), err.detail, is_kept=False) from err
         if (problem := reply.problem) is not None:
             raise NoReplyError(problem.reason, problem.detail, is_kept=True)
         return reply.content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,6 +11,7 @@ from support import scripted_llm as llm
 from support.llm_judges import judge_of
 
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
+from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat import Sampling
 
 
@@ -83,6 +85,27 @@ async def test_none_are_tried_where_no_dialect_helps(status: int) -> None:
     found = await checks_of(llm.always(llm.error(status)), dialect="vllm")
     assert "settings" not in found
     assert found["answer"][0] is False
+
+
+async def test_a_server_that_takes_a_call_and_does_not_answer_is_waited_for_once() -> None:
+    def step(_number: int, _body: llm.Body) -> llm.Reply:
+        return llm.Reply(hold=asyncio.Event())
+
+    async with llm.ScriptedLlm(step) as server:
+        judge = judge_of(server, dialect="vllm", retry=RetryPolicy(attempts=2))
+        found = {check.name: check.detail for check in await check_endpoint(judge, patience=0.5)}
+        await judge.close()
+    assert server.chats == 1
+    assert list(found) == ["model", "answer"]
+    assert "none in 0.5 s: the server takes the call and does not answer" in found["answer"]
+    assert "llm_timeout_seconds" in found["answer"]
+
+
+async def test_none_are_tried_where_no_call_was_answered_in_time() -> None:
+    retry = RetryPolicy(attempts=50, give_up_after=20)
+    found = await checks_of(llm.always(llm.error(408)), dialect="vllm", retry=retry)
+    assert list(found) == ["model", "answer"]
+    assert "answered no call for 20 s" in found["answer"][1]
 
 
 async def test_settings_that_work_are_left() -> None:

@@ -126,6 +126,24 @@ async def test_a_server_that_answers_no_question_is_waited_for() -> None:
     assert world.now >= 300
 
 
+async def test_a_text_that_takes_too_long_is_no_outage_of_a_server_that_answers() -> None:
+    world, request = World(), replace(REQUEST, max_tokens=512)
+
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        if llm.is_own_question(body):
+            return llm.completion("Yes.")
+        world.now += 120.0
+        return llm.error(408, "Request timed out.")
+
+    async with llm.ScriptedLlm(step) as server:
+        client = client_of(server, world, retry=RetryPolicy())
+        with pytest.raises(CallFailedError, match="5 attempts") as failed:
+            await client.ask(request)
+        await client.close()
+    assert failed.value.kind is FailureKind.TIMEOUT
+    assert world.now > 600
+
+
 async def test_a_missing_route_is_named() -> None:
     request = replace(REQUEST, choices=("yes", "no"), api="decisions")
     async with llm.ScriptedLlm() as server:
