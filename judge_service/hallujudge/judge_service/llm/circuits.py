@@ -282,7 +282,7 @@ def _advice(kind: FailureKind, role: str, model: str) -> str:
     if kind is FailureKind.REFUSED_REQUEST:
         return (
             "it refused another question with the same words; check the key and the model name "
-            f"{model!r}, set llm_dialect (vllm, openai or plain) to what the server knows, or "
-            "llm_omit to the parameters that it refuses"
+            f"{model!r}, set llm_dialect and llm_constraint to what the server knows, which "
+            "`hallujudge doctor` finds out, or llm_omit to the parameters that it refuses"
         )
     return f"check the address and the model name {model!r}"
