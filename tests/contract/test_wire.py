@@ -265,6 +265,15 @@ def test_a_call_that_a_stopping_server_cancels_says_so() -> None:
             "INTERNAL",
             "client_max_body_size",
         ),
+        # Recorded from Envoy 1.40.0.
+        (
+            "UNAVAILABLE",
+            "upstream connect error or disconnect/reset before headers. reset reason: remote "
+            "connection failure",
+            "SERVER_UNREACHABLE",
+            "upstream",
+        ),
+        ("UNAVAILABLE", "upstream request timeout", "SERVER_UNREACHABLE", "timeout"),
     ],
 )
 def test_what_proxies_answer_is_said_to_be_theirs(

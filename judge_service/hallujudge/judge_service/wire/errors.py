@@ -49,6 +49,8 @@ _IPV6 = re.compile(r"ipv6:%5B[0-9A-Za-z:.%]{2,64}?%5D")
 # grpc.aio says this, with INTERNAL, of a call that begins while its connection breaks.
 _BROKEN = "Internal error from Core"
 
+# Envoy answers gRPC with gRPC, in words of its own.
+_ENVOY = re.compile(r"upstream (connect error|request timeout)|no healthy upstream|stream timeout")
 # gRPC's core says these of answers that are not gRPC, such as a proxy's.
 _HTTP_STATUS = re.compile(r"Received http2 header with status: (\d{3})")
 _RESET = "Stream removed (RST_STREAM"
@@ -214,8 +216,15 @@ def _of_a_proxy(code: grpc.StatusCode, details: str, target: str) -> HallujudgeE
     if code is grpc.StatusCode.INTERNAL and details.startswith(_RESET):
         return InternalError(
             f"a proxy on the way to {target!r} seems to have ended the call ({details}), as it "
-            "does at a limit of size or time; raise its limits, such as client_max_body_size and "
-            "client_body_timeout of nginx",
+            "does at a limit of size or time; raise its limits, such as client_max_body_size, "
+            "client_body_timeout and grpc_read_timeout of nginx, or timeout of Envoy's route",
+            metadata=metadata,
+        )
+    if code in _BY_CODE and _ENVOY.match(details):
+        return UnavailableError(
+            f"a proxy at {target!r} answers, but gets no answer from the server ({details}); start "
+            "the Hallujudge server, correct where the proxy sends its calls, or let the proxy wait "
+            "for longer (timeout of Envoy's route)",
             metadata=metadata,
         )
     if (found := _HTTP_STATUS.search(details)) is None:

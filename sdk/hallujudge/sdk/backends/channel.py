@@ -28,6 +28,7 @@ _MAX_FILE_BYTES = 1 << 20
 # take to arrive after it.
 _WRITE_FAILED = "Internal error from Core"
 _STATUS_SECONDS = 2.0
+_LOOK_SECONDS = 0.02
 
 # How long a connection for a diagnosis may take.
 _DIAGNOSIS_SECONDS = 2.0
@@ -161,27 +162,29 @@ class _ServerStatus:
     """The status that a server sent for a call, even if gRPC reports a different one."""
 
     def __init__(self, call: Any) -> None:
+        self._call = call
         self._error: grpc.aio.AioRpcError | None = None
-        self._arrived = asyncio.Event()
-        call.add_done_callback(self._done)
+        call.add_done_callback(self._note)
 
     async def arrived(self) -> grpc.aio.AioRpcError | None:
         """Return the status as an error, or None if it does not arrive in time."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._arrived.wait(), _STATUS_SECONDS)
+        left = _STATUS_SECONDS
+        # gRPC calls back for the first status alone, which a later one overwrites.
+        while self._error is None and left > 0:
+            await asyncio.sleep(_LOOK_SECONDS)
+            left -= _LOOK_SECONDS
+            self._note(self._call)
         return self._error
 
-    def _done(self, call: Any) -> None:
-        # Register the callback again for each status: a later one overwrites this one.
+    def _note(self, call: Any) -> None:
         details = _now(call.details())
-        if details != _WRITE_FAILED and not self._arrived.is_set():
+        if details != _WRITE_FAILED:
             self._error = grpc.aio.AioRpcError(
                 _now(call.code()),
                 grpc.aio.Metadata(),
                 _now(call.trailing_metadata()),
                 details=details,
             )
-            self._arrived.set()
 
 
 def _now(answer: Coroutine[Any, Any, Any]) -> Any:
