@@ -283,3 +283,59 @@ def test_probes_show_how_often_a_judge_says_yes(tmp_path: Path) -> None:
         assert together.returncode == 2, "a card is of a judge as it is asked"
     finally:
         stop()
+
+
+def test_tri_he_is_judged_by_the_image_beside_its_scene_graph(tmp_path: Path) -> None:
+    few = drawn(tmp_path, 30)
+    scenes = drawn_scenes(30)
+    graphs = {
+        # Every third graph lacks what the picture shows.
+        str(at): graph_of(scene)[: 1 if at % 3 == 0 else None]
+        for at, scene in enumerate(scenes)
+    }
+    given = tmp_path / "graphs.json"
+    given.write_text(json.dumps(graphs), "utf-8")
+
+    def step(number: int, body: llm.Body) -> llm.Reply:
+        reads = "<<<SCENE" in llm.prompt_of(body)
+        return llm.by_scene_graph(number, body) if reads else few.seer.step(number, body)
+
+    server = llm.ScriptedLlm(step)
+    stop = server.in_thread()
+    common = ("-r", few.answers, "-R", given, "--llm-url", server.url, "--llm-model", "m")
+    reads, sees = tmp_path / "reads", tmp_path / "sees"
+    try:
+        read = here("score", "tri-he", *common, "--judge", "llm", "-o", reads)
+        assert read.returncode == 0, read.stderr
+        seen = here(
+            *("score", "tri-he", *common, "--judge", "sees", "--variant", "corrected"),
+            *("--images", few.images, "-o", sees),
+        )
+        assert seen.returncode == 0, seen.stderr
+        assert seen.stderr.startswith(f"pictures go to {server.url} (model m), and nowhere else")
+        blind = here("score", "tri-he", *common, "--judge", "sees", "-o", tmp_path / "blind")
+        assert blind.returncode == 3, "there are no pictures"
+    finally:
+        stop()
+    card = here("judge", "card", "--on", sees, "--reference", reads, "--format", "json")
+    assert card.returncode == 0, card.stderr
+    agreed = total = 0
+    for one, other in zip(
+        read_rows(sees / "items.jsonl"), read_rows(reads / "items.jsonl"), strict=True
+    ):
+        assert "scene_graph" not in one["evidence"], "it was compared with the image"
+        pairs = zip(one["evidence"]["claims"], other["evidence"]["claims"], strict=True)
+        for ours, theirs in pairs:
+            if "unscored" not in (ours["verdict"], theirs["verdict"]):
+                agreed += ours["verdict"] == theirs["verdict"]
+                total += 1
+    found = json.loads(card.stdout)["accuracy"]["agreement"]["value"]
+    assert found == pytest.approx(agreed / total, abs=1e-9)
+    assert 0.5 < found < 1.0
+    assert "judge-seen-claim" in report_of(sees)["signature"]
+
+
+def graph_of(scene: Scene) -> list[list[str]]:
+    (first, colour, _), (second, *_) = scene.shapes
+    facts = [[name, "is", "present"] for name in (first, second)]
+    return [[first, "is", colour], *facts, [first, "above", second]]

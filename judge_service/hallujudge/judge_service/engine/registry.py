@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _SHARE = "min_choice_share"
 LLM_JUDGES = ("llm", "router")
 """The judges that call a language model: one, or those of ``judge_order`` one after the other."""
+SEES = "sees"
+"""A language model that is shown the image, where others read its scene graph."""
 
 Extract: TypeAlias = (
     "Callable[[ScoreSpec, Sequence[str], Resources], Awaitable[list[list[FoundClaim]]]]"
@@ -141,7 +143,7 @@ class MetricEntry:
     def asks_llm(self, spec: ScoreSpec) -> bool:
         """Return whether a language model judges in a run."""
         panel = self.panel_asks and bool(spec.options.get("panel"))
-        return panel or spec.options.get(self.judge_option) in LLM_JUDGES
+        return panel or spec.options.get(self.judge_option) in (*LLM_JUDGES, SEES)
 
     def calls_models(self, spec: ScoreSpec) -> bool:
         """Return whether language models judge or extract in a run."""

@@ -29,6 +29,7 @@ from ..framework.metric import (
     VariantDefinition,
     soft_option,
 )
+from ..framework.pictures import Picture
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
 
 if TYPE_CHECKING:
@@ -50,12 +51,16 @@ class TriHeItem(Item, frozen=True, kw_only=True):
     """Objects of the image that the triplets do not name."""
     human_scores: tuple[float, ...] = ()
     """Human scores of the response, one for each annotator, to compute agreement."""
+    pictures: tuple[Picture, ...] = ()
+    """The image itself, for a judge that sees; empty for others."""
 
     def records(self) -> ItemRecords:
-        """Return the question; triplets and objects of the scene graph, each once."""
+        """Return the question; triplets and objects of the scene graph, each once; the image."""
         triplets = self.reference_triplets
         graph = None if triplets is None else sorted({tuple(each)[:3] for each in triplets})
-        return ItemRecords(self.question, (graph, sorted(set(self.reference_objects))))
+        shown = [picture.sha256 for picture in self.pictures]
+        known = graph, sorted(set(self.reference_objects))
+        return ItemRecords(self.question, (*known, shown) if shown else known)
 
 
 def checked_against_all(claim: ClaimVerdict) -> bool:

@@ -815,3 +815,37 @@ class DeclinedClaims(google.protobuf.message.Message):
     def ClearField(self, field_name: typing.Literal["claims", b"claims", "detail", b"detail", "reason", b"reason"]) -> None: ...
 
 Global___DeclinedClaims: typing_extensions.TypeAlias = DeclinedClaims
+
+@typing.final
+class Picture(google.protobuf.message.Message):
+    """An encoded picture, or one frame of a video."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    DATA_FIELD_NUMBER: builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: builtins.int
+    WIDTH_FIELD_NUMBER: builtins.int
+    HEIGHT_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    """Name of its file."""
+    data: builtins.bytes
+    """The encoded picture, as its file has it."""
+    media_type: builtins.str
+    """Its type, such as image/jpeg."""
+    width: builtins.int
+    """Width in pixels."""
+    height: builtins.int
+    """Height in pixels."""
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        data: builtins.bytes = ...,
+        media_type: builtins.str = ...,
+        width: builtins.int = ...,
+        height: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["data", b"data", "height", b"height", "media_type", b"media_type", "name", b"name", "width", b"width"]) -> None: ...
+
+Global___Picture: typing_extensions.TypeAlias = Picture

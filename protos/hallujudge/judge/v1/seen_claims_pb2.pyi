@@ -42,7 +42,7 @@ class SeenClaimsTask(google.protobuf.message.Message):
         """Claims of the response. Absent: the extractor finds them."""
 
     @property
-    def pictures(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Picture]:
+    def pictures(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Picture]:
         """The picture, or the frames of the video in order. Empty: only verdicts that came with the claims count."""
 
     def __init__(
@@ -51,7 +51,7 @@ class SeenClaimsTask(google.protobuf.message.Message):
         question: builtins.str = ...,
         response: builtins.str | None = ...,
         claims: Global___SeenClaimList | None = ...,
-        pictures: collections.abc.Iterable[Global___Picture] | None = ...,
+        pictures: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.Picture] | None = ...,
         problem: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_response", b"_response", "claims", b"claims", "response", b"response"]) -> builtins.bool: ...
@@ -109,40 +109,6 @@ class SeenClaim(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: typing.Literal["claim", b"claim"]) -> typing.Literal["triplet", "sentence"] | None: ...
 
 Global___SeenClaim: typing_extensions.TypeAlias = SeenClaim
-
-@typing.final
-class Picture(google.protobuf.message.Message):
-    """An encoded picture, or one frame of a video."""
-
-    DESCRIPTOR: google.protobuf.descriptor.Descriptor
-
-    NAME_FIELD_NUMBER: builtins.int
-    DATA_FIELD_NUMBER: builtins.int
-    MEDIA_TYPE_FIELD_NUMBER: builtins.int
-    WIDTH_FIELD_NUMBER: builtins.int
-    HEIGHT_FIELD_NUMBER: builtins.int
-    name: builtins.str
-    """Name of its file."""
-    data: builtins.bytes
-    """The encoded picture, as its file has it."""
-    media_type: builtins.str
-    """Its type, such as image/jpeg."""
-    width: builtins.int
-    """Width in pixels."""
-    height: builtins.int
-    """Height in pixels."""
-    def __init__(
-        self,
-        *,
-        name: builtins.str = ...,
-        data: builtins.bytes = ...,
-        media_type: builtins.str = ...,
-        width: builtins.int = ...,
-        height: builtins.int = ...,
-    ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["data", b"data", "height", b"height", "media_type", b"media_type", "name", b"name", "width", b"width"]) -> None: ...
-
-Global___Picture: typing_extensions.TypeAlias = Picture
 
 @typing.final
 class SeenClaimsEvidence(google.protobuf.message.Message):

@@ -25,21 +25,21 @@ _sym_db = _symbol_database.Default()
 from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_scoring__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n hallujudge/judge/v1/tri_he.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"\xe2\x01\n\tTriHeTask\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x15\n\x08response\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x30\n\x06\x63laims\x18\x03 \x01(\x0b\x32 .hallujudge.judge.v1.TripletList\x12<\n\x12reference_triplets\x18\x04 \x01(\x0b\x32 .hallujudge.judge.v1.TripletList\x12\x19\n\x11reference_objects\x18\x05 \x03(\t\x12\x14\n\x0chuman_scores\x18\x06 \x03(\x01\x42\x0b\n\t_response\"\x83\x02\n\rTriHeEvidence\x12\x31\n\x06\x63laims\x18\x01 \x03(\x0b\x32!.hallujudge.judge.v1.ClaimVerdict\x12\x11\n\textractor\x18\x02 \x01(\t\x12/\n\x07judging\x18\x03 \x03(\x0b\x32\x1e.hallujudge.judge.v1.JudgePart\x12\x14\n\x0chuman_scores\x18\x04 \x03(\x01\x12\x31\n\x0bscene_graph\x18\x05 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Triplet\x12\x32\n\x07invalid\x18\x06 \x03(\x0b\x32!.hallujudge.judge.v1.InvalidEntry\"\x81\x04\n\x0c\x43laimVerdict\x12/\n\x07triplet\x18\x01 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x12\n\x08sentence\x18\x02 \x01(\tH\x00\x12-\n\x07verdict\x18\x03 \x01(\x0e\x32\x1c.hallujudge.judge.v1.Verdict\x12\'\n\x04part\x18\x04 \x01(\x0e\x32\x19.hallujudge.judge.v1.Part\x12\x12\n\x05score\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06margin\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\r\n\x05judge\x18\x07 \x01(\t\x12\x30\n\nreferences\x18\x08 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Triplet\x12\'\n\x04span\x18\t \x01(\x0b\x32\x19.hallujudge.judge.v1.Span\x12\x19\n\x0cwithin_words\x18\n \x01(\rH\x03\x88\x01\x01\x12\x18\n\x10prediction_error\x18\x0b \x01(\x08\x12\x0e\n\x06reason\x18\x0c \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\r \x01(\t\x12/\n\x08modality\x18\x0e \x01(\x0e\x32\x1d.hallujudge.judge.v1.Modality\x12\x0c\n\x04kind\x18\x0f \x01(\tB\x07\n\x05\x63laimB\x08\n\x06_scoreB\t\n\x07_marginB\x0f\n\r_within_words*j\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x15\n\x11VERDICT_SUPPORTED\x10\x01\x12\x19\n\x15VERDICT_NOT_SUPPORTED\x10\x02\x12\x14\n\x10VERDICT_UNSCORED\x10\x03*R\n\x04Part\x12\x14\n\x10PART_UNSPECIFIED\x10\x00\x12\x10\n\x0cPART_SUBJECT\x10\x01\x12\x0f\n\x0bPART_OBJECT\x10\x02\x12\x11\n\rPART_RELATION\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n hallujudge/judge/v1/tri_he.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\"\x92\x02\n\tTriHeTask\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x15\n\x08response\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x30\n\x06\x63laims\x18\x03 \x01(\x0b\x32 .hallujudge.judge.v1.TripletList\x12<\n\x12reference_triplets\x18\x04 \x01(\x0b\x32 .hallujudge.judge.v1.TripletList\x12\x19\n\x11reference_objects\x18\x05 \x03(\t\x12\x14\n\x0chuman_scores\x18\x06 \x03(\x01\x12.\n\x08pictures\x18\x07 \x03(\x0b\x32\x1c.hallujudge.judge.v1.PictureB\x0b\n\t_response\"\x83\x02\n\rTriHeEvidence\x12\x31\n\x06\x63laims\x18\x01 \x03(\x0b\x32!.hallujudge.judge.v1.ClaimVerdict\x12\x11\n\textractor\x18\x02 \x01(\t\x12/\n\x07judging\x18\x03 \x03(\x0b\x32\x1e.hallujudge.judge.v1.JudgePart\x12\x14\n\x0chuman_scores\x18\x04 \x03(\x01\x12\x31\n\x0bscene_graph\x18\x05 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Triplet\x12\x32\n\x07invalid\x18\x06 \x03(\x0b\x32!.hallujudge.judge.v1.InvalidEntry\"\x81\x04\n\x0c\x43laimVerdict\x12/\n\x07triplet\x18\x01 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x12\n\x08sentence\x18\x02 \x01(\tH\x00\x12-\n\x07verdict\x18\x03 \x01(\x0e\x32\x1c.hallujudge.judge.v1.Verdict\x12\'\n\x04part\x18\x04 \x01(\x0e\x32\x19.hallujudge.judge.v1.Part\x12\x12\n\x05score\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x13\n\x06margin\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\r\n\x05judge\x18\x07 \x01(\t\x12\x30\n\nreferences\x18\x08 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Triplet\x12\'\n\x04span\x18\t \x01(\x0b\x32\x19.hallujudge.judge.v1.Span\x12\x19\n\x0cwithin_words\x18\n \x01(\rH\x03\x88\x01\x01\x12\x18\n\x10prediction_error\x18\x0b \x01(\x08\x12\x0e\n\x06reason\x18\x0c \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\r \x01(\t\x12/\n\x08modality\x18\x0e \x01(\x0e\x32\x1d.hallujudge.judge.v1.Modality\x12\x0c\n\x04kind\x18\x0f \x01(\tB\x07\n\x05\x63laimB\x08\n\x06_scoreB\t\n\x07_marginB\x0f\n\r_within_words*j\n\x07Verdict\x12\x17\n\x13VERDICT_UNSPECIFIED\x10\x00\x12\x15\n\x11VERDICT_SUPPORTED\x10\x01\x12\x19\n\x15VERDICT_NOT_SUPPORTED\x10\x02\x12\x14\n\x10VERDICT_UNSCORED\x10\x03*R\n\x04Part\x12\x14\n\x10PART_UNSPECIFIED\x10\x00\x12\x10\n\x0cPART_SUBJECT\x10\x01\x12\x0f\n\x0bPART_OBJECT\x10\x02\x12\x11\n\rPART_RELATION\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hallujudge.judge.v1.tri_he_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_VERDICT']._serialized_start=1099
-  _globals['_VERDICT']._serialized_end=1205
-  _globals['_PART']._serialized_start=1207
-  _globals['_PART']._serialized_end=1289
+  _globals['_VERDICT']._serialized_start=1147
+  _globals['_VERDICT']._serialized_end=1253
+  _globals['_PART']._serialized_start=1255
+  _globals['_PART']._serialized_end=1337
   _globals['_TRIHETASK']._serialized_start=93
-  _globals['_TRIHETASK']._serialized_end=319
-  _globals['_TRIHEEVIDENCE']._serialized_start=322
-  _globals['_TRIHEEVIDENCE']._serialized_end=581
-  _globals['_CLAIMVERDICT']._serialized_start=584
-  _globals['_CLAIMVERDICT']._serialized_end=1097
+  _globals['_TRIHETASK']._serialized_end=367
+  _globals['_TRIHEEVIDENCE']._serialized_start=370
+  _globals['_TRIHEEVIDENCE']._serialized_end=629
+  _globals['_CLAIMVERDICT']._serialized_start=632
+  _globals['_CLAIMVERDICT']._serialized_end=1145
 # @@protoc_insertion_point(module_scope)

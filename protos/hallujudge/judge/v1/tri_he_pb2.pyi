@@ -88,6 +88,7 @@ class TriHeTask(google.protobuf.message.Message):
     REFERENCE_TRIPLETS_FIELD_NUMBER: builtins.int
     REFERENCE_OBJECTS_FIELD_NUMBER: builtins.int
     HUMAN_SCORES_FIELD_NUMBER: builtins.int
+    PICTURES_FIELD_NUMBER: builtins.int
     question: builtins.str
     """The question that was asked."""
     response: builtins.str
@@ -108,6 +109,10 @@ class TriHeTask(google.protobuf.message.Message):
     def human_scores(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
         """Human scores of the response, one for each annotator, for agreement only."""
 
+    @property
+    def pictures(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Picture]:
+        """The image itself, for a judge that sees."""
+
     def __init__(
         self,
         *,
@@ -117,9 +122,10 @@ class TriHeTask(google.protobuf.message.Message):
         reference_triplets: hallujudge.judge.v1.scoring_pb2.TripletList | None = ...,
         reference_objects: collections.abc.Iterable[builtins.str] | None = ...,
         human_scores: collections.abc.Iterable[builtins.float] | None = ...,
+        pictures: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.Picture] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_response", b"_response", "claims", b"claims", "reference_triplets", b"reference_triplets", "response", b"response"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_response", b"_response", "claims", b"claims", "human_scores", b"human_scores", "question", b"question", "reference_objects", b"reference_objects", "reference_triplets", b"reference_triplets", "response", b"response"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_response", b"_response", "claims", b"claims", "human_scores", b"human_scores", "pictures", b"pictures", "question", b"question", "reference_objects", b"reference_objects", "reference_triplets", b"reference_triplets", "response", b"response"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_response", b"_response"]) -> typing.Literal["response"] | None: ...
 
 Global___TriHeTask: typing_extensions.TypeAlias = TriHeTask

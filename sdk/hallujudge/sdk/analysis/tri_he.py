@@ -29,8 +29,8 @@ from hallujudge.metrics.tri_he.claim_analyses import (
 from hallujudge.synonym_graphs import GraphError
 from hallujudge.synonym_graphs.tools import find_wordnet, open_wordnet
 
+from ..archives.human_scores import human_scores
 from ..archives.records import Record
-from ..archives.tri_he import human_scores
 from ..errors import ArchiveError, InvalidInputError, NotFoundError
 from ..report.charts import Chart
 from ..report.table_pages import Cell

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -20,12 +19,12 @@ from hallujudge.metrics.seen_claims import FRAMES, SeenClaim, SeenClaimsItem
 
 from ..errors import ArchiveError
 from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError, MediaFolder
-from ..media.pictures import PictureFinder
+from ..media.pictures import PictureFinder, hash_of_all
 from ..media.video_frames import FrameSettings, Sampling
 from .bad_records import noted
 from .ids import canonical_id
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
-from .joins import IdCheck, numbered, refuse
+from .joins import IdCheck, numbered, refuse, unshown
 from .json_files import named, shown
 from .named_keys import fields_of
 from .records import (
@@ -178,7 +177,7 @@ class _Responses:
         """Return the items after checking every id, claim and picture."""
         ids = IdCheck()
         missing: dict[str, str] = {}
-        digest = hashlib.sha256()
+        digests: list[str] = []
         judged = False
         for record in self._records:
             with noted(record.position, record.place):
@@ -189,8 +188,7 @@ class _Responses:
                     raise self._nothing_said(record)
                 self._text(record)
                 judged = judged or any(each.verdict for each in claims or ())
-                shown_hash = self._digest(record, identifier, missing)
-                digest.update(f"{identifier}\0{shown_hash}\n".encode(errors="replace"))
+                digests.append(self._digest(record, identifier, missing))
         if not self._options.allow_duplicates and (duplicates := ids.duplicates(self._ids)):
             raise refuse(
                 "duplicate ids",
@@ -201,10 +199,10 @@ class _Responses:
             )
         # Verdicts that came with the claims need no picture.
         if missing and not self._options.allow_unknown and (self._has_folder or not judged):
-            raise self._without_pictures(missing)
+            raise unshown(missing)
         seen = self._has_folder or not judged
         return ItemSource(
-            count=len(ids), make=self._items, shown_sha256=digest.hexdigest() if seen else ""
+            count=len(ids), make=self._items, shown_sha256=hash_of_all(digests) if seen else ""
         )
 
     def _nothing_said(self, record: Record) -> ArchiveError:
@@ -212,15 +210,6 @@ class _Responses:
         return ArchiveError(
             f"{record.place}: neither a response nor claims: tried {tried}; found "
             f"{named(sorted(record.values)) or 'none'}. Give every record one of them"
-        )
-
-    def _without_pictures(self, missing: Mapping[str, str]) -> ArchiveError:
-        first = next(iter(missing.values()))
-        return refuse(
-            "pictures that can't be shown",
-            list(missing),
-            f"The first one: {first}. Give the folder of all pictures, or pass "
-            "InputOptions(allow_unknown=True) to leave such responses unscored",
         )
 
     def _digest(self, record: Record, identifier: str, missing: dict[str, str]) -> str:

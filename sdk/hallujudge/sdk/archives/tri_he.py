@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from hallujudge.metrics.framework.claims import (
@@ -16,14 +16,18 @@ from hallujudge.metrics.framework.claims import (
     well_formed,
 )
 from hallujudge.metrics.framework.metric import InputOption
+from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.tri_he import TriHeItem
 
 from ..errors import ArchiveError
+from ..media.media_files import MediaError, MediaFolder
+from ..media.pictures import PictureFinder, hash_of_all
 from .answer_records import text_of
 from .bad_records import noted
+from .human_scores import USUAL_SCORE_KEYS, human_scores
 from .ids import canonical_id
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
-from .joins import IdCheck, numbered, refuse
+from .joins import IdCheck, numbered, refuse, unshown
 from .json_files import named, shown
 from .named_keys import fields_of
 from .records import (
@@ -47,10 +51,6 @@ _CLAIMS = "claims"
 _TRIPLETS = ("reference_triplets", "triplets")
 # Tri-HE's own file has the objects of a scene under all_object or object.
 _OBJECTS = ("reference_objects", "objects", "all_object", "object")
-_USUAL_SCORE_KEYS = ("human_score", "human_scores")
-_MAX_ANNOTATORS = 1000
-# Far above any real scale. Squares of larger numbers would overflow a float in correlations.
-_MAX_SCORE = 1e9
 
 
 def read_tri_he(
@@ -97,6 +97,9 @@ INPUTS: Mapping[str, DeclaredInputs] = {
                 named="claims",
                 meaning="Whether the archive must hold claims; nothing is extracted.",
             ),
+            InputOption(
+                name="images", kind="folder", meaning="Folder of the images, for --judge sees."
+            ),
         ),
     )
 }
@@ -104,7 +107,7 @@ INPUTS: Mapping[str, DeclaredInputs] = {
 
 
 MAPPED_KEYS = frozenset(
-    (*_QUESTION_KEYS, *_OWN_ID_KEYS, _CLAIMS, *_TRIPLETS, *_OBJECTS, *_USUAL_SCORE_KEYS)
+    (*_QUESTION_KEYS, *_OWN_ID_KEYS, _CLAIMS, *_TRIPLETS, *_OBJECTS, *USUAL_SCORE_KEYS)
 )
 """Keys that may be mapped, those of id and response apart."""
 
@@ -133,6 +136,11 @@ class _Answer(NamedTuple):
         return f"{self.image_id}: {self.question}" if self.question else self.image_id
 
 
+def _image_of(answer: _Answer) -> object:
+    """Return the name of an answer's image: its own key, or the id, as COCO's numbers are."""
+    return answer.record.values.get("image") or answer.image_id
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Keys:
     """Keys that an archive uses."""
@@ -156,6 +164,8 @@ class _Answers:
         self._options = options
         self._group_by = group_by
         self._human_keys = tuple(options.own.get("human_keys", ()))
+        folder = options.own.get("images")
+        self._shown = None if folder is None else PictureFinder(MediaFolder(Path(str(folder))))
         self._keys = self._find_keys()
 
     def checked(self) -> ItemSource:
@@ -163,6 +173,7 @@ class _Answers:
         ids = IdCheck()
         unknown: dict[str, None] = {}
         met: set[str] = set()
+        shown, faults = list[str](), dict[str, str]()
         given = 0
         for record in _flat(self._responses, self._options):
             with noted(record.position, record.place):
@@ -175,6 +186,8 @@ class _Answers:
                     unknown[answer.image_id] = None
                 else:
                     met.add(answer.image_id)
+                if self._shown is not None:
+                    shown.append(self._digest(answer, faults))
         if not self._options.allow_duplicates and (duplicates := ids.duplicates(self._all_keys)):
             raise refuse(
                 f"duplicate answers, by their own id ({', '.join(_OWN_ID_KEYS)}) or by image and "
@@ -185,8 +198,28 @@ class _Answers:
                 "InputOptions(allow_duplicates=True)",
             )
         self._refuse_unknown(list(unknown), met)
+        if faults and not self._options.allow_unknown:
+            raise unshown(faults)
         notes = (*self._notes(met), *self._given_note(given, len(ids)), *self._own_note())
-        return ItemSource(count=len(ids), make=self._items, notes=notes)
+        digest = hash_of_all(shown) if self._shown is not None else ""
+        return ItemSource(count=len(ids), make=self._items, notes=notes, shown_sha256=digest)
+
+    def _digest(self, answer: _Answer, faults: dict[str, str]) -> str:
+        """Return the hash of an answer's image; note why there is none."""
+        assert self._shown is not None, "there is a folder"
+        try:
+            return self._shown.digest(_image_of(answer))
+        except MediaError as err:
+            faults[answer.image_id] = str(err)
+            return ""
+
+    def _pictures(self, answer: _Answer) -> tuple[Picture, ...]:
+        if self._shown is None:
+            return ()
+        try:
+            return self._shown.pictures(_image_of(answer))
+        except MediaError:
+            return ()
 
     def _all_keys(self) -> Iterator[str]:
         return (answer.key for answer in self._answers())
@@ -253,6 +286,7 @@ class _Answers:
                 reference_triplets=None if scene is None else scene.triplets,
                 reference_objects=() if scene is None else scene.objects,
                 human_scores=human_scores(answer.record, self._human_keys),
+                pictures=self._pictures(answer),
             )
 
     def _answers(self) -> Iterator[_Answer]:
@@ -440,54 +474,3 @@ def _objects_of(record: Record) -> tuple[str, ...]:
             raise ArchiveError(f"{record.place}, {key}: expected a list of object names")
         objects |= dict.fromkeys(well_formed(name.strip()) for name in value if name.strip())
     return tuple(objects)
-
-
-def human_scores(record: Record, keys: Sequence[str]) -> tuple[float, ...]:
-    """Return the human scores of a record, one for each annotator.
-
-    A key holds a number, or several in a list, or by annotator in an object; null means no score.
-
-    Args:
-        record: The record.
-        keys: The keys; empty for the usual ones, which a record may lack.
-
-    Raises:
-        ArchiveError: A named key is missing, or a value is not a number.
-    """
-    if missing := [key for key in keys if key not in record.values]:
-        raise ArchiveError(
-            f"{record.place}: no key {missing[0]!r} for human scores; found "
-            f"{', '.join(sorted(record.values))}. Write null for an annotator without a score"
-        )
-    found = tuple(
-        _score_of(value, f"{record.place}, {key}")
-        for key in keys or _USUAL_SCORE_KEYS
-        for value in _given_scores(record.values.get(key))
-        if value is not None
-    )
-    if len(found) > _MAX_ANNOTATORS:
-        raise ArchiveError(
-            f"{record.place}: {len(found)} human scores; give at most {_MAX_ANNOTATORS}"
-        )
-    return found
-
-
-def _given_scores(given: object) -> Iterable[object]:
-    value = structured(given)
-    if isinstance(value, Mapping):
-        return value.values()
-    return value if isinstance(value, (list, tuple)) else (value,)
-
-
-def _score_of(value: object, place: str) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if abs(number) <= _MAX_SCORE:
-            return number
-    raise ArchiveError(
-        f"{place}: {value!r:.60} is not a score; give a number from {-_MAX_SCORE:g} to "
-        f"{_MAX_SCORE:g}, or null"
-    )

@@ -25,6 +25,7 @@ from .app import (
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import Estimate, JudgeOptions
 from .run_options import InputsOf, Responses, RunOptions
+from .shown_pictures import say_where
 
 
 @score_app.command(
@@ -53,7 +54,7 @@ def seen_claims(
     """Seen claims: claims that a judge does not see in the picture."""
     settings = judges.settings(run.at.server)
     if not (run.quiet or estimate):
-        _say_where(run.at.server, metric.options, settings)
+        say_where(run.at.server, metric.options, settings)
     scoring = ScoreRun(
         "seen-claims",
         responses=responses,
@@ -124,29 +125,3 @@ def build_seen_probes(
 
 def _lines(rows: Iterable[Mapping[str, object]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def _say_where(
-    server: str | None, options: Mapping[str, str], settings: Mapping[str, object]
-) -> None:
-    """Print which addresses pictures go to, before anything else is done."""
-    from hallujudge.judge_service.engine.judge_options import LLM_NAMES, judges_of
-    from hallujudge.judge_service.settings.connection import listed, masked
-    from hallujudge.judge_service.settings.server_settings import load_settings
-
-    judge, panel = options.get("judge", "given"), options.get("panel", "")
-    if judge == "given" and not panel:
-        return
-    if server is not None:
-        typer.echo(f"pictures go to {server}, and from there to its judge", err=True)
-        return
-    known = load_settings(dict(settings)).judges
-    names = listed(panel) if panel else judges_of(known, judge)
-    places = [
-        f"{masked(url)} (model {getattr(known, f'{name}_model')})"
-        for name in names
-        if name in LLM_NAMES
-        for url in listed(getattr(known, f"{name}_url"))
-    ]
-    if places:
-        typer.echo(f"pictures go to {' and '.join(places)}, and nowhere else", err=True)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hallujudge.judge_service.engine.registry import SEES
+
 from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..runs.progress_bar import shown_progress
@@ -37,6 +39,7 @@ from .options import (
 )
 from .output import write_file
 from .run_options import InputsOf, References, RunOptions
+from .shown_pictures import say_where
 
 if TYPE_CHECKING:
     from ..asking.tri_he_questions import TriHeBuild
@@ -82,7 +85,10 @@ def tri_he(
         inputs=replace(inputs, own={**inputs.own, **({"claims_only": True} if claims else {})}),
     )
     more = {"matcher_download": 1} if matcher_download else {}
-    return run.of(scoring, judges.settings(run.at.server, **more), only_estimate=estimate)
+    settings = judges.settings(run.at.server, **more)
+    if metric.options.get("judge") == SEES and not (run.quiet or estimate):
+        say_where(run.at.server, metric.options, settings)
+    return run.of(scoring, settings, only_estimate=estimate)
 
 
 @build_app.command(

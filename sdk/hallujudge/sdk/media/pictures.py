@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -44,12 +44,14 @@ class PictureFinder:
 
     Args:
         folder: Where names are looked for; None if records carry their pictures.
-        frames: How frames of videos are taken.
+        frames: How frames of videos are taken; None for the usual ones.
     """
 
-    def __init__(self, folder: MediaFolder | None, frames: FrameSettings) -> None:
+    def __init__(self, folder: MediaFolder | None, frames: FrameSettings | None = None) -> None:
+        from .video_frames import FrameSettings as Settings
+
         self._folder = folder
-        self._frames = frames
+        self._frames = frames or Settings()
         self._kept: OrderedDict[str, tuple[Picture, ...]] = OrderedDict()
         self._digests: dict[str, str] = {}
         self._found: dict[str, Media] = {}
@@ -135,6 +137,14 @@ class PictureFinder:
         while self._size > _KEPT_BYTES and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)
             self._size -= _size_of(dropped)
+
+
+def hash_of_all(digests: Iterable[str]) -> str:
+    """Return the hash of all that a run shows, in its order."""
+    found = sha256()
+    for digest in digests:
+        found.update(f"{digest}\n".encode())
+    return found.hexdigest()
 
 
 def _size_of(found: tuple[Picture, ...]) -> int:

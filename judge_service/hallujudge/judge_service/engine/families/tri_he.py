@@ -20,6 +20,7 @@ from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of
 from ...judges.panel import PANEL, Panel
 from ...judges.router import Router
+from ...judges.seeing_judge import SeeingJudge
 from ...matchers import BACKENDS, MatcherSettings
 from ...matchers.small_judge_presets import SMALL_JUDGES
 from ..claims_pipeline import ClaimsPipeline, placed_verdicts
@@ -50,12 +51,17 @@ from ..judge_quality import (
     check_probabilities,
 )
 from ..pipelines import scored_result, unscored_result
-from ..registry import MetricEntry, Trial
+from ..registry import SEES, MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
+from ..seeing_judges import seeing_judge
 from ..spec import ScoreSpec
 
 _DEFAULTS = MatcherSettings()
+_NO_PICTURE = (
+    "no picture of this image came with the answer; name the folder of the images with "
+    "InputOptions(own=dict(images=…))"
+)
 _THRESHOLDS = {
     "keep_above": "Cosine above which reference triplets are kept.",
     "support_above": "Cosine above which a claim is supported.",
@@ -72,8 +78,15 @@ class TriHePipeline(ClaimsPipeline[TriHeItem, TriHeMetric]):
         """Return the claims that came with an answer; None if they are to be extracted."""
         return item.claims
 
+    @property
+    def sees(self) -> bool:
+        """Whether claims are compared with the image, and not with its scene graph."""
+        return all(isinstance(judge, SeeingJudge) for judge in self.judge.judges)
+
     def reference_problem(self, item: TriHeItem) -> Problem | None:
-        """Return why there is no scene graph to compare claims with, or None."""
+        """Return why there is no scene graph, or no image, to compare claims with, or None."""
+        if self.sees and not item.pictures:
+            return UnscoredReason.REFERENCE_MISSING, _NO_PICTURE
         if not item.reference_triplets:
             known = "no scene graph for this image"
             return (
@@ -91,6 +104,7 @@ class TriHePipeline(ClaimsPipeline[TriHeItem, TriHeMetric]):
             claims=claims,
             reference_triplets=item.reference_triplets,
             reference_objects=item.reference_objects,
+            pictures=item.pictures if self.sees else (),
             measuring=self.judge.measuring,
         )
 
@@ -103,7 +117,7 @@ class TriHePipeline(ClaimsPipeline[TriHeItem, TriHeMetric]):
     def result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
         """Return the result of an answer whose claims were judged."""
         verdicts = _with_places(item, claims, judged.verdicts)
-        whole = any(map(checked_against_all, verdicts))
+        whole = not self.sees and any(map(checked_against_all, verdicts))
         evidence = TriHeEvidence(
             claims=verdicts,
             scene_graph=(item.reference_triplets or ()) if whole else (),
@@ -216,19 +230,23 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     own = ENTRY.own_options(spec)
     rule = panel_of(spec)
     if own.get("soft") == "yes" and rule is None:
-        check_probabilities(factory, judge_name)
+        check_probabilities(factory, "llm" if judge_name == SEES else judge_name)
     judge_names = [judge_name] if rule is None else rule.members
     with ExitStack() as stack:
         for name in judge_names:
             stack.enter_context(_offered(name, options, resources))
-        weights = factory.matcher_weights(judge_name, settings) if rule is None else ""
+        has_matcher = rule is None and judge_name != SEES
+        weights = factory.matcher_weights(judge_name, settings) if has_matcher else ""
         if spec.variant == "corrected":
             settings = _with_measured(settings, options, extractor_name, weights)
-        judge: Router | Panel = (
-            factory.judge(judge_name, settings, escalation_of(spec), share_rule_of(spec))
-            if rule is None
-            else factory.panel(rule, settings, share_rule_of(spec))
-        )
+        judge: Router | Panel
+        if rule is not None:
+            judge = factory.panel(rule, settings, share_rule_of(spec))
+        elif judge_name == SEES:
+            escalation = escalation_of(spec)
+            judge = seeing_judge(factory, "llm", together=False, escalation=escalation)
+        else:
+            judge = factory.judge(judge_name, settings, escalation_of(spec), share_rule_of(spec))
     extractor = claim_extractor(options, resources)
     card = card_of(spec, judge.signatures)
     metric = TriHeMetric(
@@ -282,10 +300,11 @@ ENTRY = MetricEntry(
         OptionDefinition(
             name="judge",
             default=JUDGE_NAMES[0],
-            choices=JUDGE_NAMES,
+            choices=(*JUDGE_NAMES, SEES),
             meaning="Judge of the claims.",
             details="matcher: embeddings, the paper's NLI judge; llm: a language model; router: "
-            "all of judge_order; the others, nli too: small judges.",
+            "all of judge_order; sees: a vision model that is shown the image; the others, nli "
+            "too: small judges.",
             purpose="judge",
         ),
         OptionDefinition(
