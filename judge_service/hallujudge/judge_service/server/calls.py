@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import structs
+
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.metrics import Outcome
+from hallujudge.metrics import ItemResult, Outcome
 
 from ..engine import Engine, ScoringSession
 from ..engine.registry import metric_entry
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
     from hallujudge.judge.v1 import scoring_pb2
-    from hallujudge.metrics import Item, ItemResult, Report
+    from hallujudge.metrics import Item, Metric, Report
+    from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
     from ..engine.found_claims import FoundClaim
     from ..engine.spec import ScoreSpec
@@ -169,21 +172,50 @@ def died_of(request: pb.ScoreStreamRequest) -> str:
     return request.batch.died[:_DIED_CHARS]
 
 
+def _definitions(metric: Metric, names: Sequence[str], field: str) -> list[ScoreDefinition]:
+    """Return scores by name.
+
+    Raises:
+        InvalidInputError: The metric has no such score.
+    """
+    known = {score.name: score for score in metric.scores}
+    if unknown := [name for name in names if name not in known]:
+        problem = f"{unknown[0]!r:.80} is unknown; known: {', '.join(known)}"
+        raise InvalidInputError(
+            f"{field}: {problem}", violations=(Violation(field=field, description=problem),)
+        )
+    return [known[name] for name in names]
+
+
+def with_scores(
+    metric: Metric, results: Sequence[ItemResult], request: pb.ScoreStreamRequest
+) -> Sequence[ItemResult]:
+    """Return the results of a batch with the scores that it asks for besides the metric's own.
+
+    Raises:
+        InvalidInputError: The metric has no such score.
+    """
+    if not (names := request.batch.scores):
+        return results
+    definitions = _definitions(metric, names, "batch.scores")
+    columns = [metric.item_values(definition, results) for definition in definitions]
+    return [
+        structs.replace(result, scores={**result.scores, **dict(zip(names, values, strict=True))})
+        for result, values in zip(results, zip(*columns, strict=True), strict=True)
+    ]
+
+
 async def _score_columns(
     session: ScoringSession, items: Sequence[Item], names: Sequence[str]
 ) -> pb.ScoreResponse:
     """Return some scores of each item, without results and report."""
-    known = {score.name: score for score in session.metric.scores}
-    if unknown := [name for name in names if name not in known]:
-        problem = f"{unknown[0]!r:.80} is unknown; known: {', '.join(known)}"
-        raise InvalidInputError(
-            f"scores: {problem}", violations=(Violation(field="scores", description=problem),)
-        )
+    definitions = _definitions(session.metric, names, "scores")
     results = await session.evaluate(items)
     response = pb.ScoreResponse()
-    for name in names:
-        values = session.metric.item_values(known[name], results)
-        response.columns.add(name=name, values=[math.nan if v is None else v for v in values])
+    for definition in definitions:
+        values = session.metric.item_values(definition, results)
+        values = [math.nan if v is None else v for v in values]
+        response.columns.add(name=definition.name, values=values)
     for at, result in enumerate(results):
         if result.outcome is Outcome.UNSCORED:
             response.unscored.add(position=at, reason=result.reason, detail=result.detail)

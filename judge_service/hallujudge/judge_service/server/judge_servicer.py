@@ -18,7 +18,7 @@ from ..engine.registry import MetricEntry, metric_entry
 from ..engine.streams import TICK_SECONDS, distinct, ordered_map, with_ticks
 from ..errors import InvalidInputError
 from ..installation import __version__
-from .calls import Calls, died_of
+from .calls import Calls, died_of, with_scores
 from .flow_control import Held, Window
 from .request_checks import GroupLimit, groups_of
 
@@ -153,7 +153,8 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
             session.add(results := session.unscored(items, died))
         else:
             results = await session.score(items)
-        response = await self._calls.batch_response(results)
+        named = with_scores(session.metric, results, request)
+        response = await self._calls.batch_response(named)
         call_memory().result(RESULT_FACTOR * response.ByteSize())
         return response
 

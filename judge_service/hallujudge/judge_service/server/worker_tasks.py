@@ -24,7 +24,7 @@ from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ..observe.recorder import Recorder, begin_recording
 from ..wire.job_messages import WireCodec
 from ..work_recorder import EvaluatedItem, Outcomes
-from .calls import Calls, died_of
+from .calls import Calls, died_of, with_scores
 from .logs import internal_error
 from .request_checks import groups_of
 from .request_reader import MoreMemoryError, read_message
@@ -245,7 +245,8 @@ class Work:
         items = await self._calls.stream_items(spec, request)
         died = task.died or died_of(request)
         results = session.unscored(items, died) if died else await session.evaluate(items)
-        response = await self._calls.batch_response(results)
+        named = with_scores(session.metric, results, request)
+        response = await self._calls.batch_response(named)
         groups = groups_of(items, spec.group_by, session.metric)
         return Reply(
             parts=(response.SerializeToString(), session.tally_of(results) if task.report else b""),

@@ -223,6 +223,7 @@ class ItemBatch(google.protobuf.message.Message):
 
     ITEMS_FIELD_NUMBER: builtins.int
     DIED_FIELD_NUMBER: builtins.int
+    SCORES_FIELD_NUMBER: builtins.int
     died: builtins.str
     """If not empty, the items are not scored, because the server died when it scored them. Their results have the reason
     PROCESS_DIED with this detail.
@@ -231,13 +232,20 @@ class ItemBatch(google.protobuf.message.Message):
     def items(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___Item]:
         """The items."""
 
+    @property
+    def scores(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Names of scores that each result has besides its metric's own ones, so that a client without the metric's formulas
+        need not compute them.
+        """
+
     def __init__(
         self,
         *,
         items: collections.abc.Iterable[Global___Item] | None = ...,
         died: builtins.str = ...,
+        scores: collections.abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["died", b"died", "items", b"items"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["died", b"died", "items", b"items", "scores", b"scores"]) -> None: ...
 
 Global___ItemBatch: typing_extensions.TypeAlias = ItemBatch
 
