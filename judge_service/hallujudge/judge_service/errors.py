@@ -193,6 +193,34 @@ class MissingExtraError(HallujudgeError):
             metadata={"feature": feature, "extra": extra},
         )
 
+    @classmethod
+    @contextmanager
+    def unless_whole(cls, feature: str) -> Iterator[None]:
+        """Name the package that a feature needs if a block can't import its modules.
+
+        Raises:
+            MissingExtraError: Only the client is installed.
+        """
+        try:
+            yield
+        except ImportError as err:
+            from .installation import is_whole
+
+            if is_whole():
+                raise
+            raise cls.without_whole(feature) from err
+
+    @classmethod
+    def without_whole(cls, feature: str) -> MissingExtraError:
+        """Return the error for a feature that the client alone does not have."""
+        from .installation import CLIENT, WHOLE
+
+        return cls(
+            f"{feature} needs the package {WHOLE}, and only {CLIENT} is installed: "
+            f"pip install {WHOLE}",
+            metadata={"feature": feature, "package": WHOLE},
+        )
+
 
 class OutputError(HallujudgeError):
     """A result cannot be written."""

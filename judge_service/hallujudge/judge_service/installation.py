@@ -1,4 +1,4 @@
-"""What is installed: the version of Hallujudge, and the packages that optional parts need.
+"""What is installed: Hallujudge or its client alone, the version, and packages of optional parts.
 
 The advice names the packages, read from the installed metadata. It therefore works in a checkout
 and for a wheel, where ``pip install 'hallujudge[…]'`` would search an index for a package that may
@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 # As in pyproject.toml. Reading it from the installed metadata takes ten milliseconds of each start.
 __version__ = "1.0.0"
+
+WHOLE: Final = "hallujudge"
+"""The package that can do everything."""
+CLIENT: Final = "hallujudge-client"
+"""The package with what calls a server, a part of the other one."""
+
 
 EXTRA_MODULES: Final = {
     "server": ("grpc_health", "grpc_reflection", "prometheus_client"),
@@ -47,6 +54,12 @@ _OWN = re.compile(r"hallujudge\[(?P<extras>[\w,-]+)\]")
 _IMAGE_MARK: Final = Path("/opt/hallujudge/image")
 
 
+@cache
+def is_whole() -> bool:
+    """Return whether everything is installed, not the client alone."""
+    return _is_installed("hallujudge.judge_service.engine.registry")
+
+
 def missing_modules(extra: str) -> tuple[str, ...]:
     """Return the modules of an extra that are not installed."""
     return tuple(name for name in EXTRA_MODULES[extra] if not _is_installed(name))
@@ -70,7 +83,7 @@ def install_advice(extra: str, *, image: Path = _IMAGE_MARK) -> str:
         return f"build the image with --build-arg EXTRAS=server,{extra}"
     needed = sorted(_requirements(extra, set()))
     if not needed:
-        return f"install hallujudge with the extra {extra}"
+        return f"pip install 'hallujudge[{extra}]'"
     command = "pip install " + " ".join(f"'{text}'" for text in needed)
     if extra == "matcher-onnx":
         command += " && pip install --no-deps " + " ".join(_WITHOUT_DEPENDENCIES)
@@ -101,6 +114,6 @@ def _declared() -> list[str]:
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        return requires("hallujudge") or []
+        return requires(WHOLE) or []
     except PackageNotFoundError:
         return []

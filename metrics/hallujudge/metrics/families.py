@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
     from .answers.closed_questions import Answer, AnswerParser, ClosedQuestions, Parsed
+    from .framework.metric import Metric
 
     Source: TypeAlias = "str | Path | ClosedQuestions"
 
@@ -291,3 +293,36 @@ def benchmark_named(metric: str) -> ClosedQuestions | None:
     own = [family for family in FAMILIES if metric.startswith(family.replace("_", "-"))]
     declared = (found for family in own or families() for found in benchmarks_of(family))
     return next((found for found in declared if found.name == metric), None)
+
+
+def metric_named(name: str) -> type[Metric] | None:
+    """Return a metric; None if there is none of this name."""
+    return _metric_named(name, tuple(FAMILIES)) or next(
+        (found for family in families() for found in metrics_of(family) if found.name == name), None
+    )
+
+
+# Callers choose names, so that only the last ones are kept.
+@lru_cache(64)
+def _metric_named(name: str, known: tuple[str, ...]) -> type[Metric] | None:
+    own = (family for family in known if name.startswith(family.replace("_", "-")))
+    return next((f for family in own for f in metrics_of(family) if f.name == name), None)
+
+
+def metrics_of(family: str) -> tuple[type[Metric], ...]:
+    """Return the metrics of a family: those of its declarations, or those that its module has."""
+    # Imported here, since metrics name families.
+    from .answers.declared_metrics import metric_of
+    from .framework.metric import Metric
+
+    if declared := benchmarks_of(family):
+        return tuple(map(metric_of, declared))
+    module = import_module(f".{family}", __package__)
+    classes = [found for found in vars(module).values() if isinstance(found, type)]
+    own = (found for found in classes if found.__module__ == module.__name__)
+    return tuple(found for found in own if issubclass(found, Metric))
+
+
+def metric_names() -> tuple[str, ...]:
+    """Return the names of all metrics, in the order of tables and listings."""
+    return tuple(found.name for family in families() for found in metrics_of(family))

@@ -94,6 +94,7 @@ class ObjectHalBenchMetric(ChairMetric):
         ),
     )
     options: ClassVar[tuple[OptionDefinition, ...]] = ()
+    extractor_option: ClassVar[str] = "objects"
     unit: ClassVar[str] = "answers"  # type: ignore[assignment]  # another unit than CHAIR's
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="mentioned", meaning="words of objects"),

@@ -197,6 +197,11 @@ class OpenObjectsMetric(Metric):
     matcher: str
     graph: str
 
+    @classmethod
+    def loads_models(cls, options: Mapping[str, str]) -> bool:  # noqa: ARG003 - whatever they are
+        """Return True: a sentence encoder compares phrases."""
+        return True
+
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return rules and encoder, the graph and the threshold."""
         return (("match", self.matcher), ("graph", self.graph), ("threshold", self.threshold))

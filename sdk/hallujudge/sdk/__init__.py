@@ -7,6 +7,7 @@
     print(report.chair_i, report.signature)
 
 Names are imported when they are first used: importing this package loads neither numpy nor grpc.
+Those that the package ``hallujudge-client`` does not have say what to install.
 """
 
 from __future__ import annotations
@@ -57,12 +58,12 @@ if TYPE_CHECKING:
     from .archives.inputs import Responses as Responses
     from .async_client import AsyncClient as AsyncClient
     from .backends import BatchResult as BatchResult
-    from .backends import RunHeader as RunHeader
     from .backends import ScoringBackend as ScoringBackend
     from .backends import ServerInfo as ServerInfo
     from .backends import Timeouts as Timeouts
     from .backends.embedded import EmbeddedBackend as EmbeddedBackend
     from .backends.remote import RemoteBackend as RemoteBackend
+    from .backends.run_header import RunHeader as RunHeader
     from .calibration import CalibrateOptions as CalibrateOptions
     from .calibration import calibrate as calibrate
     from .client import Client as Client
@@ -123,7 +124,8 @@ _NAMES = {
     ".archives": "ArchiveReader ArchiveSummary inspect_archives read_items",
     ".archives.inputs": "InputOptions ItemSource References Responses",
     ".async_client": "AsyncClient",
-    ".backends": "BatchResult RunHeader ScoringBackend ServerInfo Timeouts",
+    ".backends": "BatchResult ScoringBackend ServerInfo Timeouts",
+    ".backends.run_header": "RunHeader",
     ".backends.embedded": "EmbeddedBackend",
     ".backends.remote": "RemoteBackend",
     ".calibration": "CalibrateOptions calibrate",
@@ -160,7 +162,18 @@ _NAMES = {
 __all__ = sorted(" ".join(_NAMES.values()).split())
 
 
-__getattr__ = names_on_use(__name__, _NAMES)
+_named = names_on_use(__name__, _NAMES)
+
+
+def __getattr__(name: str) -> object:
+    try:
+        return _named(name)
+    except ModuleNotFoundError:
+        # Imported here: it is known before any module that the command line guards.
+        from .errors import MissingExtraError
+
+        with MissingExtraError.unless_whole(f"hallujudge.sdk.{name}"):
+            raise
 
 
 def __dir__() -> list[str]:

@@ -9,10 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from hallujudge.metrics import Item, Outcome, Report, Tally
-
-from .backends import Timeouts, checked_address
-from .errors import DeadlineError, UnsupportedError
+from .backends import BatchResult, Timeouts, checked_address
+from .errors import DeadlineError, MissingExtraError, UnsupportedError
 from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
@@ -20,11 +18,12 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.settings.connection import Connection
-    from hallujudge.metrics import ItemResult
+    from hallujudge.metrics import Item, ItemResult, Report
 
     from .archives import InputOptions, References
-    from .backends import BatchResult, RunHeader, ScoringBackend, ServerInfo
+    from .backends import ScoringBackend, ServerInfo
     from .backends.remote import RemoteBackend
+    from .backends.run_header import RunHeader
     from .runs import RunFolder, RunReport
     from .runs.response_scores import Response, ResponseScore
     from .runs.run_inputs import PreparedRun
@@ -75,8 +74,8 @@ class AsyncClient:
             settings: Settings of the judges by name, such as ``{"llm_url": "http://…/v1"}``, over
                 those of the environment. API keys are read from the environment only.
         """
-        from .backends.embedded import EmbeddedBackend
-
+        with MissingExtraError.unless_whole("scoring in this process"):
+            from .backends.embedded import EmbeddedBackend
         return cls(EmbeddedBackend(settings))
 
     async def __aenter__(self) -> Self:
@@ -104,12 +103,17 @@ class AsyncClient:
             NotFoundError: The metric or graph is unknown.
             UnavailableError: The server can't be reached.
         """
+        if run.folder is not None:
+            with MissingExtraError.unless_whole("a run's folder"):
+                from .runs.scoring import score_run_into_folder
+            return await score_run_into_folder(await self._connected(), run)
         read = await _run_reader()
         # Imported by the thread of the line above.
-        from .runs import RunFolder, RunItem, RunItems, RunReport
+        from hallujudge.metrics import Outcome
+
+        from .runs import RunItem, RunItems, RunReport
         from .runs.progress_bar import Progress, shown_progress, shown_reading
         from .runs.score_run import input_notes
-        from .runs.scoring import ProgressWatch
 
         with shown_reading() if run.progress else nullcontext():
             prepared = read(run)
@@ -117,11 +121,6 @@ class AsyncClient:
         run, spec, source = prepared.run, prepared.spec, prepared.items
         total, items = len(source), RunItems()
         with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
-            if run.folder is not None:
-                opened = RunFolder(Path(run.folder), inputs=run.paths(), overwrite=run.overwrite)
-                with opened as folder:
-                    report = await self.score_into(folder, prepared, ProgressWatch(progress))
-                return RunReport.of(report, items, run.paths())
 
             def on_batch(batch: BatchResult) -> None:
                 unscored = sum(result.outcome is Outcome.UNSCORED for result in batch.results)
@@ -157,14 +156,20 @@ class AsyncClient:
             on_progress: Called every few seconds without results, with what is waited for.
         """
         from hallujudge.judge_service.engine.streams import RunProgress
+        from hallujudge.judge_service.installation import is_whole
+        from hallujudge.metrics import Tally
 
-        from .runs.parts import batch_size, batches_async
+        from .runs.batches import batch_size, batches_async
 
         backend = await self._connected()
         header = await backend.header(spec)
-        tally = Tally(header.metric, spec.group_by)
         size = batch_size(spec, local=backend.worker_settings is not None)
         batches = batches_async(items, size)
+        if not is_whole():
+            # The client alone has nothing that makes intervals, so the server's report is used.
+            remote = await self._remote()
+            return await remote.reported(spec, header, batches, on_batch, on_progress)
+        tally = Tally(header.metric, spec.group_by)
         # Close it now rather than at garbage collection, so that stopping early stops the server.
         async with aclosing(backend.score_stream(spec, header, batches)) as parts:
             async for part in parts:
@@ -191,8 +196,8 @@ class AsyncClient:
             prepared: The run.
             watch: Receives the progress of the run.
         """
-        from .runs.scoring import score_into_folder
-
+        with MissingExtraError.unless_whole("a run's folder"):
+            from .runs.scoring import score_into_folder
         return await score_into_folder(await self._connected(), prepared, folder, watch)
 
     async def header(self, spec: ScoreSpec) -> RunHeader:
@@ -207,6 +212,7 @@ class AsyncClient:
         *,
         deadline: float | None = None,
         scores: Sequence[str] = (),
+        evidence: bool = False,
     ) -> list[ItemResult]:
         """Return the result of each item, in order, without a report.
 
@@ -217,12 +223,12 @@ class AsyncClient:
             deadline: Seconds that all may take; None for no limit.
             scores: If there are any, the results need no more than these scores of each item, which
                 a server sends in a third of the time.
+            evidence: With ``scores``: whether the results need everything else as well.
 
         Raises:
             DeadlineError: They took longer.
         """
-        from .backends import BatchResult
-        from .runs.parts import batches, batches_async
+        from .runs.batches import batches, batches_async
 
         backend = await self._connected()
         results: list[ItemResult] = []
@@ -230,9 +236,10 @@ class AsyncClient:
             async with asyncio.timeout(deadline):
                 header = header or await backend.header(spec)
                 first = next(batches(items), ())
-                if len(first) == len(items):
+                if len(first) == len(items) and not (scores and evidence):
                     return [*await backend.evaluate(spec, header, first, scores)]
-                stream = backend.score_stream(spec, header, batches_async(items))
+                more = (scores,) if scores else ()
+                stream = backend.score_stream(spec, header, batches_async(items), *more)
                 async with aclosing(stream) as parts:
                     async for part in parts:
                         if isinstance(part, BatchResult):
@@ -271,6 +278,7 @@ class AsyncClient:
             inputs: How references are read.
         """
         from hallujudge.judge_service.threads import import_in_thread
+        from hallujudge.metrics import Item
 
         await import_in_thread("hallujudge.sdk.runs.response_scores")
         from .runs.response_scores import ReferenceItems, pairs_of
@@ -289,7 +297,13 @@ class AsyncClient:
         known = await asyncio.to_thread(ReferenceItems, run, header.metric, scores)
         pairs = pairs_of(responses, None)
         items = known.filled(pairs, None)
-        results = await self.evaluate(spec, [i for i in items if isinstance(i, Item)], header)
+        results = await self.evaluate(
+            spec,
+            [item for item in items if isinstance(item, Item)],
+            header,
+            scores=known.scores,
+            evidence=True,
+        )
         return known.scored(pairs, items, results)
 
     async def extract(
@@ -343,8 +357,7 @@ class AsyncClient:
 
     async def estimate_prepared(self, prepared: PreparedRun) -> list[Estimate]:
         """Return what :meth:`estimate` does, for a run whose inputs are read."""
-        backend = await self._connected()
-        return await backend.estimate(prepared.spec, list(prepared.items))
+        return await (await self._connected()).estimate(prepared.spec, list(prepared.items))
 
     async def normalize(
         self, words: Sequence[str], *, graph: str = "coco"
@@ -358,8 +371,7 @@ class AsyncClient:
 
     async def server_info(self) -> ServerInfo:
         """Return the release and the graphs of the server, or of this process."""
-        backend = await self._connected()
-        return await backend.server_info()
+        return await (await self._connected()).server_info()
 
     @called_with(ScoreRun)
     async def submit(self, run: ScoreRun) -> JobInfo:
@@ -416,6 +428,10 @@ class AsyncClient:
         """
         return await (await self._jobs()).wait(job_id, on_change)
 
+    async def job_report(self, job_id: str) -> Report:
+        """Return the report of a job that is done, as the server made it."""
+        return await (await self._jobs()).report(job_id)
+
     async def fetch_job(
         self,
         job_id: str,
@@ -434,10 +450,9 @@ class AsyncClient:
             html: Whether ``report.html`` is written.
             watch: Receives the progress.
         """
-        from .runs.server_jobs import fetch_job
-
-        jobs = await self._jobs()
-        content = await jobs.get(job_id)
+        with MissingExtraError.unless_whole("a run's folder"):
+            from .runs.fetched_jobs import fetch_job
+        content = await (jobs := await self._jobs()).get(job_id)
         return await fetch_job(jobs, content, folder, resume=resume, html=html, watch=watch)
 
     async def _jobs(self) -> RemoteJobs:
@@ -476,9 +491,11 @@ class AsyncClient:
 
 async def _run_reader() -> Callable[[ScoreRun], PreparedRun]:
     """Return the function that reads a run's inputs; a thread imports what it needs."""
+    from hallujudge.judge_service.installation import is_whole
     from hallujudge.judge_service.threads import import_in_thread
 
-    await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", "numpy")
+    numpy = ("numpy",) if is_whole() else ()
+    await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", *numpy)
     from .runs.run_inputs import PreparedRun
 
     return PreparedRun.of

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from .async_client import AsyncClient
-from .errors import CancelledError
+from .errors import CancelledError, MissingExtraError
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
@@ -73,8 +73,8 @@ class Client:
     @classmethod
     def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
         """Return a client that scores in this process; see :meth:`AsyncClient.embedded`."""
-        from .backends.embedded import EmbeddedBackend
-
+        with MissingExtraError.unless_whole("scoring in this process"):
+            from .backends.embedded import EmbeddedBackend
         return cls(EmbeddedBackend(settings))
 
     def __enter__(self) -> Self:
@@ -138,6 +138,8 @@ class Client:
     """Delete a finished job; see :meth:`AsyncClient.delete_job`."""
     wait_for_job = _blocking(AsyncClient.wait_for_job)
     """Wait until a job is finished; see :meth:`AsyncClient.wait_for_job`."""
+    job_report = _blocking(AsyncClient.job_report)
+    """Return the report of a job that is done; see :meth:`AsyncClient.job_report`."""
     fetch_job = _blocking(AsyncClient.fetch_job)
     """Write a job into an open folder; see :meth:`AsyncClient.fetch_job`."""
     server_info = _blocking(AsyncClient.server_info)

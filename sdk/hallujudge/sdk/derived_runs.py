@@ -18,7 +18,7 @@ from .archives.found_files import found_files, is_url
 from .archives.inputs import InputOptions
 from .archives.joins import IdCheck
 from .archives.json_files import amount
-from .backends import RunHeader
+from .backends.run_header import RunHeader
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.folder import RunFolder
 from .runs.item_lines import unsigned_lines

@@ -20,7 +20,7 @@ from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Ta
 
 from .archives.plain_values import plain
 from .archives.records import Record
-from .backends import RunHeader, metric_of
+from .backends.run_header import RunHeader, metric_of
 from .errors import InvalidInputError
 from .explanations import explanation
 from .runs import RunItems, RunReport

@@ -14,10 +14,10 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hallujudge.judge_service.engine.registry import checked_entry
+from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import Item
 
-from .backends import metric_of
+from .backends.run_header import metric_of
 from .client import Client
 from .errors import HallujudgeError, InvalidInputError, UnavailableError
 from .runs.response_scores import ReferenceItems, Response, ResponseScore, pairs_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
     from .archives import InputOptions, References
-    from .backends import RunHeader
+    from .backends.run_header import RunHeader
 
 _LOG = logging.getLogger(__name__)
 
@@ -134,7 +134,11 @@ class Scorer:
         if not self._server:
             self._header = self._client.header(self._spec)
             return self._header.metric
-        checked_entry(self._spec)
+        if is_whole():
+            from hallujudge.judge_service.engine.registry import checked_entry
+
+            # A client alone knows no options of judges, which the first call's server checks.
+            checked_entry(self._spec)
         check_listening(self._server)
         return metric_of(self.metric, self._spec.variant, self._spec.options)
 
@@ -214,9 +218,13 @@ class Scorer:
     def _results(self, items: Sequence[Item]) -> list[ItemResult]:
         if not items:
             return []
-        scores = () if self._evidence else self.scores
         return self._client.evaluate(
-            self._spec, items, self.header(), deadline=self.deadline, scores=scores
+            self._spec,
+            items,
+            self.header(),
+            deadline=self.deadline,
+            scores=self.scores,
+            evidence=self._evidence,
         )
 
     def _note(self, err: HallujudgeError | None) -> None:

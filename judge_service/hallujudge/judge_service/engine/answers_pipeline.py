@@ -330,7 +330,6 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         metric=metric,
         item_type=AnswersItem,
         trial=declared_trial(benchmark, metric),
-        group_by=benchmark.group_by,
         open=opened,
     )
     return entry

@@ -24,7 +24,7 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.asking import is_prompt_text
-from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
+from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES, OptionDefinition
 from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
@@ -48,7 +48,7 @@ from .judge_quality import (
     given_verdicts_note,
 )
 from .pipelines import checked_items
-from .registry import LLM_JUDGES, MetricEntry, declared_trial
+from .registry import MetricEntry, declared_trial
 from .responses import Problem, ResponseCheck
 
 if TYPE_CHECKING:
@@ -411,8 +411,6 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
             *((CARD_OPTION,) if how.columns else ()),
             *_own(how),
         ),
-        judge_option=how.option,
-        group_by=benchmark.group_by,
         open=opened,
     )
     return entry

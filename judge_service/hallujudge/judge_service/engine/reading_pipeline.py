@@ -6,12 +6,12 @@ whose pipeline is this one. The metric's own pipeline sees answers only.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from hallujudge.metrics import Answer, AnswersItem, Item, ItemResult, Metric, Outcome
+from hallujudge.metrics import AnswersItem, Item, ItemResult, Outcome
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.framework.thought_scores import (
     scores_texts,
@@ -19,159 +19,15 @@ from hallujudge.metrics.framework.thought_scores import (
     with_thought_scores,
 )
 from hallujudge.metrics.framework.trait_sums import SCORED
-from hallujudge.metrics.responses.reader import (
-    READER_OPTIONS,
-    Reading,
-    ResponseReader,
-    is_plain,
-)
-from hallujudge.metrics.responses.thoughts import Division
-from hallujudge.metrics.responses.thoughts import with_thought as joined
+from hallujudge.metrics.responses.reader import READER_OPTIONS
 
-from ..errors import InvalidInputError, Violation
 from .pipelines import Pipeline, unscored_result
+from .read_responses import ItemReader, ReadItem
 
 if TYPE_CHECKING:
     from ..llm.estimate import Estimate
 
-# Short answers repeat, and reading one takes as long as scoring it.
-_REPEATING_CHARS = 60
-_MOST_REPEATING = 1 << 14
 _READER_NAMES = tuple(option.name for option in READER_OPTIONS)
-
-
-class ReadItem(NamedTuple):
-    """An item whose responses were read."""
-
-    item: Item
-    """The item with answers in place of responses."""
-    readings: tuple[Reading, ...]
-    """Its responses; empty for an item whose responses are plain answers."""
-
-    @property
-    def traits(self) -> Mapping[str, int]:
-        """The traits of all its responses, added up."""
-        if len(self.readings) == 1:
-            return self.readings[0].traits
-        names = dict.fromkeys(name for reading in self.readings for name in reading.traits)
-        return {name: sum(each.traits.get(name, 0) for each in self.readings) for name in names}
-
-    def with_texts(self, texts: Iterable[str | None]) -> Item:
-        """Return the item with other texts in place of its responses."""
-        return _with_responses(self.item, list(texts))
-
-
-class ItemReader:
-    """Reads the responses of items.
-
-    Args:
-        metric: The metric.
-        options: The spec's options.
-
-    Raises:
-        InvalidInputError: An option is invalid.
-    """
-
-    def __init__(self, metric: Metric, options: Mapping[str, str]) -> None:
-        try:
-            reader = ResponseReader.of(options)
-        except ValueError as err:
-            problem = f"the option thought_marks has a line that can't be used: {err}"
-            field = "spec.options['thought_marks']"
-            violation = Violation(field=field, description=problem)
-            raise InvalidInputError(problem, violations=(violation,)) from err
-        self._metric = metric
-        closed = structs.replace(reader, division=cast("Division | None", metric.division))
-        self._readers = {False: closed, True: structs.replace(closed, is_open=True)}
-        # No response has no marks.
-        self._plain: set[str | None] = {None}
-        self._has_own_marks = bool(reader.own)
-
-    def is_open(self, item: Item) -> bool:
-        """Return whether an item's response is a text of sentences."""
-        return self._metric.is_open(item)
-
-    def marked(self, items: Sequence[Item]) -> dict[int, ReadItem]:
-        """Return position -> item, of the items with more than plain answers."""
-        found: dict[int, ReadItem] = {}
-        known, has_own_marks = self._plain, self._has_own_marks
-        for at, item in enumerate(items):
-            # Most answers are a few short texts, and most captions are sentences without marks.
-            answers: Sequence[Answer] = getattr(item, "answers", ())
-            text = answers[0].response if answers else getattr(item, "response", None)
-            alone = not item.thought and len(answers) < 2
-            if text in known and alone:
-                continue
-            if not (alone and not has_own_marks and is_plain(text or "")):
-                read = self.read(item)
-                if read.readings:
-                    found[at] = read
-                    continue
-            if alone and answers and len(text or "") <= _REPEATING_CHARS:
-                if len(known) >= _MOST_REPEATING:
-                    known.intersection_update({None})
-                known.add(text)
-        return found
-
-    def read(self, item: Item) -> ReadItem:
-        """Return an item with its answers in place of its responses."""
-        is_open = self._metric.is_open(item)
-        if not isinstance(item, AnswersItem) or len(item.answers) == 1:
-            text = getattr(item, "response", None)
-            if item.thought:
-                text = joined(item.thought, text, "thought")
-            reading = self._reading(text, is_open=is_open)
-            if reading is None:
-                return ReadItem(item, ())
-            return ReadItem(_with_responses(item, [reading.answer], reading.thought), (reading,))
-        found = [self._reading(answer.response, is_open=is_open) for answer in item.answers]
-        if not any(found):
-            return ReadItem(item, ())
-        texts = [answer.response for answer in item.answers]
-        readings = [each or Reading(text) for each, text in zip(found, texts, strict=True)]
-        answers = [each.answer for each in readings]
-        pairs = zip(item.answers, readings, strict=True)
-        thoughts = [f"{answer.name}: {each.thought}" for answer, each in pairs if each.thought]
-        return ReadItem(_with_responses(item, answers, "\n".join(thoughts)), tuple(readings))
-
-    def _reading(self, text: str | None, *, is_open: bool) -> Reading | None:
-        """Return the reading of a response; None for a plain answer."""
-        if text is None:
-            return None
-        found = self._readers[is_open].read(text)
-        return found if found.traits else None
-
-
-def _with_responses(item: Item, texts: Sequence[str | None], thought: str = "") -> Item:
-    if isinstance(item, AnswersItem):
-        pairs = zip(item.answers, texts, strict=True)
-        answers = tuple([structs.replace(answer, response=text) for answer, text in pairs])
-        return structs.replace(item, answers=answers, thought=thought)
-    changes: dict[str, Any] = {"response": texts[0], "thought": thought}
-    return structs.replace(item, **changes)
-
-
-def read_items(
-    metric: Metric,
-    options: Mapping[str, str],
-    items: Sequence[Item],
-    results: Sequence[ItemResult],
-) -> Sequence[Item]:
-    """Return scored items as they were read: with answers in place of responses, thoughts apart.
-
-    Args:
-        metric: The metric.
-        options: The options, or the settings, of the run.
-        items: The items.
-        results: Their results; items whose result has no traits are plain answers.
-    """
-    if not any(result.traits for result in results):
-        return items
-    reader = ItemReader(metric, options)
-    return [
-        reader.read(item).item if result.traits else item
-        for item, result in zip(items, results, strict=True)
-    ]
 
 
 class ReadingPipeline:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,22 +24,18 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import ASKED, PROMPTS
 from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
 
-from ..errors import InvalidInputError, NotFoundError, Violation
+from ..errors import InvalidInputError, Violation
 from .pipelines import Pipeline as Pipeline
 from .reading_pipeline import ReadingPipeline
 from .resources import Resources
 from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
-from .spec import ScoreSpec
+from .spec import ScoreSpec, known_metric
 
 if TYPE_CHECKING:
     from .found_claims import FoundClaim
 
 # The option is declared where judges are, which a client doesn't import.
 _SHARE = "min_choice_share"
-LLM_JUDGES = ("llm", "router")
-"""The judges that call a language model: one, or those of ``judge_order`` one after the other."""
-SEES = "sees"
-"""A language model that is shown the image, where others read its scene graph."""
 
 Extract: TypeAlias = (
     "Callable[[ScoreSpec, Sequence[str], Resources], Awaitable[list[list[FoundClaim]]]]"
@@ -86,26 +81,16 @@ class MetricEntry:
     """The roles of its synonym graphs."""
     engine_options: tuple[OptionDefinition, ...] = ()
     """The options of its extractors and judges."""
-    extractor_option: str = "extractor"
-    """The option that names the extractor."""
     extract: Extract | None = None
     """Extracts claims from texts; None for a metric without claims."""
     judges: bool = False
     """Whether a judge decides its claims."""
-    judge_option: str = ""
-    """The option that names the judge; empty if the metric has no judge."""
-    panel_asks: bool = False
-    """Whether all members of its panels are language models."""
     judge_trial: Trial | None = None
     """A small example with a clear judgement, for a language model that ``judge_option`` names."""
     reads_english: bool = False
     """Whether its extractor or synonym graph supports English only."""
-    group_by: tuple[str, ...] = ()
-    """The fields by which results are grouped by default."""
     parses: Callable[[ScoreSpec], bool] = lambda _: False
     """Returns whether a run parses sentences, which takes a hundred times as long as matching."""
-    loads_models: Callable[[ScoreSpec], bool] = lambda _: False
-    """Returns whether a run loads models, such as sentence encoders."""
     reference_notes: Callable[[ScoreSpec, Collection[str]], tuple[str, ...]] = lambda *_: ()
     """Returns notes on words of the references, such as those that its graph does not know."""
     response_notes: Callable[[ScoreSpec, Iterable[Any]], tuple[str, ...]] = lambda *_: ()
@@ -140,22 +125,26 @@ class MetricEntry:
         """Whether it can be measured how likely a judge would write one of the choices."""
         return any(option.name == _SHARE for option in self.engine_options)
 
+    @property
+    def judge_option(self) -> str:
+        """The option that names the judge; empty if the metric has no judge."""
+        return self.metric.judge_option
+
     def asks_llm(self, spec: ScoreSpec) -> bool:
         """Return whether a language model judges in a run."""
-        panel = self.panel_asks and bool(spec.options.get("panel"))
-        return panel or spec.options.get(self.judge_option) in (*LLM_JUDGES, SEES)
+        return self.metric.asks_llm(spec.options)
 
     def calls_models(self, spec: ScoreSpec) -> bool:
         """Return whether language models judge or extract in a run."""
-        return self.asks_llm(spec) or spec.options.get(self.extractor_option) == "llm"
+        return self.metric.calls_models(spec.options)
 
     def extracts_with_models(self, spec: ScoreSpec) -> bool:
         """Return whether a language model or a parser extracts claims in a run."""
-        return spec.options.get(self.extractor_option) in ("llm", "spacy")
+        return spec.options.get(self.metric.extractor_option) in ("llm", "spacy")
 
     def needs_models(self, spec: ScoreSpec) -> bool:
         """Return whether a run calls or loads models; others only need a processor."""
-        return self.calls_models(spec) or self.loads_models(spec)
+        return self.metric.needs_models(spec.options)
 
     def own_options(self, spec: ScoreSpec) -> dict[str, str]:
         """Return the spec's values of the metric's own options, and how the model was asked."""
@@ -218,18 +207,9 @@ def metric_entry(name: str) -> MetricEntry:
     Raises:
         NotFoundError: No metric has this name.
     """
-    entry = entry_of(name)
-    if entry is None:
-        # The names that look like it come first, as the list is long.
-        alike = get_close_matches(name, entries(), 3)
-        names = dict.fromkeys([*alike, *entries()])
-        raise NotFoundError(
-            f"metric {name!r} does not exist; choose one of {', '.join(names)}. Benchmarks of your "
-            "own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'",
-            reason="METRIC_UNKNOWN",
-            metadata={"metric": name},
-        )
-    return entry
+    found = entry_of(name)
+    # Without an entry there is no such metric, which `known_metric` says.
+    return found or entries()[known_metric(name).name]
 
 
 def checked_entry(spec: ScoreSpec) -> MetricEntry:

@@ -23,7 +23,7 @@ from ..observe.recorder import record_items
 from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_each
 from ..work_recorder import recorder
 from .pipelines import unscored_result
-from .reading_pipeline import read_items
+from .read_responses import read_items
 from .registry import Pipeline, checked_entry, metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
 from .spec import GraphSource, InlineGraph, ScoreSpec

@@ -1,14 +1,18 @@
-"""The specification of a scoring run."""
+"""The specification of a scoring run, and the metric that it names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from hallujudge.metrics import IntervalSettings
+from hallujudge.metrics import IntervalSettings, Metric
+from hallujudge.metrics.families import metric_named, metric_names
+
+from ..errors import NotFoundError
 
 GraphLayout: TypeAlias = Literal["json", "table", "auto"]
 
@@ -52,3 +56,23 @@ class ScoreSpec(Struct, frozen=True, kw_only=True):
     claims: int = 0
     """About how many claims the run has; 0 if unknown. It says of which part of them a judge is
     asked how likely it would write one of the choices."""
+
+
+def known_metric(name: str) -> type[Metric]:
+    """Return a metric.
+
+    Raises:
+        NotFoundError: No metric has this name.
+    """
+    found = metric_named(name)
+    if found is None:
+        known = metric_names()
+        # The names that look like it come first, as the list is long.
+        names = dict.fromkeys([*get_close_matches(name, known, 3), *known])
+        raise NotFoundError(
+            f"metric {name!r} does not exist; choose one of {', '.join(names)}. Benchmarks of your "
+            "own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'",
+            reason="METRIC_UNKNOWN",
+            metadata={"metric": name},
+        )
+    return found

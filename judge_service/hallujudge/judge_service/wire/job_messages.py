@@ -10,7 +10,7 @@ from hallujudge.metrics import Item, ItemResult, Report
 
 from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError
-from ..jobs import Job, JobDetails, JobState, ResultPage
+from ..jobs import Job, JobDetails, ResultPage
 from .convert import (
     item_from_proto,
     report_from_proto,
@@ -70,13 +70,6 @@ def job_to_proto(job: Job) -> jobs_pb2.Job:
     if job.spec:
         message.spec.ParseFromString(job.spec)
     return message
-
-
-def state_of(message: jobs_pb2.Job) -> str:
-    """Return the state of a job in lower case, or ``unknown`` for a state of a later release."""
-    known = jobs_pb2.JobState.DESCRIPTOR.values_by_number.get(message.state)
-    name = known.name.removeprefix(_PREFIX) if known is not None else ""
-    return JobState[name].value if name in JobState.__members__ else "unknown"
 
 
 def details_to_proto(details: JobDetails) -> jobs_pb2.GetJobResponse:

@@ -408,6 +408,11 @@ class DescriptionsMetric(AnswersMetric):
     words: str = "equal"
     """How words are compared, for the signature."""
 
+    @classmethod
+    def loads_models(cls, options: Mapping[str, str]) -> bool:
+        """Return whether word vectors are loaded, with which published nouns are compared."""
+        return options.get("nouns") not in (None, "", "given", "rules")
+
     @property
     def main_score(self) -> str:
         """Return ``chair``: descriptions are what a run may hold alone."""

@@ -163,6 +163,7 @@ class ArgusMetric(Metric):
     """
 
     name: ClassVar[Literal["argus"]] = "argus"
+    judge_option: ClassVar[str] = "verdicts"
     summary: ClassVar[str] = "Hallucinated and omitted lines of video captions, and their order."
     papers: ClassVar[tuple[Paper, ...]] = (
         Paper(

@@ -155,6 +155,12 @@ class InputOption:
         return f"--{(self.named or self.name).replace('_', '-')}"
 
 
+LLM_JUDGES = ("llm", "router")
+"""The judges that call a language model: one, or those of ``judge_order`` one after the other."""
+SEES = "sees"
+"""A language model that is shown the image, where others read its scene graph."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """Base class of all metrics: declarations, and how statistics become scores.
@@ -208,6 +214,14 @@ class Metric:
     """The scores that a thought can have too, since they are of texts; None for all."""
     split_fields: ClassVar[frozenset[str]] = frozenset()
     """Fields whose value is a list of groups, separated by commas."""
+    group_by: ClassVar[tuple[str, ...]] = ()
+    """The fields by which results are grouped by default."""
+    judge_option: ClassVar[str] = ""
+    """The option that names the judge; empty if the metric has no judge."""
+    panel_asks: ClassVar[bool] = False
+    """Whether all members of its panels are language models."""
+    extractor_option: ClassVar[str] = "extractor"
+    """The option that names the extractor."""
 
     variant: str = ""
     prompts: str = ""
@@ -233,6 +247,27 @@ class Metric:
     def variant_names(cls) -> tuple[str, ...]:
         """Return the names of the variants, the default first."""
         return tuple(variant.name for variant in cls.variants)
+
+    @classmethod
+    def asks_llm(cls, options: Mapping[str, str]) -> bool:
+        """Return whether a language model judges in a run with these options."""
+        panel = cls.panel_asks and bool(options.get("panel"))
+        return panel or options.get(cls.judge_option) in (*LLM_JUDGES, SEES)
+
+    @classmethod
+    def calls_models(cls, options: Mapping[str, str]) -> bool:
+        """Return whether language models judge or extract in a run."""
+        return cls.asks_llm(options) or options.get(cls.extractor_option) == "llm"
+
+    @classmethod
+    def loads_models(cls, options: Mapping[str, str]) -> bool:  # noqa: ARG003 - few metrics do
+        """Return whether a run loads models, such as sentence encoders."""
+        return False
+
+    @classmethod
+    def needs_models(cls, options: Mapping[str, str]) -> bool:
+        """Return whether a run calls or loads models; others only need a processor."""
+        return cls.calls_models(options) or cls.loads_models(options)
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:

@@ -304,6 +304,7 @@ class MementosMetric(Metric):
     """
 
     name: ClassVar[Literal["mementos"]] = "mementos"
+    group_by: ClassVar[tuple[str, ...]] = ("domain",)
     summary: ClassVar[str] = "Hallucinated objects and behaviours of image sequences."
     papers: ClassVar[tuple[Paper, ...]] = (
         Paper(

@@ -138,6 +138,8 @@ class SeenClaimsMetric(SoftMetric):
     """
 
     name: ClassVar[Literal["seen-claims"]] = "seen-claims"
+    judge_option: ClassVar[str] = "judge"
+    panel_asks: ClassVar[bool] = True
     summary: ClassVar[str] = "Claims that a judge does not see in the picture; no references."
     papers: ClassVar[tuple[Paper, ...]] = (
         Paper(

@@ -192,6 +192,7 @@ class TriHeMetric(SoftMetric):
     """
 
     name: ClassVar[Literal["tri-he"]] = "tri-he"
+    judge_option: ClassVar[str] = "judge"
     summary: ClassVar[str] = "Claims of answers that an image's scene graph does not support."
     papers: ClassVar[tuple[Paper, ...]] = (
         Paper(
@@ -257,6 +258,11 @@ class TriHeMetric(SoftMetric):
     extractor: str = "given"
     tentative: str = "keep"
     panel: str = ""
+
+    @classmethod
+    def loads_models(cls, options: Mapping[str, str]) -> bool:  # noqa: ARG003 - whatever they are
+        """Return True: the matcher, or a judge that is a model."""
+        return True
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the extractor, the judge, and which claims and probabilities count."""

@@ -31,12 +31,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
 from ..answers.answer_scores import ReadAnswer, combined, count, credit, named, unparsed_rate
+from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -278,8 +280,20 @@ OVERALL = combined(
     bounded=False,
 )
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places(AnswersMetric):
+    """Answers with places, which a sentence encoder may compare."""
+
+    @classmethod
+    def loads_models(cls, options: Mapping[str, str]) -> bool:
+        """Return whether an encoder compares places; otherwise their similarities are given."""
+        return options.get("encoder") not in (None, "", GIVEN)
+
+
 BENCHMARK = ClosedQuestions(
     name="vidhalluc-sth",
+    base=_Places,
     family="vidhalluc",
     summary="Changes of the scene, and the places before and after them.",
     title="VidHalluc: changes of the scene.",

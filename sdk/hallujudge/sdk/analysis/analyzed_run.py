@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from hallujudge.metrics import Metric, Outcome, Report
 
 from ..archives.records import Record
-from ..backends import metric_of
+from ..backends.run_header import metric_of
 from ..comparison.run_names import RunSource, check_distinct, run_keys, run_name
 from ..errors import ArchiveError, InvalidInputError
 from ..report.table_pages import Cell

@@ -10,11 +10,12 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import filterfalse, islice
+from itertools import filterfalse, islice, pairwise
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from hallujudge.judge_service.errors import fault_of
+from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import Item
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import AnswersItem
@@ -44,6 +45,20 @@ def plain_ids(values: Sequence[object]) -> list[str] | None:
     return texts if plain else None
 
 
+def _repeated(hashes: array[int]) -> set[int]:
+    """Return the numbers that are there more than once."""
+    if not hashes:
+        return set()
+    if not is_whole():
+        return {a for a, b in pairwise(sorted(hashes)) if a == b}
+    # In a fifth of the time and of the memory.
+    import numpy as np
+
+    ordered = np.sort(np.frombuffer(hashes, dtype=np.int64))
+    found: set[int] = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    return found
+
+
 class IdCheck:
     """Finds duplicate ids, at eight bytes per id."""
 
@@ -67,10 +82,7 @@ class IdCheck:
         Args:
             again: Returns an iterator over the ids; called only if there are duplicates.
         """
-        import numpy as np
-
-        hashes = np.sort(np.frombuffer(self._hashes, dtype=np.int64)) if self._hashes else None
-        if hashes is None or not (suspects := set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())):
+        if not (suspects := _repeated(self._hashes)):
             return []
         seen: set[str] = set()
         duplicates: dict[str, None] = {}

@@ -1,6 +1,6 @@
 """Backends: scoring in this process or at a server, behind one interface.
 
-This module has what backends share: their interface, timeouts, run headers, server addresses.
+This module has what backends share: their interface, timeouts, server addresses.
 
 Importing this module loads neither gRPC nor the engine: ``from hallujudge.sdk import Client`` stays
 fast.
@@ -10,17 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
-
-from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
-from hallujudge.metrics.framework.signature import before_items, signature_field
-from hallujudge.metrics.framework.thought_scores import with_thought_scores
-from hallujudge.metrics.framework.trait_sums import SCORED
-from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
 
 from ..errors import InvalidInputError
 
@@ -29,6 +23,9 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.judge_service.llm.estimate import Estimate
+    from hallujudge.metrics import Item, ItemResult
+
+    from .run_header import RunHeader
 
 
 Batch: TypeAlias = "Sequence[Item]"
@@ -85,43 +82,6 @@ class ServerInfo(Struct, frozen=True, kw_only=True):
     """Names of the shipped graphs."""
 
 
-class RunHeader(Struct, frozen=True, kw_only=True):
-    """What is known of a run before its first item."""
-
-    metric: Metric
-    """The metric; from a server it lacks the fields that only the signature has."""
-    signature: str
-    """The signature up to what depends on the items."""
-    settings: Mapping[str, str]
-    """The settings behind the signature, in full."""
-    notes: tuple[str, ...]
-    """What limits the use of the scores, whatever the items are."""
-    release: str
-    """The release that scores."""
-
-    def read(self, items: Sequence[Item], results: Sequence[ItemResult]) -> Sequence[Item]:
-        """Return scored items as they were read: with answers in place of responses."""
-        # Imported here because the engine is not needed before there are results.
-        from hallujudge.judge_service.engine.reading_pipeline import read_items
-
-        return read_items(self.metric, self.settings, items, results)
-
-    def report(self, tally: Tally, interval: IntervalSettings) -> Report:
-        """Return the report over all items of a tally.
-
-        Args:
-            tally: The statistics of the items.
-            interval: How intervals are made.
-        """
-        made = tally.finish(
-            interval, version=self.release, settings=dict(self.settings), notes=self.notes
-        )
-        # A metric from a server lacks fields of the signature, so the header's signature replaces
-        # that part; the fields that depend on the items follow it.
-        own = str(self.metric.signature)
-        return replace(made, signature=self.signature + made.signature.removeprefix(own))
-
-
 class ScoringBackend(Protocol):
     """Scores items, in this process or at a server."""
 
@@ -143,7 +103,11 @@ class ScoringBackend(Protocol):
         """Return what is known of a run before its first item."""
 
     def score_stream(
-        self, spec: ScoreSpec, header: RunHeader, batches: AsyncIterable[Batch]
+        self,
+        spec: ScoreSpec,
+        header: RunHeader,
+        batches: AsyncIterable[Batch],
+        scores: Sequence[str] = (),
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
         """Yield the results of each batch in input order.
 
@@ -154,6 +118,8 @@ class ScoringBackend(Protocol):
             spec: How items are scored.
             header: The run's header, from :meth:`header`.
             batches: The items, whose ids differ.
+            scores: Names of scores that a server computes, which results from it have besides the
+                metric's own; in this process they are computed from the statistics.
         """
 
     async def evaluate(
@@ -191,47 +157,6 @@ class ScoringBackend(Protocol):
 
     async def close(self) -> None:
         """Close connections; the next call opens new ones."""
-
-
-def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
-    """Return a metric as a run used it, without fields that only the signature has.
-
-    Args:
-        name: Its name.
-        variant: Its variant.
-        settings: The settings of the run's report.
-
-    Raises:
-        NotFoundError: The metric is unknown.
-        MetricError: The variant or an option is unknown.
-    """
-    # Imported here because the registry loads the engine.
-    from hallujudge.judge_service.engine.registry import metric_entry
-
-    declared = metric_entry(name).metric
-    options = {
-        option.name: settings[option.name] for option in declared.options if option.name in settings
-    }
-    options |= {name: settings[name] for name in (THOUGHTS, MARKS) if name in settings}
-    labels = {
-        entry.name: ""
-        for entry in fields(declared)
-        if entry.init and entry.default is MISSING and entry.default_factory is MISSING
-    }
-    metric: Any = declared(**labels | options, variant=variant)
-    scored = options.get(THOUGHTS) == SCORED
-    return with_thought_scores(metric) if scored else cast("Metric", metric)
-
-
-def header_of(report: Report) -> RunHeader:
-    """Return the header of the run that made a report of no items."""
-    return RunHeader(
-        metric=metric_of(report.metric, report.variant, report.settings),
-        signature=before_items(report.signature),
-        settings=report.settings,
-        notes=report.notes,
-        release=signature_field(report.signature, "v"),
-    )
 
 
 _LAST_PORT = 65_535

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import ssl
@@ -23,6 +24,27 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
 
 _MAX_FILE_BYTES = 1 << 20
+_MAX_MESSAGE_BYTES = 64 << 20
+
+# gRPC repeats only calls that the server has not begun. A refused call is repeated here: gRPC gives
+# up after a few times, repeats no message of more than 256 KiB, and says nothing of it.
+_SERVICE_CONFIG = {
+    "methodConfig": [
+        {
+            "name": [
+                {"service": "hallujudge.judge.v1.JudgeService"},
+                {"service": "hallujudge.judge.v1.ScoringJobService"},
+            ],
+            "retryPolicy": {
+                "maxAttempts": 4,
+                "initialBackoff": "0.2s",
+                "maxBackoff": "2s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["UNAVAILABLE"],
+            },
+        }
+    ]
+}
 
 # gRPC's message for a write to a call that has ended, and how long the server's own status may
 # take to arrive after it.
@@ -59,6 +81,28 @@ def check_not_forked() -> None:
             'multiprocessing.get_context("spawn") or DataLoader(multiprocessing_context="spawn"), '
             "and open the client in them"
         )
+
+
+def channel_options(keepalive_ms: int) -> tuple[tuple[str, object], ...]:
+    """Return the options of a channel.
+
+    Args:
+        keepalive_ms: Time between keepalive pings, and until one times out.
+    """
+    return (
+        ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
+        ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
+        ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
+        # Reconnect within seconds after a server restart; gRPC's default backs off to two minutes.
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        # How long one attempt to connect may take, despite the name.
+        ("grpc.min_reconnect_backoff_ms", 5000),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.keepalive_time_ms", keepalive_ms),
+        ("grpc.keepalive_timeout_ms", keepalive_ms),
+        # Applies while data is waiting to be sent; its default is a minute.
+        ("grpc.http2.ping_timeout_ms", keepalive_ms),
+    )
 
 
 def open_channel(

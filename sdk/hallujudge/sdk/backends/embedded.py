@@ -22,7 +22,8 @@ from hallujudge.judge_service.engine.streams import (
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 
-from . import Batch, BatchResult, RunHeader, ServerInfo
+from . import Batch, BatchResult, ServerInfo
+from .run_header import RunHeader
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
@@ -131,6 +132,7 @@ class EmbeddedBackend:
         spec: ScoreSpec,
         header: RunHeader,  # noqa: ARG002 - only a server could change during the run
         batches: AsyncIterable[Batch],
+        scores: Sequence[str] = (),  # noqa: ARG002 - the statistics of all are there
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
         """Yield the results of each batch in input order, and progress in between."""
         session = await self._engine.open(spec)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import (
     AsyncGenerator,
@@ -14,9 +13,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,19 +22,17 @@ import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.spec import known_metric
 from hallujudge.judge_service.engine.streams import RunProgress, with_ticks
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.connection import Connection, load_connection
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 from hallujudge.judge_service.wire import convert as _convert
-from hallujudge.judge_service.wire.convert import with_graphs
 from hallujudge.judge_service.wire.errors import error_from_rpc
-from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics import ItemResult, Report
 
 from ..errors import (
     HallujudgeError,
-    InternalError,
     OverloadedError,
     UnavailableError,
     UnsupportedError,
@@ -45,15 +41,14 @@ from ..errors import (
 from . import (
     Batch,
     BatchResult,
-    RunHeader,
     ServerInfo,
     Timeouts,
     checked_address,
-    header_of,
 )
 from .channel import (
     Feed,
     call_metadata,
+    channel_options,
     check_key,
     check_versions,
     diagnose,
@@ -62,11 +57,11 @@ from .channel import (
     trace_headers,
 )
 from .outbox import Outbox, only
+from .received_results import paired_results, scored_alone
 from .recovery import LOST, Losses, ProgressWatch, Reconnecting, WaitLog
+from .run_header import RunHeader, header_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from hallujudge.judge_service.engine.found_claims import FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
@@ -77,49 +72,24 @@ _LOG = logging.getLogger(__name__)
 MAX_CONCURRENCY = 256
 """Maximum number of unanswered items; more would only fill buffers on both sides."""
 
-_MAX_MESSAGE_BYTES = 64 << 20
-
-# gRPC repeats only calls that the server has not begun. A refused call is repeated here: gRPC gives
-# up after a few times, repeats no message of more than 256 KiB, and says nothing of it.
-_SERVICE_CONFIG = {
-    "methodConfig": [
-        {
-            "name": [
-                {"service": "hallujudge.judge.v1.JudgeService"},
-                {"service": "hallujudge.judge.v1.ScoringJobService"},
-            ],
-            "retryPolicy": {
-                "maxAttempts": 4,
-                "initialBackoff": "0.2s",
-                "maxBackoff": "2s",
-                "backoffMultiplier": 2,
-                "retryableStatusCodes": ["UNAVAILABLE"],
-            },
-        }
-    ]
-}
-
-_CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.max_send_message_length", _MAX_MESSAGE_BYTES),
-    ("grpc.service_config", json.dumps(_SERVICE_CONFIG)),
-    # Reconnect within seconds after a server restart; gRPC's default backs off to two minutes.
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    # How long one attempt to connect may take, despite the name.
-    ("grpc.min_reconnect_backoff_ms", 5000),
-    ("grpc.http2.max_pings_without_data", 0),
-)
 _KEEPALIVE_SECONDS = 8.0
 # What a stream recovers from: a lost server, an item that ends it, and too large a message.
 _STREAMED = LOST | {"TOO_COSTLY"}
 
-
-_OTHER_RELEASE = (
-    "the server returned results whose items are not those of the batch sent; install the same "
-    "release on both sides"
-)
 _StubT = TypeVar("_StubT")
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What a stream asks for."""
+
+    spec: ScoreSpec
+    """How items are scored."""
+    scores: Sequence[str] = ()
+    """Names of scores that results have besides the metric's own."""
+    reported: bool = False
+    """Whether the server makes the report."""
 
 
 class RemoteBackend:
@@ -184,13 +154,17 @@ class RemoteBackend:
     async def _empty_report(self, spec: ScoreSpec) -> Any:
         async with (
             Outbox(only(), MAX_CONCURRENCY) as outbox,
-            aclosing(self._responses(spec, outbox, results_only=False)) as responses,
+            aclosing(self._responses(_Request(spec=spec, reported=True), outbox)) as responses,
         ):
             reports = [r.report async for r in responses if r.WhichOneof("message") == "report"]
         return reports[-1]
 
     async def score_stream(
-        self, spec: ScoreSpec, header: RunHeader, batches: AsyncIterable[Batch]
+        self,
+        spec: ScoreSpec,
+        header: RunHeader,
+        batches: AsyncIterable[Batch],
+        scores: Sequence[str] = (),
     ) -> AsyncGenerator[BatchResult | RunProgress, None]:
         """Yield the results of each batch in input order, and progress in between.
 
@@ -203,20 +177,59 @@ class RemoteBackend:
             UnavailableError: The server was away for ``reconnect_timeout`` seconds.
             VersionMismatchError: It came back with other judges or another release.
         """
+        request = _Request(spec=spec, scores=scores)
+        async with aclosing(self._recovered(request, header, batches)) as parts:
+            async for part in parts:
+                if not isinstance(part, Report):
+                    yield part
+
+    async def reported(
+        self,
+        spec: ScoreSpec,
+        header: RunHeader,
+        batches: AsyncIterable[Batch],
+        on_batch: Callable[[BatchResult], None] | None,
+        on_progress: Callable[[RunProgress], None] | None,
+    ) -> Report:
+        """Return the report that the server makes of a stream.
+
+        Raises:
+            UnavailableError: The connection was lost after the first results, so that the server
+                that goes on knows only the rest.
+        """
+        request, report = _Request(spec=spec, reported=True), None
+        async with aclosing(self._recovered(request, header, batches)) as parts:
+            async for part in parts:
+                if isinstance(part, Report):
+                    report = part
+                elif isinstance(part, RunProgress):
+                    if on_progress is not None:
+                        on_progress(part)
+                elif on_batch is not None:
+                    on_batch(part)
+        assert report is not None, "a stream that ends well ends with its report"
+        return report
+
+    async def _recovered(
+        self, request: _Request, header: RunHeader, batches: AsyncIterable[Batch]
+    ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
+        """Yield what all connections of a stream give, each of which goes on where one was lost."""
         reconnecting, lost = self.reconnecting(), False
         losses = Losses(self._start_id, reconnecting.back)
+        begun = False
         async with Outbox(batches, MAX_CONCURRENCY, losses.answered) as outbox:
             while True:
                 try:
                     if lost:
-                        await self._check_same(spec, header)
+                        await self._check_same(request.spec, header)
                         if losses.are_deadly(self._start_id):
                             outbox.died()
-                    async with aclosing(self._results(spec, outbox)) as parts:
+                    async with aclosing(self._results(request, outbox)) as parts:
                         async for part in parts:
                             if isinstance(part, BatchResult):
                                 part = replace(part, items=header.read(part.items, part.results))
-                            else:
+                                begun = True
+                            elif isinstance(part, RunProgress):
                                 reconnecting.progress(part.answers)
                             yield part
                     return
@@ -225,11 +238,22 @@ class RemoteBackend:
                     if outbox.error is not None:
                         raise
                     pause = reconnecting.lost(err)
+                    if begun and request.reported:
+                        raise self._no_report(err) from err
                     if err.reason == "SERVER_UNREACHABLE":
                         losses.add()
                     lost = lost or not isinstance(err, OverloadedError)
                 yield RunProgress(waiting=reconnecting.waiting)
                 await asyncio.sleep(pause)
+
+    def _no_report(self, error: HallujudgeError) -> UnavailableError:
+        return UnavailableError(
+            f"the server at {self.target!r} was lost in the middle of the run ({error}), and makes "
+            "no report over the items before. Score again, submit the run as a job, which outlives "
+            "its server, or install the whole package, which goes on with a run: "
+            "pip install hallujudge",
+            metadata={"target": self.target},
+        )
 
     async def _check_same(self, spec: ScoreSpec, header: RunHeader) -> None:
         """Refuse a server that came back different: a run must not mix the scores of two."""
@@ -244,31 +268,38 @@ class RemoteBackend:
             )
 
     async def _results(
-        self, spec: ScoreSpec, outbox: Outbox
-    ) -> AsyncGenerator[BatchResult | RunProgress, None]:
-        """Yield results in input order, and progress, of one connection."""
-        async with aclosing(self._responses(spec, outbox, results_only=True)) as responses:
+        self, request: _Request, outbox: Outbox
+    ) -> AsyncGenerator[BatchResult | RunProgress | Report, None]:
+        """Yield results in input order, progress, and the report, of one connection."""
+        groups: list[Any] = []
+        async with aclosing(self._responses(request, outbox)) as responses:
             async for response in responses:
                 kind = response.WhichOneof("message")
                 if kind == "batch":
-                    paired = partial(_paired, messages=response.batch.results)
+                    paired = partial(paired_results, messages=response.batch.results)
                     for result in outbox.answered(paired):
                         yield result
                 elif kind == "progress":
                     progress = response.progress
                     yield RunProgress(answers=progress.answers, waiting=progress.waiting)
+                elif kind == "groups":
+                    groups += response.groups.groups
+                elif kind == "report":
+                    response.report.groups.extend(groups)
+                    yield _convert.report_from_proto(response.report)
 
     async def _responses(
-        self, spec: ScoreSpec, outbox: Outbox, *, results_only: bool
+        self, request: _Request, outbox: Outbox
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Yield the messages of one connection."""
 
         async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
             yield pb.ScoreStreamRequest(
-                spec=_convert.spec_to_proto(spec), results_only=results_only
+                spec=_convert.spec_to_proto(request.spec), results_only=not request.reported
             )
             async for batch in outbox.connect():
-                message = pb.ItemBatch(items=[_convert.item_to_proto(item) for item in batch])
+                items = [_convert.item_to_proto(item) for item in batch]
+                message = pb.ItemBatch(items=items, scores=request.scores)
                 if outbox.fatal:
                     message.died = f"the server at {self.target} died each time it scored this item"
                     _LOG.warning("item %.80r is not scored: %s", batch[0].id, message.died)
@@ -296,18 +327,18 @@ class RemoteBackend:
         Some scores alone come in one message, which takes a third of the time of a stream. A stream
         recovers from a lost server and from an item that ends it, and reports slow models.
         """
-        if scores and not metric_entry(spec.metric).needs_models(spec):
+        if scores and not known_metric(spec.metric).needs_models(spec.options):
             request = pb.ScoreRequest(
                 spec=_convert.spec_to_proto(spec),
                 items=map(_convert.item_to_proto, batch),
                 scores=scores,
             )
             try:
-                return _scored(batch, await self._unary("Score", request))
+                return scored_alone(batch, await self._unary("Score", request))
             except HallujudgeError as err:
                 if err.reason not in _STREAMED:
                     raise
-        stream = self.score_stream(spec, header, only(batch))
+        stream = self.score_stream(spec, header, only(batch), scores)
         async with aclosing(stream) as parts:
             # Several parts, where the server died with the batch.
             done = [part.results async for part in parts if isinstance(part, BatchResult)]
@@ -328,7 +359,7 @@ class RemoteBackend:
             spec=_convert.spec_to_proto(spec),
             items=[_convert.item_to_proto(item) for item in items],
         )
-        return list(_paired(items, (await self._unary("Judge", request)).results).results)
+        return list(paired_results(items, (await self._unary("Judge", request)).results).results)
 
     async def normalize(
         self, source: GraphSource, words: Sequence[str]
@@ -422,13 +453,7 @@ class RemoteBackend:
         """
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            options = (
-                *_CHANNEL_OPTIONS,
-                ("grpc.keepalive_time_ms", self._keepalive_ms),
-                ("grpc.keepalive_timeout_ms", self._keepalive_ms),
-                # Applies while data is waiting to be sent; its default is a minute.
-                ("grpc.http2.ping_timeout_ms", self._keepalive_ms),
-            )
+            options = channel_options(self._keepalive_ms)
             self._channel = open_channel(self.target, self._connection, options)
             self._stub = pb_grpc.JudgeServiceStub(self._channel)
             self._loop = loop
@@ -461,32 +486,3 @@ class RemoteBackend:
                 f"no call reaches {self.target!r}: {found}", metadata={"target": self.target}
             )
         return error
-
-
-_SCORED: dict[str, Any] = {"outcome": Outcome.SCORED}
-
-
-def _scored(batch: Batch, response: pb.ScoreResponse) -> list[ItemResult]:
-    """Return results that hold the scores of a response, and nothing else."""
-    columns = response.columns
-    if any(len(column.values) != len(batch) for column in columns):
-        raise InternalError(_OTHER_RELEASE)
-    unscored: dict[int, dict[str, Any]] = {
-        one.position: {"outcome": Outcome.UNSCORED, "reason": one.reason, "detail": one.detail}
-        for one in response.unscored
-    }
-    values = [[None if isnan(v) else v for v in column.values] for column in columns]
-    names = [column.name for column in columns]
-    scores = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
-    return [
-        ItemResult(id=item.id, group_id=item.id, scores=own, **unscored.get(at, _SCORED))
-        for at, (item, own) in enumerate(zip(batch, scores, strict=True))
-    ]
-
-
-def _paired(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:
-    results = [_convert.result_from_proto(result) for result in messages]
-    # Results are matched by position, which a server of another release might not keep.
-    if [item.id for item in batch] != [result.id for result in results]:
-        raise InternalError(_OTHER_RELEASE)
-    return BatchResult(items=batch, results=with_graphs(batch, results))

@@ -11,13 +11,14 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from hallujudge.judge_service.engine.registry import LLM_JUDGES, metric_entry
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import AnswersItem
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import VariantComparison, metric_of
 from hallujudge.metrics.errors import warn_deprecated
 from hallujudge.metrics.families import benchmarks_of
 from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.metric import LLM_JUDGES
 
 from ..archives import InputOptions
 from ..archives.label_sets import files_of_labels

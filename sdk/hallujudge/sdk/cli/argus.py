@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from hallujudge.judge_service.engine.registry import LLM_JUDGES
+from hallujudge.metrics.framework.metric import LLM_JUDGES
 
 from ..archives import InputOptions
 from ..runs.score_run import ScoreRun

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import typer
 
-from hallujudge.judge_service.engine.registry import SEES
+from hallujudge.metrics.framework.metric import SEES
 
 
 def say_where(

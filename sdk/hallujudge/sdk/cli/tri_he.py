@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hallujudge.judge_service.engine.registry import SEES
+from hallujudge.metrics.framework.metric import SEES
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError

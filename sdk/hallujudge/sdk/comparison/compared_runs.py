@@ -30,7 +30,7 @@ from hallujudge.metrics.framework.signature import (
 )
 from hallujudge.metrics.framework.thought_scores import without_thought_scores
 
-from ..backends import metric_of
+from ..backends.run_header import metric_of
 from ..errors import ArchiveError, InvalidInputError
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.spec import known_metric
 from hallujudge.metrics import Bound, Metric, Report, Score, ScoreDefinition
 from hallujudge.metrics.framework.published import printed_names
 from hallujudge.metrics.framework.report import JudgeShare
@@ -258,7 +258,7 @@ def _printed(metric: str) -> Mapping[str, str]:
 
 def _metric_named(name: str) -> type[Metric] | None:
     try:
-        return metric_entry(name).metric
+        return known_metric(name)
     except NotFoundError:
         return None
 

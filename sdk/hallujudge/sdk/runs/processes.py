@@ -28,7 +28,8 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import ordered_map
 
 from ..errors import HallujudgeError
-from .parts import Part, batch_size
+from .batches import batch_size
+from .parts import Part
 from .worker import (
     ATTEMPTS,
     DiedError,

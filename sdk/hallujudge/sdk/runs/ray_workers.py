@@ -29,7 +29,8 @@ from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import load_settings
 
 from ..errors import InternalError, MissingExtraError, UnavailableError
-from .parts import Part, batch_size
+from .batches import batch_size
+from .parts import Part
 from .worker import (
     Group,
     Worker,

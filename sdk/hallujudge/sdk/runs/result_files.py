@@ -29,7 +29,7 @@ from hallujudge.metrics.framework.signature import parsed_signature
 from ..archives.json_files import read_json, shown
 from ..archives.records import Record, read_records
 from ..archives.stored_files import read_stored, refuse_schema
-from ..backends import metric_of
+from ..backends.run_header import metric_of
 from ..errors import ArchiveError, HallujudgeError
 from .manifest import CALIBRATION
 

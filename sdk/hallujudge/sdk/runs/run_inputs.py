@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec
-from hallujudge.judge_service.installation import __version__
+from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec, known_metric
+from hallujudge.judge_service.installation import __version__, is_whole
 from hallujudge.metrics import Report
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.results import JsonValue
@@ -32,15 +31,14 @@ from ..archives.json_lines import Marks
 from ..archives.local_files import reading
 from ..archives.positions import with_positions
 from ..archives.readers import read_items
-from ..backends import header_of
+from ..backends.run_header import header_of
 from ..errors import ArchiveError, HallujudgeError
-from .journal import read_marks
 from .manifest import MANIFEST, Manifest, partial
 from .score_run import group_keys
 
 if TYPE_CHECKING:
     from ..archives import ItemSource
-    from ..backends import RunHeader
+    from ..backends.run_header import RunHeader
     from .parts import EarlyWorkers
     from .score_run import ScoreRun
 
@@ -136,16 +134,26 @@ def _may_be_path(text: str) -> bool:
 
 def _expected_claims(spec: ScoreSpec, items: ItemSource) -> int:
     """Return about how many claims a language model judges; 0 if it judges none."""
-    entry = metric_entry(spec.metric)
-    # The number decides of how many claims the share of the choices is measured.
-    if not entry.asks_llm(spec) or not entry.measures_shares:
+    if not known_metric(spec.metric).asks_llm(spec.options) or not _measures_shares(spec):
         return 0
-    if "claims" not in entry.item_type.__struct_fields__:
+    if not hasattr(next(iter(items), None), "claims"):
         return len(items)
     return sum(
         _USUAL_CLAIMS if (given := getattr(item, "claims", None)) is None else len(given)
         for item in items
     )
+
+
+def _measures_shares(spec: ScoreSpec) -> bool:
+    """Return whether the number of claims decides of how many the share of the choices is measured.
+
+    A client alone does not know, and a metric that measures none does not read the number.
+    """
+    if not is_whole():
+        return True
+    from hallujudge.judge_service.engine.registry import metric_entry
+
+    return metric_entry(spec.metric).measures_shares
 
 
 def _read_options(given: InputOptions | None, spec: ScoreSpec) -> InputOptions | None:
@@ -173,6 +181,9 @@ def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:
         run: The run to resume.
         folder: Its folder.
     """
+    # Imported here, because other runs read no journal.
+    from .journal import read_marks
+
     try:
         manifest = Manifest.read(partial(folder, MANIFEST))
         marks = Marks.of(read_marks(folder, manifest))
@@ -386,10 +397,9 @@ def _settings(run: ScoreRun, spec: ScoreSpec, header: RunHeader) -> dict[str, Js
         else source.name
         for role, source in sorted(spec.graphs.items())
     }
-    # An explicit default is the same as no option.
-    defaults = {option.name: option.default for option in metric_entry(spec.metric).options}
+    options = _with_defaults(spec)
     return {
-        **{f"option.{name}": value for name, value in sorted({**defaults, **spec.options}.items())},
+        **{f"option.{name}": value for name, value in sorted(options.items())},
         **graphs,
         **{f"input.{name}": value for name, value in input_options(run).items()},
         "group_by": list(spec.group_by),
@@ -397,6 +407,19 @@ def _settings(run: ScoreRun, spec: ScoreSpec, header: RunHeader) -> dict[str, Js
         "keep_text": run.keep_text,
         **{f"setting.{name}": value for name, value in header.settings.items()},
     }
+
+
+def _with_defaults(spec: ScoreSpec) -> dict[str, str]:
+    """Return the options of a run: an explicit default is the same as no option.
+
+    A client alone knows the metric's own options, and not those of extractors and judges.
+    """
+    options = known_metric(spec.metric).options
+    if is_whole():
+        from hallujudge.judge_service.engine.registry import metric_entry
+
+        options = metric_entry(spec.metric).options
+    return {**{option.name: option.default for option in options}, **spec.options}
 
 
 def input_options(run: ScoreRun) -> dict[str, JsonValue]:

@@ -1,147 +1,41 @@
-"""A report together with the items of its run; items as DataFrames and Parquet files."""
+"""A report together with the items of its run.
+
+What a report becomes, such as a folder or a table, is made by modules that are imported when they
+are needed: those of the package ``hallujudge``, which a client alone does not have.
+"""
 
 from __future__ import annotations
 
-import json
+import html
 import os
 import tempfile
 import threading
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.judge_service.installation import is_whole
+from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report, Score
 
-from ..backends import BatchResult, metric_of
-from ..errors import InvalidInputError, MissingExtraError, NotFoundError, OutputError
-from ..report import render_csv, render_latex, render_markdown, render_table
-from ..report.export_formats import frame, plot_report
-from ..report.item_views import view_item
-from ..report.page.first_screen import render_notebook
-from ..trackers import Tracker, log_report
-from .folder import RunFolder
+from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from .item_lines import response_of
-from .manifest import PAGE, REPORT
-from .parts import PartMaker
-from .run_inputs import hash_of_items, manifest_of_report
 from .saved_items import from_messages, to_messages
-from .score_run import SaveOptions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
-    from pyarrow import Schema
 
+    from ..trackers import Tracker
 
-ItemLine: TypeAlias = "Mapping[str, Any]"
-"""An item as ``items.jsonl`` has it."""
-
-_TEXTS = ("id", "group_id", "outcome", "reason", "detail")
-# Nested objects whose entries are columns of their own: name -> whether they are numbers.
-_NESTED = {"fields": False, "scores": True, "statistics": True}
-_ROWS_AT_ONCE = 4096
 # Items of a larger run go to a temporary file, so that memory stays bounded.
 _IN_MEMORY = 20_000
 _SAVED_AT_ONCE = 64
-
-
-def items_frame(lines: Callable[[], Iterable[ItemLine]]) -> DataFrame:
-    """Return items as a DataFrame with a row for each.
-
-    Args:
-        lines: Yields the items, each time from the beginning.
-
-    Raises:
-        MissingExtraError: pandas is not installed.
-    """
-    columns = _nested_columns(lines())
-    return frame(_table_rows(lines(), columns, lambda value: value), "a DataFrame of items")
-
-
-def write_parquet(path: Path, lines: Callable[[], Iterable[ItemLine]]) -> None:
-    """Write items as a Parquet file, in bounded memory.
-
-    Args:
-        path: The file, which is replaced when it is complete.
-        lines: Yields the items, each time from the beginning.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        OutputError: The file can't be written.
-    """
-    with MissingExtraError.unless_installed("a Parquet file of items", "tables"):
-        from pyarrow import Table
-        from pyarrow.parquet import ParquetWriter
-    columns = _nested_columns(lines())
-    schema, rows = _parquet_schema(columns), _table_rows(lines(), columns, _json_text)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with ParquetWriter(part, schema) as writer:
-            while batch := list(islice(rows, _ROWS_AT_ONCE)):
-                writer.write_table(Table.from_pylist(batch, schema=schema))
-        part.replace(path)
-    except OSError as err:
-        with suppress(OSError):
-            part.unlink()
-        raise OutputError.of(path, err, "give another path") from err
-
-
-def _nested_columns(lines: Iterable[ItemLine]) -> dict[str, tuple[str, ...]]:
-    """Return the names in each nested object of any item, in the order of their appearance."""
-    found: dict[str, dict[str, None]] = {name: {} for name in _NESTED}
-    for line in lines:
-        for name, known in found.items():
-            known.update(dict.fromkeys(line.get(name) or ()))
-    return {name: tuple(known) for name, known in found.items()}
-
-
-def _parquet_schema(columns: Mapping[str, tuple[str, ...]]) -> Schema:
-    import pyarrow
-
-    nested = [
-        (f"{name}.{key}", pyarrow.float64() if _NESTED[name] else pyarrow.string())
-        for name, keys in columns.items()
-        for key in keys
-    ]
-    texts = [(name, pyarrow.string()) for name in (*_TEXTS, "response")]
-    columns_of = [*texts, *nested, ("evidence", pyarrow.string())]
-    return pyarrow.schema(columns_of, metadata={"schema": schema_of("item")})
-
-
-def _table_rows(
-    lines: Iterable[ItemLine],
-    columns: Mapping[str, tuple[str, ...]],
-    shapeless: Callable[[object], object],
-) -> Iterator[dict[str, object]]:
-    """Yield flat rows; ``shapeless`` makes a cell of a mapping or list."""
-    for line in lines:
-        row: dict[str, object] = {name: line.get(name, "") for name in _TEXTS}
-        row["response"] = _cell(line.get("response"), shapeless)
-        for name, keys in columns.items():
-            values = line.get(name) or {}
-            for key in keys:
-                value = values.get(key)
-                row[f"{name}.{key}"] = value if value is None or not _NESTED[name] else float(value)
-        row["evidence"] = _cell(line.get("evidence"), shapeless)
-        yield row
-
-
-def _cell(value: object, shapeless: Callable[[object], object]) -> object:
-    made = value if value is None or isinstance(value, str) else shapeless(value)
-    # A response may contain half a surrogate pair, which UTF-8 can't encode.
-    return made.encode("utf-8", "replace").decode() if isinstance(made, str) else made
-
-
-def _json_text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,24 +251,17 @@ class RunReport(Report):
             OutputError: The files can't be written.
         """
         self._need_items("save it")
-        maker = PartMaker(
-            metric_of(self.metric, self.variant, self.settings),
-            tuple(self.groups),
-            SaveOptions(keep_text=keep_text, html=html),
+        with MissingExtraError.unless_whole("report.save()"):
+            from .report_outputs import save_report
+        save_report(
+            self,
+            self.items,
+            self.inputs,
+            Path(folder),
+            html=html,
+            keep_text=keep_text,
+            overwrite=overwrite,
         )
-        items = hash_of_items((entry.item, entry.result) for entry in self.items)
-        manifest = manifest_of_report(self, self.inputs, items, keep_text=keep_text)
-        with RunFolder(Path(folder), inputs=self.inputs, overwrite=overwrite) as written:
-            if written.start(manifest).complete:
-                return Path(folder)
-            for start in range(0, len(self.items), _SAVED_AT_ONCE):
-                part = self.items[start : start + _SAVED_AT_ONCE]
-                batch = BatchResult(
-                    items=[entry.item for entry in part],
-                    results=[entry.result for entry in part],
-                )
-                written.add(maker.make(batch, start))
-            written.finish(self, html=html)
         return Path(folder)
 
     def wrong(self) -> list[RunItem]:
@@ -384,11 +271,9 @@ class RunReport(Report):
             InvalidInputError: The report does not hold its items.
         """
         self._need_items("list them")
-        return [
-            entry
-            for entry in self.items
-            if entry.outcome is Outcome.SCORED and view_item(entry.item, entry.result).wrong
-        ]
+        with MissingExtraError.unless_whole("report.wrong()"):
+            from .report_outputs import wrong_items
+        return wrong_items(self.items)
 
     def plot(self) -> Figure:
         """Return the scores and the groups with their intervals as a figure of matplotlib.
@@ -396,6 +281,8 @@ class RunReport(Report):
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
+        with MissingExtraError.unless_whole("report.plot()"):
+            from ..report.export_formats import plot_report
         return plot_report(self)
 
     def items_to_pandas(self) -> DataFrame:
@@ -406,7 +293,9 @@ class RunReport(Report):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        return items_frame(self._lines)
+        with MissingExtraError.unless_whole("report.items_to_pandas()"):
+            from .report_outputs import items_frame, lines_of
+        return items_frame(lambda: lines_of(self, self.items))
 
     def items_to_parquet(self, path: str | Path) -> Path:
         """Write the items as a Parquet file and return its path.
@@ -415,7 +304,9 @@ class RunReport(Report):
             MissingExtraError: pyarrow is not installed.
             OutputError: The file can't be written.
         """
-        write_parquet(Path(path), self._lines)
+        with MissingExtraError.unless_whole("report.items_to_parquet()"):
+            from .report_outputs import lines_of, write_parquet
+        write_parquet(Path(path), lambda: lines_of(self, self.items))
         return Path(path)
 
     def log_to(
@@ -433,30 +324,30 @@ class RunReport(Report):
             InvalidInputError: The tracker is unknown, or lacks its folder, model or dataset.
             MissingExtraError: Its package is not installed.
         """
-        with tempfile.TemporaryDirectory(prefix="hallujudge-") as folder:
-            files = [Path(folder, REPORT)]
-            if self.items:
-                files = [
-                    self.save(files[0].parent / "run", html=True) / name for name in (REPORT, PAGE)
-                ]
-            else:
-                files[0].write_text(self.to_text(), encoding="utf-8")
-            lines = self._lines if self.items else tuple
-            log_report(self, files, to, step=step, model=model, dataset=dataset, lines=lines)
+        with MissingExtraError.unless_whole("report.log_to()"):
+            from .report_outputs import log_run
+        save = partial(self.save, html=True) if self.items else None
+        log_run(self, self.items, save, to, step=step, model=model, dataset=dataset)
 
     @property
     def latex(self) -> str:
         """The scores as a LaTeX table with booktabs' rules and the signature as a footnote."""
+        with MissingExtraError.unless_whole("report.latex"):
+            from ..report.export_formats import render_latex
         return render_latex(self)
 
     @property
     def markdown(self) -> str:
         """The report as GitHub-flavoured Markdown."""
+        with MissingExtraError.unless_whole("report.markdown"):
+            from ..report.export_formats import render_markdown
         return render_markdown(self)
 
     @property
     def csv(self) -> str:
         """The scores of the run and of its groups as CSV, with all digits."""
+        with MissingExtraError.unless_whole("report.csv"):
+            from ..report.export_formats import render_csv
         return render_csv(self)
 
     def _need_items(self, doing: str) -> None:
@@ -466,17 +357,31 @@ class RunReport(Report):
                 f"with keep_items=True to {doing}"
             )
 
-    def _lines(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the items as ``items.jsonl`` has them."""
-        names = [
-            column.name for column in metric_of(self.metric, self.variant, self.settings).columns
-        ]
-        for entry in self.items:
-            statistics = dict(zip(names, entry.result.statistics, strict=False))
-            yield {**entry.result.to_json(), "statistics": statistics, "response": entry.response}
-
     def __str__(self) -> str:
+        if not is_whole():
+            return _plain_table(self)
+        from ..report.terminal_tables import render_table
+
         return render_table(self).rstrip("\n")
 
     def _repr_html_(self) -> str:
+        if not is_whole():
+            return f"<pre>{html.escape(_plain_table(self))}</pre>"
+        from ..report.page.first_screen import render_notebook
+
         return render_notebook(self)
+
+
+def _plain_table(report: Report) -> str:
+    """Return scores and signature as text, where the package that makes tables is not installed."""
+    rows = (f"{name:<24} {_row(score)}" for name, score in report.scores.items())
+    return "\n".join([*rows, report.signature])
+
+
+def _row(score: Score) -> str:
+    value, low, high = (
+        "undefined" if number is None else f"{number:.4g}"
+        for number in (score.value, score.ci_low, score.ci_high)
+    )
+    interval = "" if score.ci_low is None else f"[{low}, {high}]"
+    return f"{value:>10}  {interval:<20}  n={score.n}"

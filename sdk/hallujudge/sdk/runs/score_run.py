@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from hallujudge.metrics import IntervalSettings, Item
-
 from ..errors import InvalidInputError, NotFoundError
 
 # Importing a client loads this module, and neither the engine nor the graphs.
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import GraphLayout, GraphSource, ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
+    from hallujudge.metrics import IntervalSettings, Item
 
     from ..archives import InputOptions, References, Responses
     from ..backends import BatchResult
@@ -186,6 +185,8 @@ def called_with(
 # Enough to find a word that a metric's rules miss; larger archives are not read twice for it.
 _FIRST_ITEMS = 1_000
 _MAX_GRAPH_BYTES = 16 << 20
+# The role of a metric's only graph, and the first one of a metric with several.
+_FIRST_ROLE = "objects"
 
 
 def graph_sources(
@@ -201,11 +202,11 @@ def graph_sources(
         NotFoundError: The metric or a graph is unknown.
         InvalidInputError: A graph file can't be read.
     """
-    from hallujudge.judge_service.engine.registry import metric_entry
+    from hallujudge.judge_service.engine.spec import known_metric
 
-    entry = metric_entry(metric)
+    known_metric(metric)
     if isinstance(graph, (str, Path)):
-        graph = dict.fromkeys(entry.graph_roles[:1] or ("objects",), str(graph))
+        graph = {_FIRST_ROLE: str(graph)}
     return {role: graph_source(name) for role, name in (graph or {}).items()}
 
 
@@ -215,11 +216,11 @@ def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
     Raises:
         NotFoundError: The metric is unknown.
     """
-    from hallujudge.judge_service.engine.registry import metric_entry
+    from hallujudge.judge_service.engine.spec import known_metric
 
     if isinstance(group_by, str):
         raise InvalidInputError(f"group_by is the text {group_by!r}; give a list, [{group_by!r}]")
-    return tuple(dict.fromkeys((*metric_entry(metric).group_by, *group_by)))
+    return tuple(dict.fromkeys((*known_metric(metric).group_by, *group_by)))
 
 
 def interval_settings(confidence: float) -> IntervalSettings:
@@ -228,6 +229,8 @@ def interval_settings(confidence: float) -> IntervalSettings:
     Raises:
         InvalidInputError: A number is out of range.
     """
+    from hallujudge.metrics import IntervalSettings
+
     try:
         return IntervalSettings(confidence=confidence)
     except ValueError as err:
@@ -285,16 +288,22 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
 def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
     """Return notes for the report on its archive, and on words of references and responses.
 
+    Notes on words need the graph and the rules of the metric, which a client alone does not have.
+
     Args:
         spec: How the items are scored.
         items: The items; those of an archive know the words of its references.
     """
+    from hallujudge.judge_service.installation import is_whole
+
+    about_archive: tuple[str, ...] = getattr(items, "about_scores", ())
+    if not is_whole():
+        return about_archive
     from hallujudge.judge_service.engine.registry import metric_entry
 
     entry = metric_entry(spec.metric)
     names: frozenset[str] = getattr(items, "reference_names", frozenset)()
     about_references = entry.reference_notes(spec, names) if names else ()
-    about_archive: tuple[str, ...] = getattr(items, "about_scores", ())
     about_responses = entry.response_notes(spec, islice(items, _FIRST_ITEMS))
     return (*about_archive, *about_references, *about_responses)
 

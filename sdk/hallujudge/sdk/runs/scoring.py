@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import structs
@@ -18,24 +19,26 @@ from hallujudge.metrics import Report, Tally
 
 from ..backends import BatchResult
 from ..errors import InternalError
+from .batches import batch_size, batches_async
+from .folder import RunFolder
 from .manifest import PAGE, VERDICTS
-from .parts import Part, PartMaker, PartSource, batch_size, batches_async
+from .parts import Part, PartMaker, PartSource
+from .progress_bar import Progress, shown_progress, shown_reading
 from .run_inputs import PreparedRun, manifest_of
-from .score_run import input_notes
+from .run_report import RunItems, RunReport
+from .score_run import ScoreRun, input_notes
 from .spreading import spread_parts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.metrics.framework.report import JudgeShare
 
     from ..archives import ItemSource
-    from ..backends import RunHeader, ScoringBackend
-    from .folder import RunFolder, Started
+    from ..backends import ScoringBackend
+    from ..backends.run_header import RunHeader
+    from .folder import Started
     from .parts import Entry
-    from .progress_bar import Progress
 
 _T = TypeVar("_T")
 _LOOK_SECONDS = 1.0
@@ -55,6 +58,24 @@ class RunWatch(Protocol):
 
     def waits(self, progress: RunProgress) -> None:
         """Learn, every few seconds without a part, what is waited for."""
+
+
+async def score_run_into_folder(backend: ScoringBackend, run: ScoreRun) -> RunReport:
+    """Read a run's inputs and score it into its folder; the report holds no items.
+
+    Args:
+        backend: Scores, in this process or at a server.
+        run: The run, which names a folder.
+    """
+    assert run.folder is not None, "the caller has a folder"
+    with shown_reading() if run.progress else nullcontext():
+        prepared = PreparedRun.of(run)
+    total = len(prepared.items)
+    with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
+        opened = RunFolder(Path(run.folder), inputs=run.paths(), overwrite=run.overwrite)
+        with opened as folder:
+            report = await score_into_folder(backend, prepared, folder, ProgressWatch(progress))
+    return RunReport.of(report, RunItems(), run.paths())
 
 
 async def score_into_folder(

@@ -10,33 +10,25 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec import structs
-
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.convert import with_graphs
-from hallujudge.judge_service.wire.job_messages import state_of
 from hallujudge.metrics import Item, ItemResult, Report
 
-from ..archives.inputs import ItemSource
-from ..backends import BatchResult, RunHeader, header_of
 from ..backends.remote import RemoteBackend
 from ..errors import HallujudgeError, InvalidInputError
+from .batches import batches
 from .manifest import Manifest
-from .parts import Part, PartMaker, batches
 from .run_inputs import PreparedRun, manifest_of
-from .score_run import SaveOptions, input_notes
-from .scoring import score_parts
+from .score_run import input_notes
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
 
-    from .folder import RunFolder
-    from .scoring import RunWatch
-
 FINISHED_STATES = frozenset({"done", "failed", "cancelled"})
 """States that a job does not leave."""
+_STATES = FINISHED_STATES | {"open", "queued", "running"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +177,21 @@ class RemoteJobs:
             except HallujudgeError as err:
                 await asyncio.sleep(reconnecting.lost(err))
 
+    async def report(self, job_id: str) -> Report:
+        """Return the report of a job that is done, with the notes of the run that created it."""
+        response = await self._call("GetJobReport", pb.GetJobReportRequest(job_id=job_id))
+        made = _convert.report_from_proto(response.report)
+        return replace(made, notes=(*await self._notes(job_id), *made.notes))
+
+    async def _notes(self, job_id: str) -> tuple[str, ...]:
+        """Return the notes on a job's references; other programs than this client keep none."""
+        content = await self.get(job_id)
+        try:
+            manifest = Manifest.of_text(content.note, f"note of job {job_id}")
+        except HallujudgeError:
+            return ()
+        return without_notes(manifest)[1]
+
     async def cancel(self, job_id: str) -> JobInfo:
         """Cancel a job, unless it is finished."""
         return _info((await self._call("CancelJob", pb.CancelJobRequest(job_id=job_id))).job)
@@ -218,7 +225,7 @@ def _info(message: pb.Job) -> JobInfo:
     return JobInfo(
         id=message.id,
         request_id=message.request_id,
-        state=state_of(message),
+        state=_state_of(message),
         items=message.items,
         scored=message.scored,
         unscored=message.unscored,
@@ -228,6 +235,13 @@ def _info(message: pb.Job) -> JobInfo:
         finished_at=message.finished_at if message.HasField("finished_at") else None,
         owner=message.owner,
     )
+
+
+def _state_of(message: pb.Job) -> str:
+    """Return the state of a job in lower case, or ``unknown`` for a state of a later release."""
+    known = pb.JobState.DESCRIPTOR.values_by_number.get(message.state)
+    name = known.name.removeprefix("JOB_STATE_").lower() if known is not None else ""
+    return name if name in _STATES else "unknown"
 
 
 # Batches of one message, which then has about a megabyte.
@@ -291,91 +305,6 @@ def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
     each = batches(items)
     while chunk := [item for batch in islice(each, _BATCHES) for item in batch]:
         yield chunk
-
-
-async def fetch_job(
-    jobs: RemoteJobs,
-    content: JobContent,
-    folder: RunFolder,
-    *,
-    resume: bool = False,
-    html: bool = False,
-    watch: RunWatch | None = None,
-) -> Report:
-    """Write a job that is done into a folder.
-
-    Args:
-        jobs: The jobs of the server.
-        content: The job.
-        folder: The folder.
-        resume: Whether to continue with the part of the job that the folder holds.
-        html: Whether ``report.html`` is written.
-        watch: Receives the progress.
-
-    Raises:
-        InvalidInputError: The job is not done, or another program created it.
-    """
-    info = content.info
-    if info.state != "done":
-        why = f": {info.problem_detail}" if info.problem_detail else ""
-        raise InvalidInputError(
-            f"job {info.id} is {info.state}{why}; {info.scored + info.unscored} of {info.items} "
-            "items are answered, and there is no report of the rest"
-        )
-    manifest, notes = without_notes(_manifest(content))
-    header = header_of(content.header)
-    header = structs.replace(header, notes=(*notes, *header.notes))
-    started = folder.start(manifest, resume=resume)
-    if watch is not None:
-        watch.started(started)
-    keep_text = bool(manifest.settings.get("keep_text", True))
-    options = SaveOptions(keep_text=keep_text, html=html)
-    maker = PartMaker(header.metric, content.spec.group_by, options)
-    source = _JobParts(jobs=jobs, job_id=info.id, maker=maker, header=header)
-    items = ItemSource(count=info.items, make=lambda: iter(()))
-    report = await score_parts(folder, started, lambda: source, items, content.spec, header, watch)
-    if not started.complete:
-        await asyncio.to_thread(folder.finish, report, html=html)
-    return report
-
-
-def _manifest(content: JobContent) -> Manifest:
-    if not content.note:
-        raise InvalidInputError(
-            f"job {content.info.id} was not created by hallujudge submit, so that its files are "
-            "not known; read its results with ListJobResults"
-        )
-    return Manifest.of_text(content.note, f"note of job {content.info.id}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JobParts:
-    """Parts of the results of a job; see :class:`PartSource`."""
-
-    jobs: RemoteJobs
-    job_id: str
-    maker: PartMaker
-    header: RunHeader
-
-    async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:  # noqa: ARG002
-        """Yield the parts from a position on, in the batches that scoring the items has."""
-        waiting: list[tuple[Item, ItemResult]] = []
-        async with aclosing(self.jobs.results(self.job_id, first)) as pages:
-            async for page in pages:
-                waiting += page
-                # The last batch may continue on the next page.
-                for batch in list(batches(item for item, _ in waiting))[:-1]:
-                    yield self._part(waiting, len(batch), first)
-                    first += len(batch)
-        if waiting:
-            yield self._part(waiting, len(waiting), first)
-
-    def _part(self, waiting: list[tuple[Item, ItemResult]], count: int, first: int) -> Part:
-        """Remove the first pairs, and return their part."""
-        items, results = zip(*waiting[:count], strict=True)
-        del waiting[:count]
-        batch = BatchResult(items=self.header.read(items, results), results=results)
-        return self.maker.make(batch, first)
 
 
 def with_notes(manifest: Manifest, notes: Sequence[str]) -> Manifest:

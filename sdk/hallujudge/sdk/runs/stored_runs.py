@@ -16,7 +16,7 @@ from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tal
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..archives.records import Record
-from ..backends import RunHeader, metric_of
+from ..backends.run_header import RunHeader, metric_of
 from ..errors import ArchiveError
 from ..report.export_formats import plot_report
 from ..report.page import Images, PageAbout
@@ -27,6 +27,7 @@ from .folder_lock import is_locked
 from .journal import read_kept
 from .manifest import ITEMS, JOURNAL, MANIFEST, PAGE, PARQUET, REPORT, Manifest, partial
 from .parts import Entry, tally_of
+from .report_outputs import items_frame, write_parquet
 from .result_files import (
     head_of,
     interval_named,
@@ -38,7 +39,6 @@ from .result_files import (
     result_of,
     stored_report,
 )
-from .run_report import items_frame, write_parquet
 from .saved_items import about_of, page_parts, render_page
 
 if TYPE_CHECKING:

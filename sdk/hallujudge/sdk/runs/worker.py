@@ -18,7 +18,8 @@ from hallujudge.metrics.families import add_benchmarks, added_sources
 
 from ..backends import BatchResult
 from ..errors import InternalError
-from .parts import BATCH_ITEMS, Part, PartMaker, batch_size, batches
+from .batches import BATCH_ITEMS, batch_size, batches
+from .parts import Part, PartMaker
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession

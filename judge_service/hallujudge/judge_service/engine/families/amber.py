@@ -247,7 +247,6 @@ ENTRY = MetricEntry(
     ),
     reads_english=True,
     parses=lambda spec: spec.options.get("nouns") == "rules",
-    loads_models=lambda spec: spec.options.get("nouns") not in (None, "", GIVEN, "rules"),
     open=_open,
 )
 ENTRIES = (ENTRY,)

@@ -227,7 +227,6 @@ ENTRY = MetricEntry(
     item_type=ArgusItem,
     trial=Trial(item=_TRIAL, score="cost_h", value=1.0),
     engine_options=(SHARE_OPTION, prompt_option("prompt", _SLOTS)),
-    judge_option="verdicts",
     open=_open,
 )
 ENTRIES = (ENTRY,)

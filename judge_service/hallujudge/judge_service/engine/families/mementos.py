@@ -470,7 +470,6 @@ ENTRY = MetricEntry(
             details="transfer: one word for them in all four lists, as in the paper's prompt.",
         ),
     ),
-    group_by=("domain",),
     reads_english=True,
     parses=lambda spec: spec.options.get("extractor", EXTRACTORS[0]) == EXTRACTORS[0],
     open=_open,

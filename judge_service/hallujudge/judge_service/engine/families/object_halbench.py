@@ -229,7 +229,6 @@ ENTRY = MetricEntry(
             details="given: the file; words: the answer's own; llm: a language model.",
         ),
     ),
-    extractor_option=_OPTION,
     reads_english=True,
     reference_notes=_reference_notes,
     open=_open,

@@ -374,7 +374,6 @@ ENTRY = MetricEntry(
     ),
     reads_english=True,
     parses=lambda _: True,
-    loads_models=lambda _: True,
     open=_open,
 )
 ENTRIES = (ENTRY,)

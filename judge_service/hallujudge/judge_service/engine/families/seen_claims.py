@@ -211,8 +211,6 @@ ENTRY = MetricEntry(
     ),
     extract=partial(extract_claims, counts=True),
     judges=True,
-    judge_option="judge",
-    panel_asks=True,
     reads_english=True,
     open=_open,
 )

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from hallujudge.metrics import ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
-from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.metric import SEES, OptionDefinition
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, TriHeMetric, checked_against_all
 from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
@@ -51,7 +51,7 @@ from ..judge_quality import (
     check_probabilities,
 )
 from ..pipelines import scored_result, unscored_result
-from ..registry import SEES, MetricEntry, Trial
+from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
 from ..seeing_judges import seeing_judge
@@ -353,9 +353,7 @@ ENTRY = MetricEntry(
     ),
     extract=extract_claims,
     judges=True,
-    judge_option="judge",
     reads_english=True,
-    loads_models=lambda _: True,
     open=_open,
 )
 ENTRIES = (ENTRY,)

@@ -81,7 +81,6 @@ ENTRIES = (
     replace(
         _CHANGES,
         trial=Trial(item=_CHANGES.trial.item, score="description_score", value=1.0),
-        loads_models=lambda spec: spec.options.get("encoder") not in (None, "", GIVEN),
         open=_open,
     ),
 )

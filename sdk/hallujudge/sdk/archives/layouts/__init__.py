@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
-from hallujudge.judge_service.engine.registry import metric_names
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.families import benchmarks_of, families
+from hallujudge.metrics.families import benchmarks_of, families, metric_names
 
 from ...errors import ArchiveError
 from ..json_files import named

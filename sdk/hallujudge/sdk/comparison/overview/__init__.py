@@ -12,7 +12,7 @@ from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
 
 from ...archives.further_files import GivenFiles
 from ...archives.inputs import InputOptions
-from ...backends import metric_of
+from ...backends.run_header import metric_of
 from ...errors import HallujudgeError, OutputError
 from ...report.report_text import counted
 from ...report.table_pages import Grid, Page, Shown
