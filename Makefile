@@ -27,7 +27,7 @@ unexport $(filter PYTHON%,$(.VARIABLES))
 PAGE := npm --prefix web/report --loglevel error --no-audit --no-fund
 SETUP := $(PYTHON) tools/setup_env.py
 # Folders that hold Python now: mypy refuses one without.
-TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service tests tools examples benchmarks,\
+TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service client tests tools examples benchmarks,\
   $(if $(shell find $(d) -name '*.py' -print -quit 2>/dev/null),$(d)))
 
 .DEFAULT_GOAL := help
@@ -129,11 +129,11 @@ docs: ## build the documentation site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 	@echo "open build/site/index.html; the search needs a server: $(DOCS_VENV)/bin/mkdocs serve"
 
-wheel: setup ## build dist/: the sdist, and the wheel from that sdist
+wheel: setup ## build dist/: sdist and wheel of hallujudge and of hallujudge-client
 	@rm -rf dist
-	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python tools/build_packages.py
 
-test-small: wheel ## try the wheel in small environments: the base install, and each light extra alone
+test-small: wheel ## try the wheels in small environments: the client, the base install, and each light extra alone
 	@$(BIN)/python tools/small_environments.py
 
 # By hand and every week, not in CI: it installs 4 GB, and takes some ten minutes.

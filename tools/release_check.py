@@ -22,6 +22,8 @@ from email.parser import HeaderParser
 from functools import partial
 from pathlib import Path
 
+from build_packages import wheels
+
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 SBOM = DIST / "sbom.cdx.json"
@@ -29,10 +31,14 @@ SBOM = DIST / "sbom.cdx.json"
 EXTRAS = "http,postgres,otel,llm,openai,matcher-onnx,draw,plots,tables,remote,zstd,images,video"
 # With every synonym graph, prompt and table; see docs/decisions/dependencies.md.
 MOST_BYTES = 3 << 20
-IN_WHEEL = ("LICENSE", "THIRD_PARTY.md", "LICENSE.wordnet", "py.typed", "app.js", "lexicon.txt.gz")
+IN_WHEEL = {
+    "hallujudge": ("LICENSE", "THIRD_PARTY.md", "LICENSE.wordnet", "app.js", "lexicon.txt.gz"),
+    "hallujudge_client": ("LICENSE", "py.typed", "coco-published.json"),
+}
 # Files that quote the version, and how.
 QUOTES = {
     "CITATION.cff": r"^version: (.+)$",
+    "client/pyproject.toml": r'^version = "(.+)"$',
     "deploy/kubernetes/overlays/*/kustomization.yaml": r"newName: \S+/hallujudge, newTag: ([\w.]+)",
     "judge_service/hallujudge/judge_service/installation.py": r'^__version__ = "(.+)"$',
 }
@@ -116,38 +122,40 @@ def check_version(tag: str) -> str:
 
 
 def build() -> str:
-    """Build the sdist, and the wheel from it, from a clone that has committed files only."""
+    """Build both packages from a clone that has committed files only."""
     shutil.rmtree(DIST, ignore_errors=True)
     with tempfile.TemporaryDirectory() as work:
         run("git", "clone", "-q", "--no-local", "--depth", "1", ROOT.as_uri(), Path(work, "clone"))
         clone = Path(work, "clone")
-        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", DIST, ".", cwd=clone)
+        run(sys.executable, clone / "tools" / "build_packages.py", DIST, cwd=clone)
     return ", ".join(f"{path.name} {path.stat().st_size:,}" for path in sorted(DIST.iterdir()))
 
 
-def wheel() -> Path:
-    """Return the wheel in dist/."""
-    found = sorted(DIST.glob("hallujudge-*.whl"))
-    if len(found) != 1:
-        raise FailedError(f"expected one wheel in dist/, found {len(found)}: run the step build")
-    return found[0]
-
-
 def check_metadata() -> str:
-    """Check the wheel: size, licences, marks of types, and what a package index shows."""
-    path = wheel()
+    """Check the wheels: size, licences, marks of types, and what a package index shows."""
+    whole, client = map(_checked_files, wheels(DIST))
+    if shared := whole & client:
+        raise FailedError(f"both wheels hold {', '.join(sorted(shared)[:5])}")
+    tool("twine", "check", "--strict", *sorted(DIST.glob("hallujudge*")))
+    return f"{len(whole)} and {len(client)} files"
+
+
+def _checked_files(path: Path) -> set[str]:
+    """Return the names of a wheel's files."""
     if path.stat().st_size > MOST_BYTES:
         raise FailedError(f"{path.name} has {path.stat().st_size:,} bytes")
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         text = archive.read(next(n for n in names if n.endswith("dist-info/METADATA"))).decode()
-    lacking = [name for name in IN_WHEEL if not any(n.endswith(f"/{name}") for n in names)]
-    foreign = [n for n in names if not n.startswith(("hallujudge/", "hallujudge-"))]
+    package = path.name.partition("-")[0]
+    wanted = IN_WHEEL[package]
+    lacking = [name for name in wanted if not any(n.endswith(f"/{name}") for n in names)]
+    foreign = [n for n in names if not n.startswith(("hallujudge/", f"{package}-"))]
     about = HeaderParser().parsestr(text)
     if lacking or foreign or about["Version"] != version():
-        raise FailedError(f"lacking {lacking}, foreign {foreign[:5]}, version {about['Version']}")
-    tool("twine", "check", "--strict", *sorted(DIST.glob("hallujudge-*")))
-    return f"{len(names)} files, licence files {', '.join(about.get_all('License-File') or ())}"
+        said = f"lacking {lacking}, foreign {foreign[:5]}, version {about['Version']}"
+        raise FailedError(f"{path.name}: {said}")
+    return set(names)
 
 
 def check_api() -> str:
@@ -192,9 +200,10 @@ def check_licences() -> str:
         python = Path(work, "env", "bin", "python")
         uv = (sys.executable, "-m", "uv")
         run(*uv, "venv", "-q", "--python", sys.executable, Path(work, "env"))
-        wanted = f"hallujudge[{EXTRAS}] @ {wheel().as_uri()}"
+        whole, client = (path.as_uri() for path in wheels(DIST))
+        wanted = (f"hallujudge[{EXTRAS}] @ {whole}", f"hallujudge-client @ {client}")
         pins = ("-c", ROOT / "constraints.txt")
-        run(*uv, "pip", "install", "-q", "--python", python, *pins, wanted)
+        run(*uv, "pip", "install", "-q", "--python", python, *pins, *wanted)
         rows = [line.split("\t") for line in run(python, "-c", _LICENCES).splitlines()]
         sbom = ("environment", "--output-reproducible", "-o", SBOM, python)
         tool("cyclonedx-py", *sbom, package="cyclonedx-bom")

@@ -130,8 +130,13 @@ def parse(argv: list[str] | None) -> Wanted:
     arguments = ["-c", str(CONSTRAINTS), "-e", f".[{options.extras}]"]
     if options.wheel:
         wheel: Path = options.wheel.absolute()
-        inputs.append(wheel)
-        arguments[2:] = [f"hallujudge[{options.extras}] @ {wheel.as_uri()}"]
+        # Its client, which no index has before the release, lies beside it.
+        client = wheel.with_name(wheel.name.replace("hallujudge-", "hallujudge_client-", 1))
+        inputs += [wheel, client]
+        arguments[2:] = [
+            f"hallujudge[{options.extras}] @ {wheel.as_uri()}",
+            f"hallujudge-client @ {client.as_uri()}",
+        ]
     tested = options.extras in INCLUDES
     return Wanted(
         venv=venv,

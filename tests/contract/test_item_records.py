@@ -18,7 +18,7 @@ from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
 from hallujudge.sdk import Client
-from hallujudge.sdk.backends import metric_of
+from hallujudge.sdk.backends.run_header import metric_of
 
 # What a model wrote, and what was made of it or judged: no part of the item or its reference.
 RESPONSES = {

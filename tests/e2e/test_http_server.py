@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +115,24 @@ def test_a_stopping_server_tells_a_stream_that_it_ends() -> None:
     caller.close()
     assert (code, "Traceback" in errors) == (0, False), errors
     assert json.loads(lines[-1])["error"]["code"] == "unavailable"
+
+
+def test_the_page_calls_a_server_without_an_installation() -> None:
+    """Isolated Python runs it, which has the standard library alone."""
+    page = Path(__file__).resolve().parents[2] / "docs/how-to/call-over-http.md"
+    (block,) = re.findall(
+        r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert len(block.splitlines()) <= 40
+    server = ServerProcess("--http-port", "0")
+    code = block.replace("localhost:8080", http_address(server))
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
+    )
+    ended, errors = server.stop()
+    assert done.returncode == 0, done.stderr
+    assert (ended, "Traceback" in errors) == (0, False)
+    scores, (rewards, signature) = done.stdout.splitlines()[:-2], done.stdout.splitlines()[-2:]
+    assert scores[0] == "chair_i 0.5 None None"
+    assert rewards == "rewards [0.5]"
+    assert signature.startswith("chair|var:published|")

@@ -16,6 +16,8 @@ PAGES = (
 # `make docs` generates these from the code.
 GENERATED = ("cli.md", "settings.md", "wire.md")
 REMOTE = 'Client("localhost:'
+# Another test runs the block of docs/how-to/call-over-http.md at a real server.
+OVER_HTTP = "http://localhost:8080"
 
 
 def blocks(page: str) -> list[str]:
@@ -24,7 +26,8 @@ def blocks(page: str) -> list[str]:
 
 
 def is_remote(block: str) -> bool:
-    return any(REMOTE in line.partition("#")[0] for line in block.splitlines())
+    lines = block.splitlines()
+    return OVER_HTTP in block or any(REMOTE in line.partition("#")[0] for line in lines)
 
 
 # What examples for other tools import. tools/try_harness.py and tools/try_inspect.py run these;
