@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hallujudge.sdk import Client, Report, example_archives
-from hallujudge.sdk.archives.inspection import write_example
+from hallujudge.sdk import Client, Report, example_archives, write_example
 from hallujudge.sdk.errors import HallujudgeError, MissingExtraError, NotFoundError
 from hallujudge.sdk.rewards import Reward, trl_reward
 
