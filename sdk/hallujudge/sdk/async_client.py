@@ -366,8 +366,7 @@ class AsyncClient:
         from .archives.plain_values import plain
         from .runs.score_run import graph_source
 
-        backend = await self._connected()
-        return await backend.normalize(graph_source(graph), plain(words))
+        return await (await self._connected()).normalize(graph_source(graph), plain(words))
 
     async def server_info(self) -> ServerInfo:
         """Return the release and the graphs of the server, or of this process."""
