@@ -13,6 +13,7 @@ from support.metric_runs import RUNS
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
+from hallujudge.judge_service.engine.spec import known_metric
 from hallujudge.judge_service.server.judge_servicer import metric_info
 from hallujudge.metrics import ItemResult
 from hallujudge.sdk import Client
@@ -152,3 +153,11 @@ def test_the_readme_table_is_the_declaration() -> None:
         assert entry.metric.papers[0].authors.split()[0] in rows[name][2] or name == (
             "vidhal-ordering"
         )
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_a_client_knows_the_metric_that_the_engine_has(name: str) -> None:
+    """Without the engine: its class, the default groups, and the first role of its graphs."""
+    entry = metric_entry(name)
+    assert known_metric(name) is entry.metric
+    assert entry.graph_roles[:1] in ((), ("objects",))

@@ -22,7 +22,7 @@ from ..asking.asked_files import lines_of, put_outcome, write_whole
 from ..asking.inquiries import Inquiries, Inquiry, read_inquiries
 from ..asking.replies import Answered
 from ..asking.shown_media import ShownMedia
-from ..backends import metric_of
+from ..backends.run_header import metric_of
 from ..client import Client
 from ..errors import ArchiveError, UnsupportedError
 from ..media.media_files import MediaError, MediaFolder, shared_ends

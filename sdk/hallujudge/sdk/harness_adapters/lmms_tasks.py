@@ -21,7 +21,7 @@ import msgspec
 
 from hallujudge.judge_service.engine.registry import metric_entry
 
-from ..backends import metric_of
+from ..backends.run_header import metric_of
 from ..errors import OutputError
 from .asked_questions import AskedQuestions, HarnessTask
 
