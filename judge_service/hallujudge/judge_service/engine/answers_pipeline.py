@@ -25,8 +25,8 @@ from .responses import Problem, ResponseCheck
 from .spec import ScoreSpec
 
 _SHOWN_CHARS = 80
-# How many answers that can be scored are remembered, and outcomes: two answers have a few dozen.
-_MOST_CLEAR = 1 << 16
+# How many outcomes are remembered: two answers have a few dozen.
+_MOST_KNOWN = 1 << 16
 _MISSING = (
     UnscoredReason.RESPONSE_MISSING,
     UnscoredReason.RESPONSE_EMPTY,
@@ -52,7 +52,11 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._alone = declared.bundle.alone
         same = "label" in declared.bundle.same
         self._checks_answers = bool(declared.keys.confidence) or declared.labels_chosen or same
-        self._clear: set[tuple[str | None, str]] = set()
+        if declared.labels_chosen:
+            # Its patterns take longer to compile than 1,000 yes/no answers to score.
+            from hallujudge.metrics.answers.choices import is_an_option
+
+            self._is_an_option = is_an_option
         self._places = [name for name in declared.places if name not in declared.seen]
         # Otherwise outcomes depend on more than what parsers and counts see of answers.
         repeats = not (declared.check or declared.parses_kept or declared.bundle.names_are_ids)
@@ -82,7 +86,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         known = self.score(item)
         # Pipelines with an extractor weigh the characters of their own size().
         short = AnswersPipeline.size(self, item) <= MAX_KEPT_CHARS
-        if key is not None and short and len(self._known) < _MOST_CLEAR:
+        if key is not None and short and len(self._known) < _MOST_KNOWN:
             self._known[key] = known
         return self.made_result(item, known)
 
@@ -212,40 +216,32 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def _label_fault(self, answer: Answer, base: str) -> str:
         """Return why a label does not fit its bundle or its options; empty if it does."""
-        # Its patterns take longer to compile than 1,000 yes/no answers to score.
-        from hallujudge.metrics.answers.choices import is_an_option
-
         declared, label, options = self.metric.benchmark, answer.label, answer.options
         if declared.labels_chosen and not label.strip():
             return "the label is empty"
         if "label" in declared.bundle.same and label != base:
             return f"the labels {base!r:.40} and {label!r:.40} are of one question"
-        if declared.labels_chosen and options and not is_an_option(label, options):
+        if declared.labels_chosen and options and not self._is_an_option(label, options):
             known = ", ".join(sorted(options))
             return f"the label {label[:80]!r} is not one of the options {known}"
         return ""
 
     def _partial_problem(self, answers: Sequence[Answer]) -> Problem | None:
         """Return why a partial bundle can't be scored: a required answer, or every one."""
+        problems = list(map(self.answer_problem, answers))
         names = [answer.name for answer in answers]
         for name in self.metric.benchmark.bundle.required:
-            if problem := self.answer_problem(answers[names.index(name)]):
+            if problem := problems[names.index(name)]:
                 return problem
-        problems = list(map(self.answer_problem, answers))
         return None if None in problems else next(iter(problems), _NO_ANSWERS)
 
     def answer_problem(self, answer: Answer) -> Problem | None:
         """Return why an answer can't be scored: its response or its label."""
-        # Answers repeat, and nearly all can be scored.
-        said = answer.response, answer.label
-        if said in self._clear:
-            return None
+        if self.responses.problem(answer.response) is None:
+            return self.label_problem(answer)
+        # Few answers have a problem, and only its sentence needs the name.
         what = f"the {answer.name} answer" if answer.name else "the answer"
-        problem = self.responses.problem(answer.response, what) or self.label_problem(answer)
-        short = len(answer.response or "") <= MAX_KEPT_CHARS
-        if problem is None and short and len(self._clear) < _MOST_CLEAR:
-            self._clear.add(said)
-        return problem
+        return self.responses.problem(answer.response, what)
 
     def problem_within(self, item: AnswersItem, answer: Answer) -> Problem | None:
         """Return why an answer of a bundle can't be scored; missing ones may count."""

@@ -23,7 +23,6 @@ from .answer_scores import (
     Count,
     ReadAnswer,
 )
-from .answer_text import MAX_KEPT_CHARS
 from .closed_questions import (
     Answer,
     AnswersEvidence,
@@ -72,7 +71,6 @@ class AnswersMetric(SoftMetric):
 
     _variant: AnswerVariant = field(init=False, repr=False, compare=False)
     _others: OtherParsers | None = field(init=False, repr=False, compare=False)
-    _read: dict[tuple[object, ...], ReadAnswer] = field(init=False, repr=False, compare=False)
     _made: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
         init=False, repr=False, compare=False
     )
@@ -87,7 +85,7 @@ class AnswersMetric(SoftMetric):
         object.__setattr__(self, "_variant", structs.replace(variant, unparsed=unparsed))
         others = self.all_parsers and self.all_parsers.seen_from(self.parser_name)
         object.__setattr__(self, "_others", others)
-        for cache_name in ("_read", "_made", "_rows"):
+        for cache_name in ("_made", "_rows"):
             object.__setattr__(self, cache_name, {})
 
     @property
@@ -160,19 +158,13 @@ class AnswersMetric(SoftMetric):
 
     def read(self, answer: Answer) -> ReadAnswer:
         """Parse an answer that has a response."""
-        if self._is_unlike_others(answer):
-            return self._read_now(answer)
-        key = self.seen_of(answer)
-        if (known := self._read.get(key)) is not None:
-            return known
-        read = self._read_now(answer)
-        if len(answer.response or "") <= MAX_KEPT_CHARS and len(self._read) < _MOST_KEPT:
-            self._read[key] = read
-        return read
-
-    def _is_unlike_others(self, answer: Answer) -> bool:
-        """Return whether parsers see more of an answer than what repeats."""
-        return bool(answer.options) or self.benchmark.parses_kept
+        value, right, how, unsure, counts, credit = self.parse(answer)
+        how = how_parsed(self._variant, answer, value) or how
+        unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
+        seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
+        other = self._others.parsed(answer, value) if self._others else None
+        parsed = (self._name_of(answer), value, answer.label, right, how, unparsed)
+        return ReadAnswer(*parsed, unparsed != "unscored", seen, other, unsure, False, credit)
 
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return all that parsers and counts see of an answer that is like others."""
@@ -184,15 +176,6 @@ class AnswersMetric(SoftMetric):
     def _name_of(self, answer: Answer) -> str:
         """Return the name that counts may look at; empty for an id, so that outcomes repeat."""
         return "" if self.benchmark.bundle.names_are_ids else answer.name
-
-    def _read_now(self, answer: Answer) -> ReadAnswer:
-        value, right, how, unsure, counts, credit = self.parse(answer)
-        how = how_parsed(self._variant, answer, value) or how
-        unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
-        seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
-        other = self._others.parsed(answer, value) if self._others else None
-        parsed = (self._name_of(answer), value, answer.label, right, how, unparsed)
-        return ReadAnswer(*parsed, unparsed != "unscored", seen, other, unsure, False, credit)
 
     def score_part(
         self, answers: Sequence[Answer], problems: Mapping[int, str]

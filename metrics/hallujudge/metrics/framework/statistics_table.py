@@ -78,24 +78,12 @@ class Rows:
             return
         self.keys.extend(keys)
         self.weights.extend(repeat(1, len(keys)))
-        # Equal answers share one row of numbers, and such rows are copied by their places.
-        distinct = {id(row): row for row in statistics}
-        places = None
-        if len(distinct) < len(keys) // 4:
-            import numpy as np
-
-            at = {key: place for place, key in enumerate(distinct)}
-            places = np.array([at[id(row)] for row in statistics])
-            statistics = tuple(distinct.values())
         for column, numbers in zip(self.columns, zip(*statistics, strict=True), strict=True):
             try:
                 made = array(column.typecode, numbers)
             except TypeError:  # a server sends whole numbers as floats
                 made = array(column.typecode, [int(number) for number in numbers])
-            if places is None:
-                column.extend(made)
-            else:
-                column.frombytes(_view(made)[places].tobytes())
+            column.extend(made)
         for column_codes, code in zip(self.codes, codes, strict=True):
             column_codes.extend(code)
         self.items += len(keys)
