@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache, partial
-from itertools import compress, count
+from functools import lru_cache
+from itertools import compress, count, starmap
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 from .caption_words import (
@@ -40,9 +40,6 @@ class Mention(NamedTuple):
 
 FoundMention: TypeAlias = tuple[str, str, int, int]
 """The fields of a mention as a plain tuple."""
-
-# A mention from its fields in half the time of the constructor, which is a function in Python.
-_mention = cast("Callable[[FoundMention], Mention]", partial(tuple.__new__, Mention))
 
 
 @lru_cache(maxsize=32)
@@ -139,7 +136,7 @@ class ObjectMatcher:
         With ``corrected`` this excludes absent objects ("no dog"); with ``published`` every mention
         claims its object.
         """
-        return list(map(_mention, self.found(text)))
+        return list(starmap(Mention, self.found(text)))
 
     def found(self, text: str) -> list[FoundMention]:
         """Return the mentions of :meth:`find` as plain tuples, which takes half the time."""

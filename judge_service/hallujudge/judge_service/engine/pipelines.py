@@ -21,7 +21,7 @@ from hallujudge.metrics.framework.results import (
 )
 
 from ..errors import InvalidInputError, Violation
-from ..threads import map_cpu
+from ..threads import map_cpu, of_each
 from .responses import Problem, ResponseCheck
 
 _ItemT = TypeVar("_ItemT", bound=Item)
@@ -80,11 +80,7 @@ class TextPipeline(ABC, Generic[_ItemT, MetricT]):
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order."""
         mine: list[_ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
-        return await map_cpu(self.results, mine, chars=self.size)
-
-    def results(self, items: Sequence[_ItemT]) -> list[ItemResult]:
-        """Return the result of each item of a block, in order."""
-        return list(map(self.result, items))
+        return await map_cpu(of_each(self.result), mine, chars=self.size)
 
     def result(self, item: _ItemT) -> ItemResult:
         """Return the result of one item."""

@@ -51,6 +51,7 @@ from .fields import (
     MalformedError,
     list_codec,
     map_codec,
+    names_in_row,
     row_codec,
     rows_codec,
     setter,
@@ -167,7 +168,7 @@ class Codecs:
             return Codec(union.write, union.read)
         fields = self.fields(value_type, descriptor)
         plain = all(field.kind in (Kind.SCALAR, Kind.NUMBER) for field in fields)
-        if plain and getattr(value_type, "_fields", None) == names:
+        if plain and names == names_in_row(value_type):
             return row_codec(value_type, names)
         return Codec(writer_of(fields), value_reader(value_type, fields))
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from ..errors import InvalidInputError, Violation
 
@@ -205,18 +206,25 @@ def reader_of(fields: Sequence[Field]) -> Convert:
     return read
 
 
+def names_in_row(value_type: type) -> tuple[str, ...] | None:
+    """Return the names of a row by position: a named tuple, or a Struct that JSON has as a list."""
+    if isinstance(value_type, type) and issubclass(value_type, Struct):
+        is_row = value_type.__struct_config__.array_like
+        return value_type.__struct_fields__ if is_row else None
+    return getattr(value_type, "_fields", None)
+
+
 def row_codec(row_type: type, names: Sequence[str]) -> Codec:
-    """Return the converter of a tuple of scalars by position: a tuple, or a named one."""
+    """Return the converter of scalars by position: of a tuple, or of what has names for them."""
     _, get = _getter(names)
-    # The constructor of a named tuple is a Python function; this call skips it.
-    make = partial(tuple.__new__, row_type)
+    is_tuple = issubclass(row_type, tuple)
 
     def write(row: Any, message: Any) -> None:
-        for name, content in zip(names, row):  # noqa: B905  # one for each name
+        for name, content in zip(names, row if is_tuple else get(row)):  # noqa: B905  # one for each name
             if content is not None:
                 setattr(message, name, content)
 
-    return Codec(write, get if row_type is tuple else lambda message: make(get(message)))
+    return Codec(write, get if row_type is tuple else lambda message: row_type(*get(message)))
 
 
 def value_reader(value_type: Any, fields: Sequence[Field]) -> Convert:

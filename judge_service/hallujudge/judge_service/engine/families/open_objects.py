@@ -318,9 +318,9 @@ class OpenObjectsPipeline(TextPipeline[OpenObjectsItem, OpenObjectsMetric]):
         return self.metric.score_caption(found, named, has_captions=bool(reference.captions))
 
     async def _in_thread(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
-        return await in_thread(lambda: self.results(items))
+        return await in_thread(lambda: self._results(items))
 
-    def results(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
+    def _results(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
         """Return the result of each item, whose texts are encoded together."""
         check_wanted()
         texts: set[str] = set()
