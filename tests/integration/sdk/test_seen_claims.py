@@ -81,6 +81,9 @@ def test_an_archive_may_carry_its_pictures(shown: Shown) -> None:
     ]
     report, results = scored(settings_of(shown.server), records)
     assert report.claim_hallucination == 0.0
+    # Items that a report keeps don't keep pictures in memory.
+    kept: Any = report
+    assert [each.item.pictures for each in kept.items] == [()] * len(records)
     assert [result.group_id for result in results][1] == "a/one.png"
     # Equal pictures and claims are asked about once.
     assert shown.server.chats == 1
@@ -108,6 +111,15 @@ def test_what_is_no_picture_stops_the_run_before_a_call(
     _, [result] = scored(settings_of(shown.server), records, inputs=allowed)
     assert result.reason == "REFERENCE_MISSING"
     assert shown.server.chats == 0
+
+
+def test_one_file_is_not_taken_for_two_names(shown: Shown) -> None:
+    records = [{"image": f"{folder}/one.png", "response": RIGHT} for folder in ("a", "b")]
+    with pytest.raises(ArchiveError, match="MEDIA_MISSING"):
+        scored(settings_of(shown.server), records, inputs=shown.inputs)
+    # One name with other folders before it is the file.
+    report, _ = scored(settings_of(shown.server), records[:1], inputs=shown.inputs)
+    assert report.claim_hallucination == 0.0
 
 
 def test_the_end_of_an_address_is_looked_for_in_the_folder(shown: Shown) -> None:

@@ -178,6 +178,8 @@ class _Responses:
         ids = IdCheck()
         missing: dict[str, str] = {}
         digests: list[str] = []
+        if self._has_folder:
+            self._finder.expect(map(self._value_of, self._records))
         judged = False
         for record in self._records:
             with noted(record.position, record.place):
@@ -251,20 +253,20 @@ class _Responses:
         Raises:
             MediaError: It says nothing.
         """
-        if self._known is not None:
-            identifier = self._id(record)
-            if identifier not in self._known:
-                raise MediaError("MEDIA_MISSING", f"no picture has the id {identifier!r:.80}")
-            found = self._known[identifier]
-        else:
-            found = record.values.get(self._image_key or "")
-        found = structured(found)
-        if isinstance(found, int) and not isinstance(found, bool):
-            return str(found)
+        if self._known is not None and (identifier := self._id(record)) not in self._known:
+            raise MediaError("MEDIA_MISSING", f"no picture has the id {identifier!r:.80}")
+        found = self._value_of(record)
         if found is None or found == "":
             tried = f"tried {', '.join(_IMAGE_KEYS)}"
             raise MediaError("MEDIA_MISSING", f"the record names no picture: {tried}")
         return found
+
+    def _value_of(self, record: Record) -> object:
+        known = None if self._known is None else self._known.get(self._id(record))
+        found = known if self._known is not None else record.values.get(self._image_key or "")
+        found = structured(found)
+        is_number = isinstance(found, int) and not isinstance(found, bool)
+        return str(found) if is_number else found
 
     def _group(self, record: Record) -> str:
         try:

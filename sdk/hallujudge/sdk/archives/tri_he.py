@@ -175,6 +175,8 @@ class _Answers:
         met: set[str] = set()
         shown, faults = list[str](), dict[str, str]()
         given = 0
+        if self._shown is not None:
+            self._shown.expect(map(_image_of, self._answers()))
         for record in _flat(self._responses, self._options):
             with noted(record.position, record.place):
                 answer = self._answer(record)

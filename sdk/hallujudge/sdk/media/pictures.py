@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from .media_files import (
     image_of,
     is_address,
     path_of_address,
+    shared_ends,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +57,12 @@ class PictureFinder:
         self._digests: dict[str, str] = {}
         self._found: dict[str, Media] = {}
         self._size = 0
+        self._shared: Container[str] = ()
+
+    def expect(self, values: Iterable[object]) -> None:
+        """Learn what will be looked for, so that no file is taken for two different names."""
+        names = (value for value in values if isinstance(value, str) and not _is_data(value))
+        self._shared = shared_ends(names)
 
     def name_of(self, value: object) -> str:
         """Return what a picture is called: its path in the folder, or the beginning of its hash.
@@ -116,7 +123,8 @@ class PictureFinder:
                 "InputOptions(own=dict(images=…))",
             )
         # Of an address, the end of its path is looked for in the folder.
-        return self._folder.find(path_of_address(name) or name if is_address(name) else name)
+        path = path_of_address(name) or name if is_address(name) else name
+        return self._folder.find(path, self._shared)
 
     def _digest_of_file(self, media: Media) -> str:
         if media.is_video:

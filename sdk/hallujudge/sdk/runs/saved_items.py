@@ -166,9 +166,7 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     kinds = {type(item) for item, _ in pairs}
     if not _within(first, html=options.html) or not all(map(has_messages, kinds)):
         return b""
-    kept = pairs
-    if any("pictures" in kind.__struct_fields__ for kind in kinds):
-        kept = [(_without_pictures(item), result) for item, result in pairs]
+    kept = without_pictures(pairs)
     if not options.keep_text:
         kept = [(_without_text(item), result) for item, result in kept]
     values = to_values(kept)
@@ -242,10 +240,15 @@ def from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
         yield item_from_proto(item), result_from_proto(result)
 
 
-def _without_pictures(item: _ItemT) -> _ItemT:
-    """Return an item without the pictures that a judge was shown; a page has links to them."""
-    changes: dict[str, Any] = {"pictures": ()}
-    return structs.replace(item, **changes)
+def without_pictures(
+    pairs: Iterable[tuple[Item, ItemResult]],
+) -> list[tuple[Item, ItemResult]]:
+    """Return items without the pictures that a judge was shown; evidence has their hashes."""
+    none: dict[str, Any] = {"pictures": ()}
+    return [
+        (structs.replace(item, **none) if getattr(item, "pictures", ()) else item, result)
+        for item, result in pairs
+    ]
 
 
 def _without_text(item: _ItemT) -> _ItemT:
