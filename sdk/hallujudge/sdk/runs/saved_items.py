@@ -19,7 +19,7 @@ from msgspec import structs
 
 from hallujudge.metrics import Item, ItemResult, Outcome, Report
 
-from ..errors import ArchiveError
+from ..errors import ArchiveError, InvalidInputError
 from ..report.page import MOST_PAGE_ITEMS
 from .item_lines import builtin_value
 from .manifest import JOURNAL
@@ -316,7 +316,10 @@ def pictures_of(manifest: Manifest | None, page: Path) -> Images:
     options = InputOptions(own=manifest.run.get("inputs", {}))
     folders = own_folders(manifest.metric, options).values()
     known = next((folder for folder in folders if Path(folder).is_dir()), "")
-    return Images.of(known, page=page)
+    try:
+        return Images.of(known, page=page)
+    except InvalidInputError:  # too many files: a run that was paid for gets its page all the same
+        return Images()
 
 
 def about_of(manifest: Manifest | None) -> PageAbout:
