@@ -166,7 +166,8 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     kinds = {type(item) for item, _ in pairs}
     if not _within(first, html=options.html) or not all(map(has_messages, kinds)):
         return b""
-    kept = without_pictures(pairs)
+    have_pictures = any("pictures" in kind.__struct_fields__ for kind in kinds)
+    kept = without_pictures(pairs) if have_pictures else pairs
     if not options.keep_text:
         kept = [(_without_text(item), result) for item, result in kept]
     values = to_values(kept)
