@@ -15,7 +15,9 @@ from support.running import ServerProcess
 from support.shapes import Scene, Seer, drawn_scenes
 
 from hallujudge.metrics import ItemResult, Report
-from hallujudge.sdk import Client, InputOptions
+from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.seen_claims import SeenClaimsItem
+from hallujudge.sdk import Client, InputOptions, ScoreSpec
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.rewards import Reward
 
@@ -182,6 +184,27 @@ def test_a_panel_of_vision_models_votes(shown: Shown) -> None:
         stop()
     assert verdicts(result) == [("supported", ""), ("unscored", "PANEL_TIED")]
     assert "panel:majority(llm+fallback)" in report.signature
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [({"media_type": "text/html"}, "its type is 'text/html'"), ({"data": b""}, "it is empty")],
+)
+def test_a_picture_of_a_caller_is_checked_where_it_is_shown(
+    shown: Shown, change: dict[str, Any], problem: str
+) -> None:
+    fields: dict[str, Any] = {"data": SCENE.png(), "media_type": "image/png", "width": 9}
+    picture = Picture(name="x.png", **{**fields, "height": 9, **change})
+    item = SeenClaimsItem(id="1", response=RIGHT, pictures=(picture,))
+    results: list[ItemResult] = []
+    with Client.embedded(settings_of(shown.server)) as client:
+        client.score_items(
+            ScoreSpec(metric="seen-claims", options={"judge": "llm"}),
+            [item],
+            on_batch=lambda batch: results.extend(batch.results),
+        )
+    assert (results[0].reason, shown.server.chats) == ("REFERENCE_MISSING", 0)
+    assert problem in results[0].detail
 
 
 def test_a_budget_leaves_claims_unscored_and_an_estimate_calls_nothing(shown: Shown) -> None:

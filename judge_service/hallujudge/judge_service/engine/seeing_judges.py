@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
-from hallujudge.metrics.framework.pictures import NOT_VISIBLE, SEEN_CHOICES
+from hallujudge.metrics.framework.pictures import NOT_VISIBLE, SEEN_CHOICES, Picture
 from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import InvalidInputError
@@ -17,6 +17,7 @@ from ..judges.router import Escalation, Router
 from ..judges.seeing_judge import ALL_CLAIMS, SeeingJudge
 from ..llm.budget import Usage
 from .judge_options import LLM_NAMES, judges_of, member_of
+from .responses import Problem
 
 if TYPE_CHECKING:
     from .judge_factory import JudgeFactory
@@ -25,6 +26,19 @@ GIVEN = "given"
 """The judge whose verdicts came with the responses."""
 SEEING = (GIVEN, "llm", "router")
 """The judges of the metric; the router calls the language models of ``judge_order``."""
+
+
+def picture_problem(pictures: Sequence[Picture]) -> Problem | None:
+    """Return why the first picture that can't be shown can't, or None."""
+    found = ((picture.name, picture.problem) for picture in pictures)
+    return next(
+        (
+            (UnscoredReason.REFERENCE_MISSING, f"picture {name!r:.80}: {problem}")
+            for name, problem in found
+            if problem
+        ),
+        None,
+    )
 
 
 def seeing_judge(

@@ -44,6 +44,7 @@ from ..seeing_judges import (
     SEEING,
     GivenRequest,
     given_judge,
+    picture_problem,
     seeing_judge,
     seeing_panel,
 )
@@ -77,9 +78,9 @@ class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):
         if self.judge.name == GIVEN:
             missing = UnscoredReason.VERDICT_NULL, _NO_VERDICTS
             return missing if item.claims is None else None
-        if item.pictures:
-            return None
-        return UnscoredReason.REFERENCE_MISSING, item.problem or _NO_PICTURE
+        if not item.pictures:
+            return UnscoredReason.REFERENCE_MISSING, item.problem or _NO_PICTURE
+        return picture_problem(item.pictures)
 
     def request(self, item: SeenClaimsItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
         """Return the claims with the pictures that they are about, or their own verdicts."""

@@ -54,7 +54,7 @@ from ..pipelines import scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
-from ..seeing_judges import seeing_judge
+from ..seeing_judges import picture_problem, seeing_judge
 from ..spec import ScoreSpec
 
 _DEFAULTS = MatcherSettings()
@@ -87,6 +87,8 @@ class TriHePipeline(ClaimsPipeline[TriHeItem, TriHeMetric]):
         """Return why there is no scene graph, or no image, to compare claims with, or None."""
         if self.sees and not item.pictures:
             return UnscoredReason.REFERENCE_MISSING, _NO_PICTURE
+        if self.sees and (problem := picture_problem(item.pictures)):
+            return problem
         if not item.reference_triplets:
             known = "no scene graph for this image"
             return (
