@@ -30,7 +30,7 @@ from .joins import Faults
 from .json_files import amount, named, shown
 from .question_files import bundle_id, ids_of_bundles, place_of, unfolded
 from .record_columns import Columns, columns_of
-from .records import ID_FLAG, Record, choose_key, make_record, optional_text
+from .records import ID_FLAG, Record, choose_key, make_record, name_of, optional_text
 from .rival_keys import entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 from .table_files import are_objects, structured, values_by_name
@@ -59,7 +59,7 @@ def read_bundles(
         ArchiveError: A set is unknown or appears in two files, a record lacks an answer, or a label
             is not one of the benchmark's.
     """
-    bundles = _Bundles(declared, references, options, group_by)
+    bundles = _Bundles(declared, references, options, group_by, name_of(responses))
     items = bundles.read(parts_of(declared, responses))
     notes = bundles.notes(items)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
@@ -74,6 +74,7 @@ class _Bundles:
         references: References | None,
         options: InputOptions,
         group_by: tuple[str, ...],
+        name: str,
     ) -> None:
         self._declared = declared
         self._keys = declared.keys
@@ -96,7 +97,7 @@ class _Bundles:
         self._may_lack = options.allow_missing or declared.incomplete
         self._names = AnswerNames(declared, options, self._faults)
         self._counts: dict[str, int] = {}
-        self._maker = AnswerMaker(declared, options, self._faults, self._asked)
+        self._maker = AnswerMaker(declared, options, self._faults, self._asked, name)
         bundle = declared.bundle
         # Most archives have a record for each item, which is its only answer.
         self._alone = not (bundle.columns or bundle.names or bundle.inside or bundle.name)

@@ -74,6 +74,7 @@ class AnswerMaker:
         options: How the archive is read.
         faults: Collects what is wrong.
         asked: What is known of the questions.
+        name: Name of the archive's file; empty for values in memory.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class AnswerMaker:
         options: InputOptions,
         faults: Faults,
         asked: AskedQuestions,
+        name: str = "",
     ) -> None:
+        self._name = name
         self._asked = asked
         self._remedy = "one of these names"
         if declared.question_files and not asked.references:
@@ -132,6 +135,8 @@ class AnswerMaker:
 
     def _choose(self, first: Record) -> tuple[str, str]:
         options = self._options
+        if self._name and not first.place.startswith(self._name):
+            first = first._replace(place=f"{self._name}, {first.place}")
         for name, key in options.key_map.items():
             if first.values.get(name) is None:
                 choose_key(first, key, (), name, "InputOptions(key_map=…)")

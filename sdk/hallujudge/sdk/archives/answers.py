@@ -275,7 +275,7 @@ class Answers:
                 first += zip(columns.records(), found.answers, strict=True)
             others += self._others(columns, found)
             if known is None:
-                media.extend(found.images, columns.records)
+                media.extend(found.images, columns.records, responses=True)
                 bad += self._unlabelled(columns, found)
             held = None if held is None else self._held(held, columns, found)
         if bad and not self._options.skip_bad:

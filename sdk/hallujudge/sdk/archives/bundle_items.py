@@ -151,7 +151,7 @@ class BundleItems:
             found = optional_text(make_record((entry.outer, 0, entry.bundle)), keys)
         if not self._keys.own_media:
             place, whole = ("", ()) if found else (placed(entry), entry.whole)
-            self._media.add(found, place, whole)
+            self._media.add(found, place, whole, entry.inner.position)
         return found
 
     def media_notes(self) -> tuple[str, ...]:

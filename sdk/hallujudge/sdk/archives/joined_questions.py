@@ -88,7 +88,7 @@ def read_questions(
     for columns in _question_columns(references):
         keys, questions, lacking = first_fault(reader.read, columns)
         bad += lacking
-        media.extend([each.image for each in questions], columns.records)
+        media.extend([one.image for one in questions], columns.records, responses=False)
         for key, each in zip(keys, questions, strict=True):
             if key in table:
                 duplicates.append(each.identifier)

@@ -21,6 +21,7 @@ from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import AnswersItem
 
 from ..errors import ArchiveError
+from .bad_records import noted
 from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, Responses, are_paths
 from .json_files import named, only_value, read_text, read_values, shown
@@ -113,31 +114,40 @@ class MediaCheck:
     def __init__(self, keys: Sequence[str]) -> None:
         self._tried = ", ".join(keys)
         self._with = 0
-        self._without: list[str] = []
+        self._without: list[tuple[int, str]] = []
         self._found: Iterable[str] = ()
 
-    def add(self, media: str, place: str, found: Iterable[str]) -> None:
+    def add(self, media: str, place: str, found: Iterable[str], position: int = -1) -> None:
         """Add an item.
 
         Args:
             media: Its image or video; empty without one.
             place: Its place, for messages.
             found: The keys of its record.
+            position: The position of its record among the responses; negative for none.
         """
         if media:
             self._with += 1
         elif not self._without:
             self._found = found
         if not media:
-            self._without.append(place)
+            self._without.append((position, place))
 
-    def extend(self, media: Sequence[str], records: Callable[[], Iterable[Record]]) -> None:
-        """Add the items of some records, which are asked for if some have none."""
+    def extend(
+        self, media: Sequence[str], records: Callable[[], Iterable[Record]], *, responses: bool
+    ) -> None:
+        """Add the items of some records, which are asked for if some have none.
+
+        Args:
+            media: Their images or videos.
+            records: Returns the records.
+            responses: Whether the records have responses, and can be left unscored.
+        """
         if all(media):
             self._with += len(media)
             return
         for each, record in zip(media, records(), strict=True):
-            self.add(each, record.place, record.values)
+            self.add(each, record.place, record.values, record.position if responses else -1)
 
     def notes(self, also: str = "") -> tuple[str, ...]:
         """Return a note if no item has an image or a video.
@@ -152,10 +162,15 @@ class MediaCheck:
             return ()
         keys = f"tried {self._tried}; found {named(sorted(self._found)) or 'none'}"
         if self._with:
-            raise ArchiveError(
-                f"{self._without[0]}: no image or video, unlike other records: {keys} "
-                f"({len(self._without)} in all). Give all records one, or none: intervals are by it"
-            )
+            for position, place in self._without:
+                # Where bad records are looked for, these are some.
+                with noted(position, place):
+                    raise ArchiveError(
+                        f"{place}: no image or video, unlike other records: {keys} "
+                        f"({len(self._without)} in all). Give all records one, or none: intervals "
+                        "are by it"
+                    )
+            return ()
         return (
             f"no record has an image or a video: {keys}. Intervals take each item for independent "
             "of the others; if the key has another name, name it with InputOptions(key_map=…): "

@@ -105,9 +105,9 @@ def read_items(
         bad = archive.bad_records()
         # What holds of every record is wrong with the archive, as its own error says.
         if not bad.all or len(bad.all) == bad.total:
-            raise
+            raise archive.in_file(err) from err
         if not options.skip_bad:
-            raise bad.error() from err
+            raise archive.in_file(bad.error()) from err
         return archive.items_without(bad)
 
 
@@ -163,6 +163,16 @@ class _Archives:
         with suppress(HallujudgeError):
             self._without(BadRecords(), found)
         return found
+
+    def in_file(self, err: ArchiveError) -> ArchiveError:
+        """Return an error that names the file of responses, if it names none and is about it."""
+        name, said = name_of(self._responses), str(err)
+        # Addresses may hold secrets, and standard input has no name.
+        if not name or name == STDIN or is_url(name) or self._references is not None:
+            return err
+        if Path(name).name in said:
+            return err
+        return ArchiveError(f"{name}: {said}", reason=err.reason, metadata=err.metadata)
 
     def items_without(self, bad: BadRecords) -> ItemSource:
         """Return the items, of which those of bad records have nothing to score.
