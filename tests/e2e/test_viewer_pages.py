@@ -106,6 +106,20 @@ def test_a_run_under_way_grows_and_keeps_what_is_open(
     page.close()
 
 
+def test_the_overview_fits_a_narrow_screen(chromium: Browser, served: str, tmp_path: Path) -> None:
+    for model in ("llava-1.5-7b", "qwen2.5-vl-7b-instruct"):
+        with begun(tmp_path / model / "chair", 4) as folder:
+            folder.add(part("a", "b", "c", "d"))
+            finish(folder)
+    page = chromium.new_page(viewport={"width": 400, "height": 900})
+    page.goto(served)
+    reads(page, "tbody th a", "llava-1.5-7b")
+    for place in ("html", ".scroll"):
+        wide = page.locator(place).first.evaluate("each => each.scrollWidth > each.clientWidth")
+        assert not wide, place
+    page.close()
+
+
 def test_the_overview_grows_and_keeps_what_is_chosen(
     chromium: Browser, served: str, tmp_path: Path
 ) -> None:
@@ -125,7 +139,7 @@ def test_the_overview_grows_and_keeps_what_is_chosen(
     page.wait_for_selector("text=3 complete runs")
     assert page.is_checked("input[name=a][value=two]")
     heads = page.locator("thead th").all_text_contents()
-    assert heads[:6] == ["run", "A", "B", "items", "unscored", "chair_i"]
+    assert heads[:6] == ["model", "A", "B", "items", "unscored", "chair_i"]
     assert watched.said == []
     page.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -184,11 +185,20 @@ def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
     reports = [run.report for run in runs if run.report is not None]
     names = list(dict.fromkeys(name for report in reports for name in report.scores))
     differing = _differing(reports)
-    heads = ["run", *(["A", "B"] if len(runs) > 1 else []), *(["differs in"] if differing else [])]
+    heads = [
+        "model",
+        *(["A", "B"] if len(runs) > 1 else []),
+        *(["differs in"] if differing else []),
+    ]
     heads += ["items", "unscored", *names]
-    rows = [_row(run, names, differing, radios=len(runs) > 1) for run in runs]
+    models = _models(metric, runs)
+    rows = [
+        _row(run, model, heads, names, differing, radios=len(runs) > 1)
+        for run, model in zip(runs, models, strict=True)
+    ]
     head = element("tr", *(element("th", text, scope="col") for text in heads))
-    table = element("table", element("thead", head), element("tbody", *rows))
+    # On a narrow screen the class puts each cell below its heading.
+    table = element("table", element("thead", head), element("tbody", *rows), _class="scores")
     scroll = element("div", table, _class="scroll", tabindex="0", role="region", aria_label=metric)
     button = element("button", "Compare A with B", type="submit")
     content: list[Markup] = [scroll, *([button] if len(runs) > 1 else [])]
@@ -198,10 +208,34 @@ def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
     return element("section", element("h2", metric), form, *notes, data_key=metric)
 
 
-def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bool) -> Markup:
+def _models(metric: str, runs: Sequence[FoundRun]) -> list[str]:
+    """Return the model of each run, by its folder; its whole name where two would be alike.
+
+    Runs lie in ``MODEL/METRIC``, as ``score all`` writes them, or in a folder of any name.
+    """
+    paths = [run.name if run.name != "." else run.folder.resolve().name for run in runs]
+    models = [
+        path.rpartition("/")[0] if path.rpartition("/")[2].startswith(metric) else path
+        for path in paths
+    ]
+    models = [model or path for model, path in zip(models, paths, strict=True)]
+    counts = Counter(models)
+    return [m if counts[m] == 1 else path for m, path in zip(models, paths, strict=True)]
+
+
+def _row(
+    run: FoundRun,
+    model: str,
+    heads: Sequence[str],
+    names: Iterable[str],
+    differing: set[str],
+    *,
+    radios: bool,
+) -> Markup:
     report = run.report
     assert report is not None, "only complete runs have rows"
-    named = joined([_link(run), element("small", run.date)])
+    about = run.date if model == run.name else f"{cut(run.title, _NAME_CHARS)} {run.date}"
+    named = joined([_link(run, model), element("small", about)])
     cells: list[Content] = [_radio(side, run.name) for side in ("a", "b")] if radios else []
     if differing:
         fields = parsed_signature(report.signature)
@@ -209,14 +243,15 @@ def _row(run: FoundRun, names: Iterable[str], differing: set[str], *, radios: bo
     # Before the scores, which may not all fit on the screen.
     cells += [f"{report.coverage.items:,}", f"{report.coverage.unscored:,}"]
     cells += [_score(report, name) for name in names]
-    data = [element("td", cell) for cell in cells]
+    labelled = zip(heads[1:], cells, strict=True)
+    data = [element("td", cell, data_label=head) for head, cell in labelled]
     # With the key, the row keeps its selection when the page is updated.
     return element("tr", element("th", named, scope="row"), *data, data_key=run.name)
 
 
-def _link(run: FoundRun) -> Markup:
+def _link(run: FoundRun, text: str = "") -> Markup:
     address = f"/run?name={quote(run.name, safe='')}"
-    return element("a", cut(run.name, _NAME_CHARS), href=address)
+    return element("a", cut(text or run.name, _NAME_CHARS), href=address)
 
 
 def _score(report: Report, name: str) -> Content:

@@ -91,6 +91,27 @@ def test_the_overview_has_every_run_and_what_differs(address: str, runs: Path) -
     assert f"llava{day:%Y-%m-%d}" in text
 
 
+def test_runs_are_named_by_their_models(runs: Path, tmp_path: Path) -> None:
+    for place in ("llava/chair", "lab/qwen/chair", "qwen/chair", "plain"):
+        shutil.copytree(runs / "llava", tmp_path / place)
+    with serving(tmp_path) as address:
+        page = get(address, "/")[1]
+    for model in ("llava", "lab/qwen", "qwen", "plain"):
+        assert f">{model}</a>" in page
+    # Where the folder says more, it is told too.
+    assert "<small>lab/qwen/chair " in page
+    assert 'data-label="chair_i"' in page
+
+
+def test_models_of_two_runs_with_one_name_are_their_folders(runs: Path, tmp_path: Path) -> None:
+    for place in ("llava/chair", "llava/chair 2"):
+        shutil.copytree(runs / "llava", tmp_path / place)
+    with serving(tmp_path) as address:
+        page = get(address, "/")[1]
+    assert ">llava/chair</a>" in page
+    assert ">llava/chair 2</a>" in page
+
+
 @pytest.mark.parametrize(
     ("ids", "animal", "told"), [("12", "cat", True), ("1", "dog", False), ("12", "dog", False)]
 )
