@@ -122,7 +122,9 @@ class ScoreExecution:
         Args:
             unscored: Collects the reasons for unscored items.
         """
-        with ExitStack() as stack:
+        from ..runs.refused_runs import tidied
+
+        with tidied(self.command.out), ExitStack() as stack:
             spec = self.command.run.spec()
             # The processes of a large run start while its archive is read.
             workers = stack.enter_context(

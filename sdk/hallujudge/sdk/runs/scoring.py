@@ -24,6 +24,7 @@ from .folder import RunFolder
 from .manifest import PAGE, VERDICTS
 from .parts import Part, PartMaker, PartSource
 from .progress_bar import Progress, shown_progress, shown_reading
+from .refused_runs import tidied
 from .run_inputs import PreparedRun, manifest_of
 from .run_report import RunItems, RunReport
 from .score_run import ScoreRun, input_notes
@@ -72,8 +73,11 @@ async def score_run_into_folder(backend: ScoringBackend, run: ScoreRun) -> RunRe
         prepared = PreparedRun.of(run)
     total = len(prepared.items)
     with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
-        opened = RunFolder(Path(run.folder), inputs=run.paths(), overwrite=run.overwrite)
-        with opened as folder:
+        place = Path(run.folder)
+        with (
+            tidied(place),
+            RunFolder(place, inputs=run.paths(), overwrite=run.overwrite) as folder,
+        ):
             report = await score_into_folder(backend, prepared, folder, ProgressWatch(progress))
     return RunReport.of(report, RunItems(), run.paths())
 
