@@ -82,6 +82,10 @@ _KINDS = {
 }
 
 
+# Equal fields are one value, of which there is one for every answer.
+_FIELDS = {kind: {"kind": kind} for kind in ("", *_KINDS.values())}
+
+
 def _released(text: str) -> str | None:
     return {"Yes": "yes", "No": "no"}.get(text)
 
@@ -105,9 +109,8 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
         raise ValueError(
             "annotations have an unknown type", f"Use one of {', '.join(_KINDS)}", record["type"]
         )
-    said = any(key in record for key in _RESPONSE)
-    response = answer.response if said else None
-    return structs.replace(answer, response=response, fields={"kind": kind})
+    response = None if record.keys().isdisjoint(_RESPONSE) else answer.response
+    return structs.replace(answer, response=response, fields=_FIELDS[kind])
 
 
 def _scores(

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import repeat
-from typing import cast
 
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 
-from ..errors import ArchiveError, HallujudgeError
-from .answer_columns import AnswerNames, fields_in
+from ..errors import ArchiveError
 from .answer_records import (
     AnswerMaker,
     Entry,
@@ -22,15 +18,15 @@ from .answer_records import (
 )
 from .archive_files import value_at
 from .asked_questions import AskedQuestions
-from .bad_records import noted
-from .bundle_items import BundleItems
+from .bad_records import note_bad
+from .bundle_items import AnswerNames, BundleItems
 from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults
 from .json_files import amount, named, shown
-from .question_files import bundle_id, ids_of_bundles, place_of, unfolded
-from .record_columns import Columns, columns_of
-from .records import ID_FLAG, Record, choose_key, make_record, name_of, optional_text
+from .named_keys import MOST_SHARED
+from .question_files import bundle_id, place_of, unfolded
+from .records import ID_FLAG, Record, choose_key, name_of, optional_text
 from .rival_keys import entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 from .table_files import are_objects, structured, values_by_name
@@ -105,6 +101,8 @@ class _Bundles:
         sets = declared.set_files
         self._item_fields = self._maker.ways_of(self._own, "" if sets is None else sets.field)
         self._has_fields = bool(self._item_fields) or sets is not None
+        # Equal fields are one value: many records have those of few kinds.
+        self._known_fields: dict[tuple[str, ...], Mapping[str, str]] = {}
         self._items = BundleItems(
             declared, options, self._faults, self._asked, self._maker, own_groups, of_first
         )
@@ -118,8 +116,8 @@ class _Bundles:
         gathered: defaultdict[str, list[Entry]] = defaultdict(list)
         for part in parts:
             records = map(self._renamed, part.records) if self._options.key_map else part.records
-            for columns in columns_of(unfolded(self._declared, records, "response")):
-                for entry in self._entries_of(part.name, columns):
+            for record in unfolded(self._declared, records, "response"):
+                for entry in self._entries_of(part.name, record):
                     gathered[entry.bundle].append(entry)
         for record in self._asked.answering(gathered):
             for entry in self._entries("", *(self._asked.completed(record) or (record,))):
@@ -159,75 +157,15 @@ class _Bundles:
             values |= dict.fromkeys(self._keys.fields[name], self._bundle.required[0])
         yield from self._entries("", self._asked.with_tables(Record(values, 0, key)))
 
-    def _entries_of(self, part: str, columns: Columns) -> Iterable[Entry]:
-        """Return the answers of records, one by one where something may be wrong with one."""
-        if (known := self._asked.all_completed(columns)) is None:
-            return self._one_by_one(part, columns.records())
-        found: Iterable[Entry] | None = None
-        if not (self._options.key_map or self._options.allow_duplicates or self._bundle.inside):
-            with suppress(HallujudgeError):
-                found = self._together(part, *known)
-        if found is not None:
-            return found
-        return self._each(part, zip(known.columns.records(), known.bundles, strict=True))
-
-    def _each(self, part: str, pairs: Iterable[tuple[Record, str]]) -> Iterator[Entry]:
-        """Yield the answers of records, of which the id of the bundle may be known."""
-        for record, known in pairs:
-            with noted(record.position, record.place):
-                yield from list(self._entries(part, record, known))
-
-    def _one_by_one(self, part: str, records: Iterable[Record]) -> Iterator[Entry]:
-        """Yield the answers of records, which may be left out, and note what is wrong with them."""
-        for record in records:
-            with noted(record.position, record.place):
-                if (known := self._asked.completed(record, leave_out=True)) is not None:
-                    yield from list(self._entries(part, *known))
-
-    def _together(
-        self, part: str, columns: Columns, known: Sequence[str]
-    ) -> Iterable[Entry] | None:
-        """Return what :meth:`_entries` does of some records; None if they are to be read alone."""
-        fields = self._all_fields(part, columns)
-        if fields is None or (self._bundle.columns and columns.has_any(self._bundle.columns)):
-            return None
-        if not self._alone and not self._flat:
-            return None
-        names = self._names.of(columns) if self._bundle.name else [""] * columns.size
-        if names is None:
-            return None
-        if not self._bundle.every:
-            bundles = known if known[0] else ids_of_bundles(self._declared, columns, self._options)
-            if self._prefix(fields[0]):
-                pairs = zip(map(self._prefix, fields), bundles, strict=True)
-                bundles = list(map("".join, pairs))
-        elif self._is_named(columns.records()[0], self._bundle.ids):
-            return None
-        else:
-            numbers = [divmod(self._number(each), self._bundle.every) for each in fields]
-            names = names if self._bundle.name else [str(place + 1) for _, place in numbers]
-            prefixes = map(self._prefix, fields)
-            bundles = [f"{prefix}{n + 1}" for prefix, (n, _) in zip(prefixes, numbers, strict=True)]
-        inner = map(make_record, zip(columns.values, columns.positions, bundles, strict=True))
-        rows = zip(bundles, names, fields, columns.values, inner, repeat(False), strict=False)
-        return [Entry(*row) for row in rows]
-
-    def _number(self, fields: Mapping[str, str]) -> int:
-        """Return the number of a record in its set, counted from zero."""
-        prefix = self._prefix(fields)
-        number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
-        return number
-
-    def _all_fields(self, part: str, columns: Columns) -> list[Mapping[str, str]] | None:
-        """Return what :meth:`_fields` does of some records; None if one has no set."""
-        if not self._has_fields:
-            return [_NOTHING] * columns.size
-        found = fields_in(self._maker, self._item_fields, columns)
-        # Equal fields are one value.
-        distinct = {id(each): each for each in found}
-        made = {key: self._with_set(part, each) for key, each in distinct.items()}
-        known = [made[id(each)] for each in found]
-        return None if None in made.values() else cast("list[Mapping[str, str]]", known)
+    def _entries_of(self, part: str, record: Record) -> Iterable[Entry]:
+        """Return the answers of a record, which may be left out, or noted as a bad one."""
+        try:
+            known = self._asked.completed(record, leave_out=True)
+            return () if known is None else tuple(self._entries(part, *known))
+        except ArchiveError as err:
+            if note_bad(err, record.position, record.place):
+                return ()
+            raise
 
     def _entries(self, part: str, record: Record, known: str = "") -> Iterable[Entry]:
         """Return the answers of a record.
@@ -237,11 +175,15 @@ class _Bundles:
             record: The record.
             known: Id of its bundle; empty to look it up.
         """
-        fields = self._fields(part, record) if self._has_fields else {}
+        fields = self._fields(part, record) if self._has_fields else _NOTHING
         if fields is None:
             return ()
         if self._alone:
-            return (self._only(fields, record, known),)
+            # The record is the answer.
+            bundle = known or bundle_id(self._declared, record, self._options)
+            given = record.values
+            values = self._mapped(given, {}) if self._options.key_map else given
+            return (Entry(bundle, "", fields, given, Record(values, record.position, bundle)),)
         named_first = next(iter(self._bundle.columns), "")
         if named_first and not (self._bundle.by or self._bundle.name):
             choose_key(record, None, (named_first,), "the answers")
@@ -257,7 +199,7 @@ class _Bundles:
             return self._named(fields, record)
         if self._bundle.inside:
             return self._listed(fields, record)
-        name = self._names.of_one(record) if self._bundle.name else ""
+        name = self._names.of(record) if self._bundle.name else ""
         bundle, place = self._bundle_of(fields, record, known)
         if name is None:
             found = "_".join(place_of(self._declared, record, self._bundle.name))
@@ -266,19 +208,11 @@ class _Bundles:
         if self._bundle.name:
             self._names.check_line_id(record)
         values = self._mapped(record.values, {}) if self._options.key_map else record.values
-        inner = make_record((values, record.position, bundle))
+        inner = Record(values, record.position, bundle)
         if self._options.allow_duplicates and not place:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
         return (Entry(bundle, name or place, fields, record.values, inner),)
-
-    def _only(self, fields: Mapping[str, str], record: Record, known: str) -> Entry:
-        """Return the answer that a record is."""
-        values = record.values
-        bundle = known or bundle_id(self._declared, record, self._options)
-        shown_values = self._mapped(values, {}) if self._options.key_map else values
-        inner = make_record((shown_values, record.position, bundle))
-        return Entry(bundle, "", fields, values, inner)
 
     def _in_columns(
         self, keys: Sequence[str], fields: Mapping[str, str], record: Record
@@ -302,7 +236,7 @@ class _Bundles:
         for name in first:
             own = {**rest, **{k: "" if (v := of.get(name)) is None else v for k, of in columns}}
             mapped = self._mapped(own, {}) if self._options.key_map else own
-            inner = make_record((mapped, record.position, bundle))
+            inner = Record(mapped, record.position, bundle)
             yield Entry(bundle, name, fields, rest, inner)
         if not first and self._bundle.empty:
             yield Entry(bundle, "", fields, rest, record, empty=True)
@@ -420,7 +354,13 @@ class _Bundles:
     def _fields(self, part: str, record: Record) -> Mapping[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""
         found = self._maker.fields_of(self._item_fields, record.values, record.place)
+        key = part, *found.values()
+        if (known := self._known_fields.get(key)) is not None:
+            return known
         if (known := self._with_set(part, found)) is not None:
+            if len(self._known_fields) == MOST_SHARED:
+                self._known_fields.clear()
+            self._known_fields[key] = known
             return known
         assert self._declared.set_files is not None, "otherwise none is missing"
         field = self._declared.set_files.field

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -23,13 +23,14 @@ from .bad_records import SKIP
 from .inputs import InputOptions
 from .joins import Faults
 from .json_files import named, shown
-from .question_files import field_text, label_of, options_of
+from .named_keys import MOST_SHARED
+from .question_files import field_text, labels_of, options_of
 from .records import TEXT_FLAG, Record, choose_key, optional_text, response_value
 from .response_texts import not_a_text
 from .set_files import known_sets
 from .table_files import structured
 
-_MOST_SHARED = 4096  # different fields of answers that are remembered
+_NOTHING: Mapping[str, str] = {}
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -108,15 +109,16 @@ class AnswerMaker:
         self._fields = self.ways_of((*declared.seen, *declared.kept))
         # Equal fields are one value: many answers have those of few kinds.
         self._known_fields: dict[tuple[str, ...], dict[str, str]] = {}
+        self._reads_whole = bool(self._fields or declared.complete)
+        self._is_special = asked.is_special
         self._place_field = declared.place_field
+        self._has_fields = bool(self._fields or declared.place_field)
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
         self._asked_key = next(iter(declared.keys.question), "")
         self._places = list(declared.places.items())
         self._confidence = declared.keys.confidence
-        # Labels repeat, and there is one for every answer.
-        self.label_of = lru_cache(maxsize=1024)(partial(label_of, declared))
-        """Returns the label that a text stands for."""
+        self._label_of = labels_of(declared)
         self._label_remedy = _NO_LABEL_REMEDY
         self.chosen: tuple[str, str] | None = None
         """The keys of response and label; None before the first answer."""
@@ -163,8 +165,8 @@ class AnswerMaker:
             found_keys = f"found {named(sorted(values))}"
             self._faults.add(f"answers have no {response_key!r}", f"{placed(entry)} ({found_keys})")
         found = values.get(label_key)
-        label = self.label_of(found) if type(found) is str else label_of(self._declared, found)
-        held = entry.whole if self._fields or self._complete else values
+        label = self._label_of(found)
+        held = values if entry.outer is values or not self._reads_whole else entry.whole
         # Nearly all are such texts, which the functions return as they are.
         text, asked = values.get(response_key), values.get(self._asked_key)
         if type(text) is not str or not text.isascii():
@@ -173,18 +175,12 @@ class AnswerMaker:
         if type(asked) is not str or not asked.isascii():
             asked = optional_text(record, self._keys.question)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
-        choices = {} if lacks_choices else self.choices(record)
-        fields = self.fields_of(self._fields, held, record.place) if self._fields else {}
-        if self._place_field:
-            fields[self._place_field] = str(record.position + 1)
-        if fields:
-            if len(self._known_fields) == _MOST_SHARED:
-                self._known_fields.clear()
-            fields = self._known_fields.setdefault(tuple(fields.values()), fields)
+        choices = _NOTHING if lacks_choices else self.choices(record)
+        fields = self._own_fields(record, held) if self._has_fields else _NOTHING
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
-        if not answer.label and self._keys.label and not self._asked.is_special(entry.outer):
+        if not answer.label and self._keys.label and not self._is_special(entry.outer):
             self._refuse_label(answer, entry, found)
         for name, allowed in self._places:
             value = answer.fields.get(name, entry.fields.get(name))
@@ -197,6 +193,15 @@ class AnswerMaker:
         if stated is not None and fraction_of(stated) is None:
             self._refuse_confidence(entry.bundle, held)
         return answer
+
+    def _own_fields(self, record: Record, held: Mapping[str, object]) -> Mapping[str, str]:
+        """Return the declared fields of an answer, with its place if that is one."""
+        fields = self.fields_of(self._fields, held, record.place)
+        if self._place_field:
+            fields[self._place_field] = str(record.position + 1)
+        if len(self._known_fields) == MOST_SHARED:
+            self._known_fields.clear()
+        return self._known_fields.setdefault(tuple(fields.values()), fields)
 
     def _refuse_confidence(self, place: str, values: Mapping[str, object]) -> None:
         """Count a confidence that is no number from 0 to 1; answers may have none."""
@@ -231,7 +236,8 @@ class AnswerMaker:
         if (usual := self._declared.letters) and sorted(found) != [*usual]:
             part = f"{self._declared.unit} have other choices than {', '.join(usual)}"
             self.lacks_part(part, f"{named(list(found))} in {record.place}")
-        if empty := [letter for letter, text in found.items() if not text.strip()]:
+        if not all(map(str.strip, found.values())):
+            empty = [letter for letter, text in found.items() if not text.strip()]
             part = f"{self._declared.unit} have choices without a text"
             self.lacks_part(part, f"{named(empty)} in {record.place}")
         return found
@@ -467,7 +473,7 @@ def text_of(record: Record, key: str, *, joins: bool = False) -> str | None:
     """
     # Nearly all responses are texts.
     if type(value := record.values.get(key)) is str:
-        return well_formed(value)
+        return value if value.isascii() else well_formed(value)
     value = response_value(record, key)
     if value is None or isinstance(value, str):
         return value and well_formed(value)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
-from itertools import chain, islice
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from msgspec import structs
 
@@ -15,42 +15,40 @@ from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.responses.reader import answer_of
 
-from ..errors import ArchiveError, HallujudgeError, InvalidInputError
+from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles
 from .answer_records import joins_lists, text_of
-from .bad_records import SKIP
+from .bad_records import SKIP, note_bad, noted
+from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
-from .joins import JoinCheck, MediaCheck, numbered, refuse
+from .joins import JoinCheck, MediaCheck, refuse
 from .json_files import amount, named, read_json, shown
 from .label_sets import last_labels
 from .local_files import as_path
-from .named_keys import fields_of
-from .question_files import asks_the_same, bundle_id, id_of, label_of, labels_are_wrong
-from .record_columns import Columns, first_fault, read_columns, usable_records
-from .records import TEXT_FLAG, Record, choose_key, first_record, id_under, read_records
+from .named_keys import SharedFields
+from .question_files import asks_the_same, bundle_id, id_of, labels_are_wrong, labels_of
+from .records import (
+    TEXT_FLAG,
+    Record,
+    choose_key,
+    first_record,
+    id_under,
+    optional_text,
+    present,
+    read_records,
+    read_rows,
+)
 from .rival_keys import LOOKED_AT, asks, refuse_other_keys
 from .set_files import parts_of
 from .split_files import joined_splits
+from .typed_rows import Row, RowDecoder
 
 # Key of the response in some layouts, and of the label in others.
 _LABEL_OR_RESPONSE = "answer"
 # Items that are kept from the check of an archive; more are read again.
 _MOST_HELD = 1 << 17
 _NOTHING: Mapping[str, str] = {}
-
-
-class _Read(NamedTuple):
-    """Answers of records that follow each other."""
-
-    keys: list[str]
-    """What joins each with its question: an id, a position, or image and text."""
-    answers: list[Answer]
-    """The answers."""
-    images: Sequence[str]
-    """The image of each."""
-    fields: Sequence[Mapping[str, str]] | None
-    """The fields of their questions, which have precedence; None without questions."""
 
 
 def reader_of(declared: ClosedQuestions) -> Reader:
@@ -233,15 +231,18 @@ class Answers:
         self._declared = declared
         self._responses = responses
         self._questions = questions
-        # Labels repeat, and there is one for every answer.
-        self._known_label = lru_cache(maxsize=1024)(partial(label_of, declared))
+        self._label_of = labels_of(declared)
         self._options = options
-        self._group_by = group_by
+        self._groups = SharedFields(group_by)
         self._left_out: Mapping[str, int] = {}
         first = first_record(read_records(responses), responses, "answer")
         self._text_key = choose_key(first, options.text_key, keys.response, "the answer", TEXT_FLAG)
-        self._id_key = options.id_key
-        self._with_ids = any(key in first.values for key in keys.id)
+        with_ids = any(key in first.values for key in keys.id)
+        self._key_of: Callable[[Record], str] = partial(id_of, declared, required=with_ids)
+        if options.id_key is not None:
+            self._key_of = partial(id_under, key=options.id_key)
+        elif questions is not None:
+            self._key_of = questions.key_of
         self._label_key = (
             choose_key(
                 first,
@@ -253,32 +254,42 @@ class Answers:
             if questions is None
             else ""
         )
+        self._joins = joins_lists(declared, self._text_key)
         chosen = (self._text_key, self._label_key, *keys.question)
-        self._asked_keys = [key for key in keys.asked if key not in chosen]
+        asked = [key for key in keys.asked if key not in chosen]
+        self._present = present(keys.question, asked, keys.media, self._groups.begun)
+        of_rows: dict[str, Sequence[str]] = {
+            "id": keys.id if options.id_key is None else (options.id_key,),
+            "response": (self._text_key,),
+            "question": keys.question,
+        }
+        if questions is None:
+            of_rows |= {"label": (self._label_key,), "added": asked, "image": keys.media}
+        self._decoder = RowDecoder(first.values, of_rows, self._groups)
 
     def checked(self) -> ItemSource:
         """Return the items after checking every id."""
-        declared = self._declared
+        declared, allowed = self._declared, self._options
         known = None if self._questions is None else self._questions.table
-        check = JoinCheck("questions", self._options, known)
+        check = JoinCheck("questions", allowed, known)
         bad: list[str] = []
         others: list[str] = []
-        first: list[tuple[Record, Answer]] = []
-        media = MediaCheck(declared.keys.media)
-        held: list[AnswersItem] | None = None if self._options.allow_duplicates else []
-        for columns in read_columns(self._responses):
-            if (usable := usable_records(self._read, columns)) is None:
-                continue
-            columns, found = usable
-            check.extend(found.keys)
-            if len(first) < LOOKED_AT:
-                first += zip(columns.records(), found.answers, strict=True)
-            others += self._others(columns, found)
+        media, repeats = MediaCheck(declared.keys.media), allowed.join != "id"
+        held: list[AnswersItem] | None = None if allowed.allow_duplicates else []
+        for key, row in self._rows():
+            check.add(key)
             if known is None:
-                media.extend(found.images, columns.records, responses=True)
-                bad += self._unlabelled(columns, found)
-            held = None if held is None else self._held(held, columns, found)
-        if bad and not self._options.skip_bad:
+                if row.image:
+                    media.found = True
+                elif (record := row.record) is not None:
+                    media.add(row.image, record.place, record.values, record.position)
+                if self._label_of(row.label) is None:
+                    bad += self._unlabelled(key, row.label)
+            elif repeats and row.question and (question := known.get(key)) is not None:
+                others += _others(row.question, question)
+            if held is not None:
+                held = self._held(held, key, row)
+        if bad and not allowed.skip_bad:
             raise labels_are_wrong(declared, bad, "the file of answers", f", or {SKIP}")
         check.refuse(self._all_keys)
         self._left_out = check.left_out
@@ -287,8 +298,8 @@ class Answers:
                 "answers repeat a question that differs from the joined one", others, self._remedy()
             )
         # Other answers, or labels, may be under other usual keys.
-        pairs = [((each.place, each.values), answer) for each, answer in first[:LOOKED_AT]]
-        refuse_other_keys(declared, (self._text_key, self._label_key), pairs, self._options)
+        chosen = self._text_key, self._label_key
+        refuse_other_keys(declared, chosen, list(self._first()), allowed)
         missing = check.missing()
         dropped = sum(self._left_out.values())
         return ItemSource(
@@ -297,13 +308,11 @@ class Answers:
             notes=(*self._notes(), *(media.notes() if known is None else ())),
         )
 
-    def _held(
-        self, held: list[AnswersItem], columns: Columns, found: _Read
-    ) -> list[AnswersItem] | None:
-        """Return the items with more; None if they are to be read again to save memory."""
+    def _held(self, held: list[AnswersItem], key: str, row: Row) -> list[AnswersItem] | None:
+        """Return the items with one more; None if they are to be read again to save memory."""
         try:
-            held += self._made(columns, found)
-        except HallujudgeError:
+            held.append(self._item(key, row))
+        except InvalidInputError:
             # It is raised when the items are read again: first come errors of the archive.
             return None
         return held if len(held) <= _MOST_HELD else None
@@ -317,29 +326,10 @@ class Answers:
                 f"dropped, and left out: {named(list(self._left_out))}"
             )
 
-    def _label_of(self, record: Record) -> str | None:
-        """Return the label of an answer that has its own; None if it is not valid."""
-        return label_of(self._declared, record.values.get(self._label_key))
-
-    def _unlabelled(self, columns: Columns, found: _Read) -> Iterator[str]:
-        """Yield the answers whose label is not valid."""
-        for key, answer, values in zip(found.keys, found.answers, columns.values, strict=True):
-            given = values.get(self._label_key)
-            if not answer.label and not (given in (None, "") and self._options.allow_unknown):
-                yield f"{key} ({shown(given)})"
-
-    def _others(self, columns: Columns, found: _Read) -> Iterator[str]:
-        """Yield questions that differ from the joined ones; none with join='id'."""
-        if self._questions is None or self._options.join == "id":
-            return
-        asked = columns.texts(self._declared.keys.question)
-        for key, text, answer in zip(found.keys, asked, found.answers, strict=True):
-            # Most answers repeat no question, or the very one.
-            if not text or text == answer.question or key not in self._questions.table:
-                continue
-            if not asks_the_same(text, answer.question):
-                identifier = self._questions.table[key].identifier
-                yield f"{identifier} ({text.strip()!r:.80} for {answer.question!r:.80})"
+    def _unlabelled(self, key: str, given: object) -> Iterator[str]:
+        """Yield an answer whose label is not valid."""
+        if not (given in (None, "") and self._options.allow_unknown):
+            yield f"{key} ({shown(given)})"
 
     def _remedy(self) -> str:
         if self._options.join == "order":
@@ -353,88 +343,104 @@ class Answers:
             "InputOptions(join='id')"
         )
 
-    def _keys(self, columns: Columns) -> list[str]:
-        """Return what joins each answer with its question."""
-        if (key := self._id_key) is not None:
-            return columns.ids((key,), partial(id_under, key=key))
-        if self._questions is not None:
-            return self._questions.keys_of(columns)
-        plain = partial(id_of, self._declared, required=self._with_ids)
-        return columns.ids(self._declared.keys.id, plain)
-
     def _all_keys(self) -> Iterator[str]:
-        return chain.from_iterable(map(self._keys, read_columns(self._responses)))
+        return (key for key, _ in self._rows())
 
     def _items(self, missing: list[str], held: list[AnswersItem] | None) -> Iterator[AnswersItem]:
-        if held is not None and not self._left_out:
-            yield from held
-        else:
-            yield from self._read_again()
+        yield from self._read_again() if held is None or self._left_out else held
         assert self._questions is not None or not missing, "only questions can lack an answer"
         for key in missing:
             question = self._questions.table[key]  # type: ignore[union-attr]  # see above
             answer = Answer(None, question.label, "", question.text, _NOTHING, _NOTHING)
-            fields = fields_of(self._group_by, question.filled, {}) if self._group_by else _NOTHING
             yield AnswersItem(
-                id=question.identifier, group_id=question.image, fields=fields, answers=(answer,)
+                id=question.identifier,
+                group_id=question.image,
+                fields=question.fields,
+                answers=(answer,),
             )
 
     def _read_again(self) -> Iterator[AnswersItem]:
-        kept = (key for key in self._all_keys() if key not in self._left_out)
-        names = numbered(map(self._name, kept)) if self._options.allow_duplicates else None
-        for columns in read_columns(self._responses):
-            keys = self._keys(columns) if self._left_out else []
-            if not self._left_out.keys().isdisjoint(keys):
-                columns = columns.without(each in self._left_out for each in keys)
-            if not columns.size:
+        counts: dict[str, int] = {}
+        for key, row in self._rows():
+            if key in self._left_out:
                 continue
-            found = first_fault(self._read, columns)
-            own = None if names is None else list(islice(names, columns.size))
-            yield from self._made(columns, found, own)
+            item = self._item(key, row)
+            if self._options.allow_duplicates:
+                number = counts[item.id] = counts.get(item.id, 0) + 1
+                item = item if number == 1 else structs.replace(item, id=f"{item.id}#{number}")
+            yield item
 
-    def _name(self, key: str) -> str:
-        known = self._questions.table.get(key) if self._questions is not None else None
-        return known.identifier if known is not None else key
+    def _rows(self) -> Iterator[tuple[str, Row]]:
+        """Yield what joins each answer with its question, and what is read of the answer."""
+        by_id = self._questions is None or self._questions.by == "id" or self._options.id_key
+        usable = by_id and ("image" in self._decoder.fields or self._questions is not None)
+        given = self._responses
+        source: Iterator[Any] = read_rows(given, self._decoder) if usable else read_records(given)
+        for found in source:
+            if type(found) is not Record:
+                yield canonical_id(found.id, "an answer"), found
+                continue
+            try:
+                row = self._row(found)
+            except ArchiveError as err:
+                if note_bad(err, found.position, found.place):
+                    continue
+                raise
+            yield row.key, row
 
-    def _read(self, columns: Columns) -> _Read:
-        """Return the answers of records; one whose label is not valid has none."""
-        keys, declared = self._keys(columns), self._declared.keys
-        joins = joins_lists(self._declared, self._text_key)
-        texts = columns.read(self._text_key, partial(text_of, key=self._text_key, joins=joins))
-        if self._questions is not None:
-            known = self._questions.table
-            questions = [known.get(key) or Question(key, "", "", "", {}) for key in keys]
-            texts_of = [question.text for question in questions]
-            labels = [question.label for question in questions]
-            images = [question.image for question in questions]
-            fields = [question.fields for question in questions]
-            return _Read(keys, _answers(texts, labels, texts_of), images, fields)
-        found = columns.read(self._label_key, self._label_of, self._known_label)
-        asked = columns.texts(declared.question)
-        if not all(asked):
-            # The question of a record of a question file that an answer was added to.
-            added = columns.texts(self._asked_keys)
-            both = zip(asked, added, strict=True)
-            asked = [own or (text if asks(text) else "") for own, text in both]
-        answers = _answers(texts, [label or "" for label in found], asked)
-        return _Read(keys, answers, columns.texts(declared.media), None)
+    def _row(self, record: Record) -> Row:
+        """Return what is read of an answer."""
+        values, key = record.values, self._key_of(record)
+        text = text_of(record, self._text_key, joins=self._joins)
+        own, added, media, groups = self._present(tuple(values))
+        return Row(
+            "",
+            key,
+            text,
+            values.get(self._label_key),
+            optional_text(record, own),
+            optional_text(record, added),
+            optional_text(record, media),
+            values if groups else _NOTHING,
+            record,
+        )
 
-    def _made(
-        self, columns: Columns, found: _Read, names: Sequence[str] | None = None
-    ) -> list[AnswersItem]:
-        """Return the items of answers, with other names than those of their questions if given."""
-        if names is None:
-            names = found.keys if self._questions is None else list(map(self._name, found.keys))
-        fields = columns.fields(self._group_by, found.fields)
-        parts = zip(names, found.images, fields, found.answers, strict=True)
-        return [
-            AnswersItem(id=name, group_id=image, fields=own, answers=(answer,))
-            for name, image, own, answer in parts
-        ]
+    def _first(self) -> Iterator[tuple[tuple[str, Mapping[str, object]], Answer]]:
+        """Yield the places and values of the first records, each with its answer."""
+        for record in islice(read_records(self._responses), LOOKED_AT):
+            with noted(record.position, record.place):
+                row = self._row(record)
+                yield (record.place, record.values), self._answer(row, self._question(row.key))
+
+    def _question(self, key: str) -> Question | None:
+        """Return the question of an answer; None if answers carry their labels."""
+        if self._questions is None:
+            return None
+        return self._questions.table.get(key) or Question(key, "", "", "", self._groups.blank)
+
+    def _answer(self, row: Row, question: Question | None) -> Answer:
+        """Return an answer; one whose label is not valid has none."""
+        if question is not None:
+            return Answer(row.response, question.label, "", question.text, _NOTHING, _NOTHING)
+        # The question of a record of a question file that an answer was added to.
+        asked = row.question or (row.added if asks(row.added) else "")
+        label = self._label_of(row.label) or ""
+        return Answer(row.response, label, "", asked, _NOTHING, _NOTHING)
+
+    def _item(self, key: str, row: Row) -> AnswersItem:
+        """Return the item of an answer."""
+        name, image, fields = key, row.image, self._groups.blank
+        if (question := self._question(key)) is not None:
+            name, image, fields = question.identifier, question.image, question.fields
+        if row.groups and not (fields and all(fields.values())):
+            # Fields of questions have precedence, unless they are empty.
+            fields = self._groups.of(row.groups, fields)
+        answers = (self._answer(row, question),)
+        return AnswersItem(id=name, group_id=image, fields=fields, answers=answers)
 
 
-def _answers(
-    texts: Sequence[str | None], labels: Sequence[str], asked: Sequence[str]
-) -> list[Answer]:
-    parts = zip(texts, labels, asked, strict=True)
-    return [Answer(text, label, "", said, _NOTHING, _NOTHING) for text, label, said in parts]
+def _others(text: str, question: Question) -> Iterator[str]:
+    """Yield the question that an answer repeats, if it differs from the joined one."""
+    # Most answers repeat the very one.
+    if text != question.text and not asks_the_same(text, question.text):
+        yield f"{question.identifier} ({text.strip()!r:.80} for {question.text!r:.80})"

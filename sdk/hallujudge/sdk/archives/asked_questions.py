@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from hallujudge.metrics.answers.closed_questions import (
     AnswersItem,
@@ -21,24 +20,14 @@ from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import amount, named, read_text, read_values, shown
-from .question_files import bundle_id, by_columns, ids_of_bundles, known_questions, question_key
-from .record_columns import Columns
-from .records import Record, choose_key, make_record, read_records, unwrapped
+from .question_files import bundle_id, by_columns, known_questions, question_key
+from .records import Record, choose_key, read_records, unwrapped
 from .table_files import structured
 
 _UNKNOWN = "answers are to questions that the references lack"
 _REMEDY = "Give their questions, or pass InputOptions(allow_unknown=True)"
 _SHOWN_IDS = 3
 _NONE: Mapping[str, object] = {}
-
-
-class Completed(NamedTuple):
-    """Records with what they leave out."""
-
-    columns: Columns
-    """The records."""
-    bundles: Sequence[str]
-    """The id of the bundle of each; empty if it did not have to be looked up."""
 
 
 class AskedQuestions:
@@ -80,6 +69,7 @@ class AskedQuestions:
         self._of_answers = {key for name in keys.verdict for key in keys.fields[name]}
         # What joins a record with its question is then the id of its bundle.
         self._by_id = not declared.bundle.by
+        self._key_of = bundle_id if self._by_id else question_key
         known = bool(self.questions) and not options.allow_unknown
         self._leaves_out = declared.incomplete and known
 
@@ -109,8 +99,7 @@ class AskedQuestions:
         if self.questions:
             if not self._records:
                 self._match_columns(record)
-            key_of = bundle_id if self._by_id else question_key
-            key = key_of(self._declared, record, self._options)
+            key = self._key_of(self._declared, record, self._options)
             if leave_out and self._leaves_out and key not in self.questions:
                 self._ignored.append(key)
                 return None
@@ -123,74 +112,12 @@ class AskedQuestions:
         bundle = key if self._by_id else ""
         if self._tables:
             if not bundle:
-                whole = make_record((values, record.position, record.place))
+                whole = Record(values, record.position, record.place)
                 bundle = bundle_id(self._declared, whole, self._options)
             values = self._with_tables(values, bundle, record.position)
         if values is not record.values:
-            record = make_record((values, record.position, record.place))
+            record = Record(values, record.position, record.place)
         return record, bundle
-
-    def all_completed(self, columns: Columns) -> Completed | None:
-        """Return what :meth:`completed` does of some records.
-
-        None, with nothing noted, if one may be left out or something may be wrong with it.
-        """
-        if not self.questions and not self._tables:
-            self._records += columns.size
-            return Completed(columns, [""] * columns.size)
-        if self._declared.bundle.columns or (self._tables and not self._by_id):
-            return None
-        if not self._by_id:
-            return None
-        try:
-            bundles = ids_of_bundles(self._declared, columns, self._options)
-        except ArchiveError:
-            return None
-        needed = [held for table, held in self._tables.items() if table.required]
-        for known in (*needed, self.questions) if self.questions else needed:
-            if not all(map(known.__contains__, bundles)):
-                return None
-        self._records += columns.size
-        values = columns.values
-        if self.questions:
-            self._joined.update(bundles)
-            found = (
-                map(self.known, bundles) if self._of_answers else map(self.questions.get, bundles)
-            )
-            pairs = zip(found, values, strict=True)
-            values = [{**known, **own} if known else own for known, own in pairs]
-        if self._tables:
-            self._bundles.update(bundles)
-            values = self._all_with_tables(values, bundles, columns.positions)
-
-        def records() -> Iterator[Record]:
-            places = (record.place for record in columns.records())
-            return map(make_record, zip(values, columns.positions, places, strict=True))
-
-        return Completed(Columns(values, records, columns.positions), bundles)
-
-    def _all_with_tables(
-        self,
-        values: Sequence[Mapping[str, object]],
-        bundles: Sequence[str],
-        positions: Sequence[int],
-    ) -> Sequence[Mapping[str, object]]:
-        """Return what :meth:`_with_tables` does of some records that lack nothing."""
-        added: dict[str, Iterable[object]] = {}
-        for table, held in self._tables.items():
-            if table.form == "records":
-                known = cast(
-                    "Iterable[Mapping[str, object]]", map(held.get, bundles, repeat(_NONE))
-                )
-                values = [{**more, **own} for more, own in zip(known, values, strict=True)]
-            elif table.form == "pairs":
-                added[table.name] = repeat(held)
-            elif table.form in ("by id", "in order"):
-                keys = map(str, positions) if type(held) is _Listed else bundles
-                added[table.name] = map(held.get, keys)
-        for name, column in added.items():
-            values = [{**own, name: each} for own, each in zip(values, column, strict=False)]
-        return values
 
     def _match_columns(self, first: Record) -> None:
         """Take questions apart whose answers are in columns, if each is a record in the archive."""
@@ -200,7 +127,7 @@ class AskedQuestions:
         self.references = self.questions = {
             question_key(self._declared, record, self._options): record.values
             for key, values in self.questions.items()
-            for record in by_columns(self._declared, make_record((values, 0, key)))
+            for record in by_columns(self._declared, Record(values, 0, key))
         }
 
     def known(self, key: str) -> Mapping[str, object]:
@@ -237,7 +164,8 @@ class AskedQuestions:
     def _with_tables(
         self, values: Mapping[str, object], key: str, position: int
     ) -> Mapping[str, object]:
-        made, added = values, dict[str, object]()
+        made = values
+        added: dict[str, object] = {}
         self._bundles.add(key)
         for table, held in self._tables.items():
             if (
@@ -250,7 +178,8 @@ class AskedQuestions:
                 self._faults.add(fault, key, remedy=remedy)
             form = table.form
             if form == "records":
-                made = {**cast("Mapping[str, object]", held.get(key, _NONE)), **made}
+                more: Any = held.get(key, _NONE)
+                made = {**more, **made}
             elif form == "pairs":
                 added[table.name] = held
             elif form in ("by id", "in order"):
@@ -277,8 +206,8 @@ class AskedQuestions:
 
     def is_special(self, values: Mapping[str, object]) -> bool:
         """Return whether a record is no question, but of another task."""
-        task = self._declared.task
-        return task is not None and task(values) in self._declared.special
+        task, special = self._declared.task, self._declared.special
+        return bool(special) and task is not None and task(values) in special
 
     def special(self, item: AnswersItem, values: Mapping[str, object]) -> AnswersItem:
         """Return the item of a record that is no question.

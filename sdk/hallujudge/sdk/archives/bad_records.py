@@ -162,13 +162,22 @@ class noted:  # noqa: N801  # it is used like a function
     def __exit__(
         self, kind: type[BaseException] | None, err: BaseException | None, _: TracebackType | None
     ) -> bool:
-        if not isinstance(err, ArchiveError) or self._position < 0:
-            return False
-        if (known := _FINDING.get()) is None:
-            return False
-        bad = BadRecord(self._position, self._place, str(err), err.metadata.get(RESPONSE_KEY, ""))
-        known[0].by_position.setdefault(self._position, bad)
-        return True
+        return isinstance(err, ArchiveError) and note_bad(err, self._position, self._place)
+
+
+def note_bad(err: ArchiveError, position: int, place: str) -> bool:
+    """Note an error about a record where bad records are looked for; return whether they are.
+
+    Args:
+        err: The error.
+        position: The record's position in the archive; negative for a part of a record.
+        place: Its place.
+    """
+    if position < 0 or (known := _FINDING.get()) is None:
+        return False
+    bad = BadRecord(position, place, str(err), err.metadata.get(RESPONSE_KEY, ""))
+    known[0].by_position.setdefault(position, bad)
+    return True
 
 
 class Unreadable(dict[str, object]):

@@ -11,10 +11,47 @@ from ..errors import HallujudgeError
 from .answer_records import AnswerMaker, Entry, Fault, differing, placed
 from .asked_questions import AskedQuestions
 from .bad_records import noted
+from .ids import canonical_id
 from .inputs import InputOptions
 from .joins import Faults, MediaCheck
 from .named_keys import fields_of
-from .records import make_record, optional_text
+from .question_files import place_of
+from .records import Record, optional_text
+
+
+class AnswerNames:
+    """Finds the names of answers within their bundles.
+
+    Args:
+        declared: The benchmark.
+        options: How the archive is read.
+        faults: Collects what is wrong.
+    """
+
+    def __init__(self, declared: ClosedQuestions, options: InputOptions, faults: Faults) -> None:
+        self._declared = declared
+        self._faults = faults
+        self._line_keys = (options.id_key, declared.keys.id[0])
+        self._line_ids: set[str] = set()
+
+    def of(self, record: Record) -> str | None:
+        """Return the name of a record within its bundle; None if it may not have it."""
+        name = "_".join(place_of(self._declared, record, self._declared.bundle.name))
+        if not (known := self._declared.bundle.known) or name in known:
+            return name
+        folded = name.strip().casefold().replace("-", "_").replace(" ", "_")
+        return folded if folded in known else None
+
+    def check_line_id(self, record: Record) -> None:
+        """Note a duplicate id of a line, in addition to the id of its bundle."""
+        keys, values = self._line_keys, record.values
+        value = None if "id" in keys else values.get("id")
+        if value is None or not any(key in values for key in keys):
+            return
+        identifier = canonical_id(value, record.place)
+        if identifier in self._line_ids:
+            self._faults.add("duplicate line ids", identifier)
+        self._line_ids.add(identifier)
 
 
 class BundleItems:
@@ -125,15 +162,16 @@ class BundleItems:
         """Note values that differ within a bundle and must not."""
         common = {"label": [answer.label for answer in answers], "media": media}
         for name in self._bundle.same:
-            found = common.get(name) or map(_value_of, entries, answers, repeat(name))
-            if len({each.strip().casefold() for each in {*found} if each}) > 1:
+            found = {*(common.get(name) or map(_value_of, entries, answers, repeat(name)))}
+            # Nearly all are the same to the letter.
+            if len(found) > 1 and len({each.strip().casefold() for each in found if each}) > 1:
                 self._faults.add(differing(self._declared, name), entries[0].bundle)
 
     def _fields_of(self, entries: Sequence[Entry], known: Mapping[str, str]) -> Mapping[str, str]:
         """Return the fields of an item, where its first answer has precedence."""
         first = entries[0]
         fields = first.fields
-        if len(entries) > 1 and fields:
+        if fields and any(each.fields is not fields for each in entries):
             fields = {
                 name: text for each in reversed(entries) for name, text in each.fields.items()
             }
@@ -148,7 +186,7 @@ class BundleItems:
         keys = self._keys.media
         found = optional_text(entry.inner, keys) if keys else ""
         if not found and entry.outer is not entry.inner.values and keys:
-            found = optional_text(make_record((entry.outer, 0, entry.bundle)), keys)
+            found = optional_text(Record(entry.outer, 0, entry.bundle), keys)
         if not self._keys.own_media:
             place, whole = ("", ()) if found else (placed(entry), entry.whole)
             self._media.add(found, place, whole, entry.inner.position)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
+
+from msgspec import Struct
 
 from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.framework.metric import InputOption
 
-from ..errors import ArchiveError
-from .bad_records import noted
+from ..errors import ArchiveError, HallujudgeError
+from .bad_records import note_bad
 from .chair_references import (
     ID_KEYS,
     OBJECT_KEYS,
+    SHORTEST_NAME,
     Objects,
-    are_plain_numbers,
     coco_notes,
     coco_number,
     read_objects,
@@ -46,15 +49,13 @@ from .joins import IdCheck, numbered, refuse
 from .json_files import named
 from .json_lines import Mark, Marks
 from .local_files import as_path
-from .named_keys import fields_of
+from .named_keys import SharedFields
 from .records import (
     TEXT_FLAG,
     Record,
-    RecordBatch,
     choose_key,
+    first_record,
     id_under,
-    no_records,
-    read_record_batches,
     read_records,
     response_value,
 )
@@ -62,7 +63,6 @@ from .response_texts import not_a_text
 from .rival_keys import LOOKED_AT, refuse_other_texts
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
-_NUMBER, _TEXT = {int}, {str}
 # Different lists of objects that are kept, as one tuple each. COCO's 40,000 validation images have
 # fewer; an archive with more starts again, so that memory stays bounded.
 _SHARED_LISTS = 1 << 16
@@ -167,7 +167,8 @@ def _found_by_slices(
     for piece in spread.check(reader, spans_of(as_path(path))):
         if piece is None:
             return None
-        found.add(piece.ids)
+        for image in piece.ids:
+            found.add(image)
         found.names.update(piece.names)
         found.marks.extend(piece.marks, piece.start)
     return found if found.marks.usable else None
@@ -194,14 +195,15 @@ class _Found:
     marks: Marks = field(default_factory=Marks)
     """Places of the archive."""
 
-    def add(self, identifiers: Sequence[str]) -> None:
-        """Add the image ids of captions."""
-        self.ids.extend(identifiers)
-        if self.known is not None:
-            met = self.known.keys() & identifiers
-            self.met.update(met)
-            if len(met) < len(identifiers):
-                self.unknown.update((image, None) for image in identifiers if image not in met)
+    def add(self, image: str) -> None:
+        """Add the image id of a caption."""
+        self.ids.add(image)
+        if self.known is None:
+            return
+        if image in self.known:
+            self.met.add(image)
+        else:
+            self.unknown[image] = None
 
     def check(self, options: InputOptions, images: Callable[[], Iterator[str]]) -> None:
         """Refuse duplicate and unknown ids, unless the options allow them.
@@ -266,15 +268,15 @@ class _Given:
         return None if self._references is None else read_objects(self._references)
 
 
-class _Captions(NamedTuple):
-    """Captions that follow each other, by columns."""
+class _Caption(Struct, frozen=True, gc=False):
+    """A caption."""
 
-    images: Sequence[str]
-    """The image id of each."""
-    texts: Sequence[str | None]
-    """The text of each; None if it is missing."""
-    batch: RecordBatch
-    """Their records."""
+    image: str
+    """The image id."""
+    text: str | None
+    """The text; None if it is missing."""
+    record: Record
+    """The record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,21 +300,23 @@ class _Archive:
     ) -> None:
         self._responses = responses
         self._references = references
-        self._group_by = group_by
+        self._groups = SharedFields(group_by)
         self._allow_duplicates = options.allow_duplicates
         self._allow_unknown = options.allow_unknown
         self._id_map = IdMap(options.own["id_map"]) if "id_map" in options.own else None
         self._shared: dict[tuple[object, ...], Objects] = {}
-        batch = next(read_record_batches(responses), None)
-        if batch is None:
-            raise no_records(responses, "response")
-        first = Record(batch.values[0], batch.position, batch.place(0))
-        with_objects = None if references.any else self._first_with_objects(first)
-        self._keys = _keys_of(first, options, with_objects)
-        # Most archives have one usual key of captions, and no records need to be made to see it.
+        looked_at: list[Record] = []
+        # A record that can't be read ends them; what is wrong with it comes after their own faults.
+        with suppress(HallujudgeError):
+            looked_at.extend(islice(read_records(responses), LOOKED_AT))
+        if not looked_at:
+            looked_at = [first_record(read_records(responses), responses, "response")]
+        with_objects = None if references.any else self._first_with_objects(looked_at[0])
+        self._keys = _keys_of(looked_at[0], options, with_objects)
+        # Most archives have one usual key of captions.
         others = {*_TEXT_KEYS} - {self._keys.text}
-        if any(map(others.intersection, islice(batch.values, LOOKED_AT))):
-            refuse_other_texts(batch.records(), self._keys.text, _TEXT_KEYS, options)
+        if any(map(others.intersection, [record.values for record in looked_at])):
+            refuse_other_texts(looked_at, self._keys.text, _TEXT_KEYS, options)
 
     def _first_with_objects(self, first: Record) -> Record:
         """Return the record that has the key of objects: the first, unless it may lack them."""
@@ -324,10 +328,10 @@ class _Archive:
     def found(self) -> _Found:
         """Return what the whole archive holds."""
         found = _Found(known=self._references.objects)
-        for captions in self._captions(marks=found.marks):
-            found.add(captions.images)
+        for caption in self._captions(marks=found.marks):
+            found.add(caption.image)
             if self._keys.objects is not None:
-                found.names.update(self._own_names(captions.batch))
+                found.names.update(self._own_names(caption.record))
         return found
 
     def slice(self, start: Mark, size: int) -> CheckedSlice | None:
@@ -336,10 +340,10 @@ class _Archive:
         ids: list[str] = []
         marks = Marks()
         try:
-            for captions in self._captions(start, size, marks):
-                ids += captions.images
+            for caption in self._captions(start, size, marks):
+                ids.append(caption.image)
                 if self._keys.objects is not None:
-                    names.update(self._own_names(captions.batch))
+                    names.update(self._own_names(caption.record))
         except ArchiveError:
             return None
         if not marks.usable:
@@ -348,24 +352,21 @@ class _Archive:
 
     def images(self) -> Iterator[str]:
         """Yield the image ids."""
-        return (image for captions in self._captions() for image in captions.images)
+        return (caption.image for caption in self._captions())
 
     def items(self, start: Mark | None = None, size: int = 0) -> Iterator[ChairItem]:
         """Yield the items of the whole archive, or of a slice; see :class:`SliceReader`."""
         unique = numbered(self.images()) if self._allow_duplicates and start is None else None
         known = self._references.objects
-        for images, texts, batch in self._captions(start, size):
-            ids = images if unique is None else list(islice(unique, len(images)))
-            fields = [
-                fields_of(self._group_by, values) if self._group_by else {}
-                for values in batch.values
-            ]
-            objects = self._own_objects(batch) if known is None else list(map(known.get, images))
-            parts = zip(ids, images, fields, texts, objects, strict=True)
-            for name, image, own, text, shown in parts:
-                yield ChairItem(
-                    id=name, group_id=image, fields=own, response=text, reference_objects=shown
-                )
+        for caption in self._captions(start, size):
+            image, record = caption.image, caption.record
+            yield ChairItem(
+                id=image if unique is None else next(unique),
+                group_id=image,
+                fields=self._groups.of(record.values) if self._groups.keys else {},
+                response=caption.text,
+                reference_objects=self._own_objects(record) if known is None else known.get(image),
+            )
 
     def names_from(self, start: Mark) -> frozenset[str]:
         """Return the names of the objects in the references, or in the captions from a mark on."""
@@ -373,54 +374,46 @@ class _Archive:
             return _names(known.values())
         return _names(item.reference_objects for item in self.items(start))
 
-    def _own_names(self, batch: RecordBatch) -> Iterable[str]:
-        """Return the names of the objects that captions carry as references."""
-        key = cast("str", self._keys.objects)
+    def _own_names(self, record: Record) -> Iterable[str]:
+        """Return the names of the objects that a caption carries as references."""
         # What can be read only once is left for the scoring.
-        if any(isinstance(values.get(key), Iterator) for values in batch.values):
+        if isinstance(record.values.get(cast("str", self._keys.objects)), Iterator):
             return ()
-        return _names(self._own_objects(batch))
+        return self._own_objects(record) or ()
 
-    def _own_objects(self, batch: RecordBatch) -> list[Objects | None]:
-        """Return the reference objects that captions carry; None where they may be absent."""
-        key = cast("str", self._keys.objects)
+    def _own_objects(self, record: Record) -> Objects | None:
+        """Return the reference objects that a caption carries; None where they may be absent."""
+        given = record.values.get(cast("str", self._keys.objects))
+        if given is None and self._allow_unknown:
+            return None
         if len(self._shared) >= _SHARED_LISTS:
             self._shared.clear()
-        found: list[Objects | None] = []
-        for at, values in enumerate(batch.values):
-            if (given := values.get(key)) is None and self._allow_unknown:
-                found.append(None)
-                continue
-            shown = None
-            with noted(batch.position + at, batch.place(at)):
-                shown = shared_names(given, partial(batch.place, at), self._shared)
-            found.append(shown)
-        return found
+        try:
+            return shared_names(given, lambda: record.place, self._shared)
+        except ArchiveError as err:
+            if note_bad(err, record.position, record.place):
+                return None
+            raise
 
     def _captions(
         self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
-    ) -> Iterator[_Captions]:
-        """Yield captions by columns.
-
-        Nearly all archives have numbers as ids, and texts. Their loops are short or those of C:
-        each caption passes here twice.
-        """
-        key, may_be_plain = self._keys.id, self._id_map is None and self._keys.id is not None
-        for batch in read_record_batches(self._responses, start=start, size=size, marks=marks):
-            if may_be_plain:
-                ids = [values.get(cast("str", key)) for values in batch.values]
-                texts = [values.get(self._keys.text) for values in batch.values]
-                if {*map(type, texts)} == _TEXT and _are_numbers(ids):
-                    found = [t if t.isascii() else well_formed(t) for t in cast("list[str]", texts)]
-                    yield _Captions(list(map(str, ids)), found, batch)
+    ) -> Iterator[_Caption]:
+        """Yield captions, without bad ones where these are noted."""
+        id_key = None if self._id_map is not None else self._keys.id
+        for record in read_records(self._responses, start=start, size=size, marks=marks):
+            own, text = record.values.get(id_key or ""), record.values.get(self._keys.text)
+            try:
+                # Nearly all archives have numbers as ids, and texts of ASCII.
+                image = str(own)
+                if not id_key or not image.isdigit() or len(image) >= SHORTEST_NAME:
+                    image = self._image_id(record)
+                if type(text) is not str or not text.isascii():
+                    text = self._text(record)
+            except ArchiveError as err:
+                if note_bad(err, record.position, record.place):
                     continue
-            pairs = []
-            for record in batch.records():
-                with noted(record.position, record.place):
-                    pairs.append((self._image_id(record), self._text(record)))
-            # Where bad records are looked for, a batch with one is left out.
-            if len(pairs) == len(batch.values):
-                yield _Captions([image for image, _ in pairs], [text for _, text in pairs], batch)
+                raise
+            yield _Caption(image, text, record)
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:
@@ -434,12 +427,6 @@ class _Archive:
         if text is None or isinstance(text, str):
             return text and well_formed(text)
         raise not_a_text(record, self._keys.text)
-
-
-def _are_numbers(ids: Sequence[object]) -> bool:
-    """Return whether ids are numbers or their digits, which need no conversion but ``str``."""
-    kinds = {*map(type, ids)}
-    return kinds == _NUMBER or (kinds == _TEXT and are_plain_numbers(cast("list[str]", ids)))
 
 
 def _keys_of(first: Record, options: InputOptions, with_objects: Record | None) -> _Keys:

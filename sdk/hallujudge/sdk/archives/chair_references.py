@@ -44,8 +44,8 @@ _FILE_NAME = re.compile(
     r"(?:.*[/\\])?(?:COCO_[a-z]+\d{4}_0*(\d+)|(?=0\d{11}(?!\d))0*(\d+))(?:\.[a-z]+)?",
     re.ASCII | re.IGNORECASE,
 )
-# Length of the shortest file name, 000000040468 without its suffix.
-_SHORTEST_NAME = 12
+SHORTEST_NAME = 12
+"""Length of the shortest file name, 000000040468 without its suffix."""
 # All other keys are dropped while a file is read: segmentations alone are 95 % of it.
 _KEPT = frozenset(
     [
@@ -126,7 +126,7 @@ def are_plain_numbers(ids: Collection[str]) -> bool:
     digits = "".join(ids)
     if not digits.isascii() or not digits.isdigit() or "" in ids:
         return False
-    return max(map(len, ids)) < _SHORTEST_NAME
+    return max(map(len, ids)) < SHORTEST_NAME
 
 
 def shared_names(
@@ -291,7 +291,7 @@ def coco_number(identifier: str) -> str:
     they are.
     """
     # Nearly no id is as long as a file name.
-    if len(identifier) < _SHORTEST_NAME or (match := _FILE_NAME.fullmatch(identifier)) is None:
+    if len(identifier) < SHORTEST_NAME or (match := _FILE_NAME.fullmatch(identifier)) is None:
         return identifier
     return match[1] or match[2]
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from msgspec import Struct
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
 from ..errors import ArchiveError
+from .ids import canonical_id
 from .inputs import InputOptions, References, Responses
 from .joins import MediaCheck, refuse
 from .json_files import shown
-from .question_files import id_of, label_of, labels_are_wrong
-from .record_columns import Columns, columns_of, first_fault, read_columns
-from .records import Record, choose_key, first_record, id_under, optional_text, read_records
+from .named_keys import SharedFields
+from .question_files import id_of, labels_are_wrong, labels_of
+from .records import (
+    Record,
+    choose_key,
+    first_record,
+    id_under,
+    optional_text,
+    present,
+    read_records,
+    read_rows,
+)
+from .typed_rows import Row, RowDecoder
 
 JOINS = ("auto", "id", "text", "order")
 """How answers find their questions."""
@@ -30,11 +41,6 @@ class Question(Struct, frozen=True, gc=False):
     image: str
     fields: Mapping[str, str]
 
-    @property
-    def filled(self) -> Mapping[str, str]:
-        """The fields that are not empty."""
-        return {key: value for key, value in self.fields.items() if value}
-
 
 class Questions(Struct, frozen=True, kw_only=True):
     """Questions by join key."""
@@ -48,14 +54,14 @@ class Questions(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Notes on what questions lack."""
 
-    def keys_of(self, columns: Columns) -> list[str]:
-        """Return the join keys of answers."""
+    @property
+    def key_of(self) -> Callable[[Record], str]:
+        """The function from an answer to its join key."""
         if self.by == "id":
-            required = partial(id_of, self.declared, required=True)
-            return columns.ids(self.declared.keys.id, required)
+            return partial(id_of, self.declared, required=True)
         if self.by == "order":
-            return [str(record.position) for record in columns.records()]
-        return [_text_key(self.declared, record, answer=True) for record in columns.records()]
+            return _order_key
+        return partial(_text_key, self.declared, answer=True)
 
 
 def read_questions(
@@ -84,15 +90,24 @@ def read_questions(
     duplicates: list[str] = []
     bad: list[str] = []
     media = MediaCheck(declared.keys.media)
-    reader = _QuestionReader(declared, by, id_key, label_key, group_by)
-    for columns in _question_columns(references):
-        keys, questions, lacking = first_fault(reader.read, columns)
-        bad += lacking
-        media.extend([one.image for one in questions], columns.records, responses=False)
-        for key, each in zip(keys, questions, strict=True):
-            if key in table:
-                duplicates.append(each.identifier)
-            table[key] = each
+    groups = SharedFields(group_by)
+    reader = _QuestionReader(declared, by, id_key, label_key, groups)
+    # Labels repeat, and there is one for every question. Texts and images repeat too: equal ones
+    # are one value, which saves memory.
+    label_of, once = labels_of(declared), dict[str, str]().setdefault
+    for row in reader.rows(references, question):
+        own = canonical_id(row.id, "a question")
+        if (label := label_of(row.label)) is None:
+            bad.append(f"{own} ({shown(row.label)})")
+        if row.image:
+            media.found = True
+        elif row.record is not None:
+            media.add(row.image, row.record.place, row.record.values)
+        if (key := row.key or own) in table:
+            duplicates.append(own)
+        text, image = once(row.question, row.question), once(row.image, row.image)
+        fields = groups.of(row.groups) if row.groups else groups.blank
+        table[key] = Question(own, text, label or "", image, fields)
     if duplicates:
         raise refuse(
             "duplicate questions in the file of questions",
@@ -105,7 +120,7 @@ def read_questions(
 
 
 class _QuestionReader:
-    """Reads questions of a file, many at a time."""
+    """Reads the questions of a file."""
 
     def __init__(
         self,
@@ -113,71 +128,55 @@ class _QuestionReader:
         by: str,
         id_key: str | None,
         label_key: str,
-        group_by: tuple[str, ...],
+        groups: SharedFields,
     ) -> None:
         self._declared = declared
         self._by = by
         self._id_key = id_key
         self._label_key = label_key
-        self._group_by = group_by
-        # Labels repeat, and there is one for every question.
-        self._known_label = lru_cache(maxsize=1024)(partial(label_of, declared))
-        # Texts and images repeat; share equal strings to save memory.
-        self._shared: dict[str, str] = {}
+        self._groups = groups
+        self._present = present(declared.keys.asked, declared.keys.media, self._groups.begun)
 
-    def read(self, columns: Columns) -> tuple[list[str], list[Question], list[str]]:
-        """Return the join key of each question, the questions, and the ids of wrong labels."""
-        declared, key = self._declared, self._label_key
-        ids = self._ids(columns)
-        keys = self._keys(columns, ids)
-        labels = columns.read(key, self._label, self._known_label)
-        bad = [
-            f"{each} ({shown(values.get(key))})"
-            for each, label, values in zip(ids, labels, columns.values, strict=True)
-            if label is None
-        ]
-        texts = self._once(columns.texts(declared.keys.asked))
-        images = self._once(columns.texts(declared.keys.media))
-        fields = columns.fields(self._group_by)
-        known = [label or "" for label in labels]
-        rows = zip(ids, texts, known, images, fields, strict=True)
-        return keys, [Question(*row) for row in rows], bad
+    def rows(self, references: References, first: Record) -> Iterator[Row]:
+        """Yield the questions of a file, of which the first one is known."""
+        own, read = self._declared.keys, self.row
+        keys = {"id": own.id if self._id_key is None else (self._id_key,)}
+        keys |= {"label": (self._label_key,), "question": own.asked, "image": own.media}
+        decoder = RowDecoder(first.values, keys, self._groups)
+        if self._by != "id" or isinstance(references, Mapping) or "image" not in decoder.fields:
+            yield from map(read, _question_records(references))
+            return
+        for found in read_rows(references, decoder):
+            yield read(found) if type(found) is Record else found
 
-    def _ids(self, columns: Columns) -> list[str]:
-        if (key := self._id_key) is not None:
-            return columns.ids((key,), partial(id_under, key=key))
-        plain = partial(id_of, self._declared, required=self._by == "id")
-        return columns.ids(self._declared.keys.id, plain)
-
-    def _keys(self, columns: Columns, ids: list[str]) -> list[str]:
-        if self._by == "order":
-            found = [str(record.position) for record in columns.records()]
-        elif self._by == "text":
-            found = [
-                _text_key(self._declared, record, answer=False) for record in columns.records()
-            ]
+    def row(self, record: Record) -> Row:
+        """Return what is read of a question."""
+        values, key = record.values, ""
+        if self._id_key is not None:
+            own = id_under(record, self._id_key)
         else:
-            found = ids
-        return found
-
-    def _label(self, record: Record) -> str | None:
-        return label_of(self._declared, record.values.get(self._label_key))
-
-    def _once(self, texts: list[str]) -> list[str]:
-        return list(map(self._shared.setdefault, texts, texts))
-
-
-def _question_columns(references: References) -> Iterator[Columns]:
-    """Yield the questions of a file many at a time, those of id -> label from memory."""
-    if isinstance(references, Mapping):
-        return columns_of(_question_records(references))
-    return read_columns(references)
+            own = id_of(self._declared, record, required=self._by == "id")
+        if self._by == "order":
+            key = str(record.position)
+        elif self._by == "text":
+            key = _text_key(self._declared, record, answer=False)
+        asked, media, groups = self._present(tuple(values))
+        return Row(
+            own,
+            key,
+            label=values.get(self._label_key),
+            question=optional_text(record, asked),
+            image=optional_text(record, media),
+            groups=values if groups else {},
+            record=record,
+        )
 
 
 def _question_records(references: References) -> Iterator[Record]:
-    if not isinstance(references, Mapping):
-        yield from read_records(references)
-        return
+    return _by_id(references) if isinstance(references, Mapping) else read_records(references)
+
+
+def _by_id(references: Mapping[str, object]) -> Iterator[Record]:
     for position, (key, value) in enumerate(references.items()):
         row = value if isinstance(value, Mapping) else {"label": value}
         values = {"question_id": key, **row}
@@ -201,6 +200,10 @@ def _way_to_join(
         f"({', '.join(media)}) and a question, to join by; found {found}. If they are in the order "
         "of the questions, set InputOptions(join='order')"
     )
+
+
+def _order_key(record: Record) -> str:
+    return str(record.position)
 
 
 def _text_key(declared: ClosedQuestions, record: Record, *, answer: bool) -> str:

@@ -10,9 +10,9 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import filterfalse, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard
 
 from hallujudge.judge_service.errors import fault_of
 from hallujudge.judge_service.installation import is_whole
@@ -26,24 +26,10 @@ from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, Responses, are_paths
 from .json_files import named, only_value, read_text, read_values, shown
 from .local_files import as_path
-from .records import TEXT_FLAG, Record, make_record, read_records, unwrapped
+from .records import TEXT_FLAG, Record, read_records, unwrapped
 
 # Items whose texts are compared to find references in place of responses.
 _LOOKED_AT = 100
-
-
-def plain_ids(values: Sequence[object]) -> list[str] | None:
-    """Return what :func:`canonical_id` does of each value; None if they are of unusual kinds."""
-    kinds = set(map(type, values))
-    if kinds != {str}:
-        return list(map(str, values)) if kinds == {int} else None
-    texts = cast("list[str]", values)
-    joined = "".join(texts)
-    if not all(texts) or not joined.isascii():
-        return None
-    # No text has blanks at an end, or may be a number with a fraction.
-    plain = joined.isalnum() or (".0" not in joined and list(map(str.strip, texts)) == texts)
-    return texts if plain else None
 
 
 def _repeated(hashes: array[int]) -> set[int]:
@@ -113,41 +99,26 @@ class MediaCheck:
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._tried = ", ".join(keys)
-        self._with = 0
+        self.found = False
+        """Whether an item has one."""
         self._without: list[tuple[int, str]] = []
-        self._found: Iterable[str] = ()
+        self._keys: tuple[str, ...] = ()
 
-    def add(self, media: str, place: str, found: Iterable[str], position: int = -1) -> None:
+    def add(self, media: str, place: str, keys: Iterable[str], position: int = -1) -> None:
         """Add an item.
 
         Args:
             media: Its image or video; empty without one.
             place: Its place, for messages.
-            found: The keys of its record.
+            keys: The keys of its record.
             position: The position of its record among the responses; negative for none.
         """
         if media:
-            self._with += 1
-        elif not self._without:
-            self._found = found
-        if not media:
-            self._without.append((position, place))
-
-    def extend(
-        self, media: Sequence[str], records: Callable[[], Iterable[Record]], *, responses: bool
-    ) -> None:
-        """Add the items of some records, which are asked for if some have none.
-
-        Args:
-            media: Their images or videos.
-            records: Returns the records.
-            responses: Whether the records have responses, and can be left unscored.
-        """
-        if all(media):
-            self._with += len(media)
+            self.found = True
             return
-        for each, record in zip(media, records(), strict=True):
-            self.add(each, record.place, record.values, record.position if responses else -1)
+        if not self._without:
+            self._keys = tuple(keys)
+        self._without.append((position, place))
 
     def notes(self, also: str = "") -> tuple[str, ...]:
         """Return a note if no item has an image or a video.
@@ -160,8 +131,8 @@ class MediaCheck:
         """
         if not self._without or not self._tried:
             return ()
-        keys = f"tried {self._tried}; found {named(sorted(self._found)) or 'none'}"
-        if self._with:
+        keys = f"tried {self._tried}; found {named(sorted(self._keys)) or 'none'}"
+        if self.found:
             for position, place in self._without:
                 # Where bad records are looked for, these are some.
                 with noted(position, place):
@@ -320,8 +291,6 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
 
 
 def _by_id(content: Mapping[str, object], place: str) -> Mapping[str, object]:
-    if (ids := plain_ids(list(content))) is not None:
-        return dict(zip(ids, content.values(), strict=True))
     return {canonical_id(key, place): value for key, value in content.items()}
 
 
@@ -383,8 +352,8 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
 def _answer(key: str, value: object, position: int, place: str) -> Record:
     # Nearly all answers are texts, and looking for a mapping takes longer than the rest.
     if type(value) is not str and isinstance(value, Mapping):
-        return make_record(({"id": key, **value}, position, place))
-    return make_record(({"id": key, "response": value}, position, place))
+        return Record({"id": key, **value}, position, place)
+    return Record({"id": key, "response": value}, position, place)
 
 
 def _first_values(responses: Responses) -> list[object]:
@@ -423,7 +392,7 @@ def _lines_by_id(path: Path) -> Iterator[tuple[str, object, str]]:
         yield canonical_id(key, place), answer, f"{place}, {key!r}"
 
 
-class JoinCheck:
+class JoinCheck(IdCheck):
     """Compares the ids of answers with those of their references.
 
     Args:
@@ -433,27 +402,21 @@ class JoinCheck:
     """
 
     def __init__(self, what: str, options: InputOptions, known: Mapping[str, object] | None):
+        super().__init__()
         self._what = what
         self._options = options
         self._known = known
-        self._ids = IdCheck()
         self._unknown: dict[str, int] = {}
         self._met: set[str] = set()
 
-    def __len__(self) -> int:
-        return len(self._ids)
-
     def add(self, identifier: str) -> None:
         """Add an answer's id."""
-        self.extend((identifier,))
-
-    def extend(self, identifiers: Sequence[str]) -> None:
-        """Add the ids of answers."""
-        self._ids.extend(identifiers)
+        self._hashes.append(hash(identifier))
         if self._known is None:
             return
-        self._met.update(filter(self._known.__contains__, identifiers))
-        for identifier in filterfalse(self._known.__contains__, identifiers):
+        if identifier in self._known:
+            self._met.add(identifier)
+        else:
             self._unknown[identifier] = self._unknown.get(identifier, 0) + 1
 
     @property
@@ -476,7 +439,7 @@ class JoinCheck:
         Raises:
             ArchiveError: Such ids exist and the options do not allow them.
         """
-        if not self._options.allow_duplicates and (duplicates := self._ids.duplicates(again)):
+        if not self._options.allow_duplicates and (duplicates := self.duplicates(again)):
             raise refuse(
                 f"{self._what} are answered more than once",
                 duplicates,

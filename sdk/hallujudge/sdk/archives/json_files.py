@@ -17,7 +17,16 @@ from typing import IO
 
 from ..errors import ArchiveError
 from .bad_records import Unreadable, finds_unreadable
-from .json_lines import BLOCK, Batch, LineReader, Mark, Marks, Placed, list_of
+from .json_lines import (
+    BLOCK,
+    Batch,
+    BlockDecoder,
+    LineReader,
+    Mark,
+    Marks,
+    Placed,
+    list_of,
+)
 from .local_files import (
     OpenPath,
     is_plain,
@@ -99,8 +108,12 @@ def read_batches(
     start: Mark = _BEGINNING,
     size: int = 0,
     marks: Marks | None = None,
+    decode: BlockDecoder | None = None,
 ) -> Iterator[Batch]:
-    """Yield the values of :func:`read_values`, many at a time where lines hold one each."""
+    """Yield the values of :func:`read_values`, many at a time where lines hold one each.
+
+    With ``decode``, the values of a batch are what it makes of them, where it knows them.
+    """
     with reading(path), open_binary(path) as file:
         if (known := _kept(path)) is not None:
             yield Batch((known.value,), (known.line,))
@@ -109,7 +122,7 @@ def read_batches(
             file.seek(start.offset)
         else:
             refuse_other_start(path, file)
-        lines = LineReader(file, start, _line_value, chunk_chars, size)
+        lines = LineReader(file, start, _line_value, chunk_chars, size, decode)
         yield from _batches_of(lines, path, chunk_chars, marks)
         if lines.ended and marks is not None:
             marks.complete = is_plain(file)
@@ -123,7 +136,7 @@ def _batches_of(
         return
     # Values of several lines, several in a line, a list, damaged or oversized ones.
     with io.TextIOWrapper(lines.rest(), encoding="utf-8", newline="") as stream:
-        reader = _Reader(stream, path, chunk_chars, lines.line)
+        reader = _Reader(stream, path, chunk_chars, lines)
         yield from _gathered(reader, reader.more_values() if lines.count else reader.values())
 
 
@@ -224,7 +237,8 @@ def read_json_bytes(text: str | bytes, place: str) -> object:
 class _Reader:
     """Decodes values from a stream; the buffer grows only as far as the largest value needs."""
 
-    def __init__(self, stream: IO[str], path: Path, chunk_chars: int, line: int = 1) -> None:
+    def __init__(self, stream: IO[str], path: Path, chunk_chars: int, before: LineReader) -> None:
+        self._decode_block = before.decode_block
         self._stream = stream
         self._path = path
         self._chunk_chars = chunk_chars
@@ -232,7 +246,7 @@ class _Reader:
         self._decoder = json.JSONDecoder(object_pairs_hook=_object)
         self._buffer = ""
         self._at = 0
-        self._line = line
+        self._line = before.line
         self._ended = False
         self._single_before = 0
         self.taken = 0
@@ -326,7 +340,9 @@ class _Reader:
         end = next((end + 1 for end in ends if end > 0), 0)
         if not end or self._buffer.find("\n", self._at, end) >= 0:
             return None
-        values = list_of(f"[{self._buffer[self._at : end]}]".encode())
+        block = f"[{self._buffer[self._at : end]}]".encode()
+        values = None if self._decode_block is None else self._decode_block(block, False)
+        values = list_of(block) if values is None else values
         if values is not None:
             self._single_before = end
             self._skip(end - self._at)

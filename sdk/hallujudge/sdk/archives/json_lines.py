@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 _BOM = b"\xef\xbb\xbf"
 _MARK = struct.Struct("<QQQ")
@@ -32,6 +32,11 @@ its block alone."""
 
 # An escaped backslash escapes nothing after it.
 _ESCAPED = re.compile(rb'\\["\\]')
+
+
+BlockDecoder: TypeAlias = "Callable[[bytes, bool], list[Any] | None]"
+"""Decodes a block of objects, one to a line if the second argument is true and else as a list. None
+if it does not know them: they are then decoded as they are."""
 
 
 class Placed(NamedTuple):
@@ -135,6 +140,7 @@ class LineReader:
         strict: Decodes a line that msgspec does not; raises ValueError if it is not one value.
         piece: How many bytes are read at a time; a longer line is left to another reader.
         size: How many bytes are read in all; 0 for the whole file.
+        decode: Decodes blocks first; see :data:`BlockDecoder`.
     """
 
     def __init__(
@@ -144,7 +150,10 @@ class LineReader:
         strict: Callable[[bytes], object],
         piece: int,
         size: int = 0,
+        decode: BlockDecoder | None = None,
     ) -> None:
+        self.decode_block = decode
+        """What decodes blocks first."""
         self._file = file
         self._left = size or sys.maxsize
         self._strict = strict
@@ -255,11 +264,15 @@ class LineReader:
             return None
         if block.count(b"}\n{") != lines - 1:
             return None
+        if self.decode_block is not None:
+            rows = self.decode_block(block, True)
+            if rows is not None and len(rows) == lines:
+                return rows
         try:
             values = self._decode_lines(block)
         except (ValueError, RecursionError):
             return None
-        return values if len(values) == lines and _has_quotes(block, _texts(values)) else None
+        return values if len(values) == lines and has_quotes(block, texts_in(values)) else None
 
     def _give_back(self, lines: list[bytes]) -> None:
         """Keep lines for :meth:`rest`; the last one of the file has no line end."""
@@ -282,7 +295,7 @@ class LineReader:
             value = self._decode(text)
         except self._refused:
             return self._strict(text)
-        return value if _has_quotes(text, _texts([value])) else self._strict(text)
+        return value if has_quotes(text, texts_in([value])) else self._strict(text)
 
 
 def list_of(data: bytes) -> list[object] | None:
@@ -294,7 +307,7 @@ def list_of(data: bytes) -> list[object] | None:
         values = decode(data, type=list[Any])
     except (ValueError, RecursionError):
         return None
-    return values if _has_quotes(data, _texts(values)) else None
+    return values if has_quotes(data, texts_in(values)) else None
 
 
 class _Found(NamedTuple):
@@ -345,7 +358,7 @@ class _Noted:
             self._due_offset = mark.offset + _MARKED_BYTES
 
 
-def _has_quotes(data: bytes, texts: int) -> bool:
+def has_quotes(data: bytes, texts: int) -> bool:
     """Return whether JSON has two quotes for each of its texts and keys, and no others."""
     quotes = data.count(b'"')
     if quotes == 2 * texts:
@@ -353,7 +366,7 @@ def _has_quotes(data: bytes, texts: int) -> bool:
     return quotes - _ESCAPED.findall(data).count(b'\\"') == 2 * texts
 
 
-def _texts(values: Sequence[object]) -> int:
+def texts_in(values: Sequence[object]) -> int:
     """Return the number of texts and keys of values."""
     count = 0
     # All values of a depth together: references are thousands of short lists.

@@ -19,6 +19,9 @@ from .records import Records, changed, read_records
 Source: TypeAlias = "Responses | References"
 # How many records are searched for the keys that an error lists.
 _RECORDS_LOOKED_AT = 100
+MOST_SHARED = 4096
+"""Different fields that are remembered, so that equal ones are one value."""
+_NOTHING: Mapping[str, str] = {}
 
 
 def refuse_unused_keys(
@@ -161,6 +164,39 @@ def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, 
             )
         out[key] = well_formed(",".join(map(str, parts)))
     return out
+
+
+class SharedFields:
+    """Reads values to group by; equal fields of records are one value, of which most are few.
+
+    Args:
+        keys: Names of keys, or paths into objects.
+    """
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self.keys = keys
+        """The keys."""
+        self.begun = {*keys, *(key.partition(".")[0] for key in keys)}
+        """Where paths begin: a record without any of these keys has blank fields."""
+        self.blank: Mapping[str, str] = dict.fromkeys(keys, "")
+        """The fields of records without any value."""
+        self._known: dict[tuple[str, ...], Mapping[str, str]] = {}
+
+    def of(
+        self, values: Mapping[str, object], before: Mapping[str, str] = _NOTHING
+    ) -> Mapping[str, str]:
+        """Return what :func:`fields_of` does.
+
+        Args:
+            values: A record.
+            before: Fields that have precedence, unless they are empty.
+        """
+        filled = {key: value for key, value in before.items() if value}
+        records = (filled, values) if filled else (values,)
+        found = fields_of(self.keys, *records)
+        if len(self._known) == MOST_SHARED:
+            self._known.clear()
+        return self._known.setdefault(tuple(found.values()), found)
 
 
 def _first_of(source: Source | None) -> Mapping[str, object]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeGuard
@@ -20,7 +20,6 @@ from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import refuse
 from .json_files import shown
-from .record_columns import Columns, columns_of, first_fault, read_columns
 from .records import (
     ID_FLAG,
     Record,
@@ -146,7 +145,8 @@ def id_of(declared: ClosedQuestions, record: Record, *, required: bool) -> str:
     keys, values = declared.keys.id, record.values
     for key in keys:
         if key in values:
-            return canonical_id(values[key], record.place)
+            value = values[key]
+            return str(value) if type(value) is int else canonical_id(value, record.place)
     if required:
         raise ArchiveError(
             f"{record.place}: no question id ({', '.join(keys)}), unlike other records; found "
@@ -170,6 +170,12 @@ def label_of(declared: ClosedQuestions, value: object) -> str | None:
 def _spellings(declared: ClosedQuestions) -> Mapping[str, str]:
     """Return label as files may write it, in lower case -> label."""
     return {**{label.casefold(): label for label in declared.labels}, **declared.keys.labels}
+
+
+def labels_of(declared: ClosedQuestions) -> Callable[[object], str | None]:
+    """Return :func:`label_of` of a benchmark, which remembers texts: they repeat."""
+    known = lru_cache(maxsize=1024)(partial(label_of, declared))
+    return lambda value: known(value) if type(value) is str else label_of(declared, value)
 
 
 def labels_are_wrong(
@@ -206,18 +212,19 @@ def known_questions(
     """
     known: dict[str, Mapping[str, object]] = {}
     twice: list[str] = []
-    for columns in _question_columns(declared, references):
-        if not known and options.id_key not in columns.values[0]:
+    if references is None:
+        return known
+    key_of = question_key if declared.bundle.by else bundle_id
+    for record in unfolded(declared, read_records(references), "label"):
+        values = record.values
+        if not known and options.id_key not in values:
             # The named key is that of the answers alone.
             options = replace(options, id_key=None)
-        keys = first_fault(partial(_question_keys, declared, options), columns)
-        found = dict(zip(keys, columns.values, strict=True))
-        if len(found) < columns.size or not known.keys().isdisjoint(found):
-            seen = set(known)
-            for key in keys:
-                twice += [key] * (key in seen)
-                seen.add(key)
-        known |= found
+        if declared.choices and declared.keys.options[0] not in values:
+            choose_key(record, None, declared.keys.options, "the choices")
+        if (key := key_of(declared, record, options)) in known:
+            twice.append(key)
+        known[key] = values
     if twice:
         raise refuse(
             f"duplicate {what}",
@@ -225,28 +232,6 @@ def known_questions(
             "Give different ones different ids, and keep one of those that are the same",
         )
     return known
-
-
-def _question_columns(
-    declared: ClosedQuestions, references: References | None
-) -> Iterator[Columns]:
-    if references is None:
-        return iter(())
-    if declared.unfold is None:
-        return read_columns(references)
-    return columns_of(unfolded(declared, read_records(references), "label"))
-
-
-def _question_keys(declared: ClosedQuestions, options: InputOptions, columns: Columns) -> list[str]:
-    """Return what joins each question with its answers, if all have the choices that they need."""
-    keys = declared.keys.options
-    if declared.choices and not columns.under(keys[:1]):
-        for record in columns.records():
-            if keys[0] not in record.values:
-                choose_key(record, None, keys, "the choices")
-    if declared.bundle.by:
-        return [question_key(declared, record, options) for record in columns.records()]
-    return ids_of_bundles(declared, columns, options)
 
 
 def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> Iterable[Record]:
@@ -312,39 +297,7 @@ def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) 
     if key not in values:
         key = choose_key(record, options.id_key, declared.keys.id, "the id", ID_FLAG)
     value = values[key]
-    if type(value) is str and value.isalnum() and value.isascii():
-        # As in canonical_id().
-        return value
-    return canonical_id(value, record.place)
-
-
-def ids_of_bundles(declared: ClosedQuestions, columns: Columns, options: InputOptions) -> list[str]:
-    """Return the id of each record's bundle.
-
-    Raises:
-        ArchiveError: A record has none; the message may not be about the first one.
-    """
-    if by := declared.bundle.by:
-        return places_of(declared, columns, by)
-    keys = (options.id_key,) if options.id_key else declared.keys.id
-    return columns.ids(keys, lambda record: bundle_id(declared, record, options))
-
-
-def places_of(declared: ClosedQuestions, columns: Columns, names: Sequence[str]) -> list[str]:
-    """Return the places of answers in their benchmark, the values of each with a line between.
-
-    Raises:
-        ArchiveError: A record lacks a value; the message may not be about the first one.
-    """
-    places = [
-        columns.ids(declared.keys.fields[name], partial(_place_of_one, declared, name))
-        for name in names
-    ]
-    return places[0] if len(places) == 1 else list(map("_".join, zip(*places, strict=True)))
-
-
-def _place_of_one(declared: ClosedQuestions, name: str, record: Record) -> str:
-    return place_of(declared, record, (name,))[0]
+    return str(value) if type(value) is int else canonical_id(value, record.place)
 
 
 def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> list[str]:
@@ -360,10 +313,6 @@ def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) ->
         if key not in record.values:
             key = choose_key(record, None, keys, f"the {name}")
         value = record.values[key]
-        if type(value) is str and value.isalnum() and value.isascii():
-            # As in canonical_id(), which takes half the time of this loop.
-            places.append(value)
-            continue
         try:
             places.append(canonical_id(value, record.place))
         except ArchiveError:

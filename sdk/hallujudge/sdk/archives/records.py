@@ -6,10 +6,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import chain, count, islice
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeGuard, cast
+from typing import Any, TypeGuard
+
+from msgspec import Struct, structs
 
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 
@@ -17,7 +18,7 @@ from ..errors import ArchiveError
 from .bad_records import Unreadable, note_unreadable
 from .ids import canonical_id
 from .json_files import named, read_batches, shown
-from .json_lines import Mark, Marks
+from .json_lines import BlockDecoder, Mark, Marks
 from .local_files import as_path
 from .stored_files import refuse_newer
 
@@ -41,12 +42,11 @@ _OF_RECORDS = frozenset(
 )
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
-_TEXT, _TEXT_OR_NULL, _OBJECT = {str}, {str, type(None)}, {dict}
+_TEXT, _TEXT_OR_NULL = {str}, {str, type(None)}
 _DIGIT = re.compile(r"\d")
-_GATHERED = 128  # records of a mapping that are made at a time
 
 
-class Record(NamedTuple):
+class Record(Struct, frozen=True, gc=False):
     """One entry of an archive."""
 
     values: Mapping[str, object]
@@ -56,21 +56,9 @@ class Record(NamedTuple):
     place: str
     """Place for messages: file and line, or index."""
 
-
-class RecordBatch(NamedTuple):
-    """Records that follow each other."""
-
-    values: Sequence[Mapping[str, object]]
-    """Keys and values of each record."""
-    position: int
-    """Position of the first one in the archive."""
-    place: Callable[[int], str]
-    """Returns the place of one, which few need."""
-
-    def records(self) -> Iterator[Record]:
-        """Return the records."""
-        places = map(self.place, range(len(self.values)))
-        return map(make_record, zip(self.values, count(self.position), places, strict=False))
+    def _replace(self, **changes: Any) -> Record:
+        """Return the record with other values, as a named tuple does: a documented name."""
+        return structs.replace(self, **changes)
 
 
 class Records:
@@ -139,14 +127,12 @@ def changed(
     return Records(records, name_of(source), [changed(part, change) for part in parts])
 
 
-make_record = cast(
-    "Callable[[tuple[Mapping[str, object], int, str]], Record]", partial(tuple.__new__, Record)
-)
-"""Makes a record in half the time of its constructor, which is a function in Python."""
-
-
 def read_records(
     source: str | Path | Iterable[object] | Mapping[str, object],
+    *,
+    start: Mark | None = None,
+    size: int = 0,
+    marks: Marks | None = None,
 ) -> Iterator[Record]:
     """Yield the records of a file, of a list, or of a mapping id -> text or record.
 
@@ -155,102 +141,72 @@ def read_records(
 
     Args:
         source: Where the records come from.
-
-    Raises:
-        ArchiveError: The file can't be read, or an entry is not a record.
-    """
-    return chain.from_iterable(map(RecordBatch.records, read_record_batches(source)))
-
-
-def read_record_batches(
-    source: str | Path | Iterable[object] | Mapping[str, object],
-    *,
-    start: Mark | None = None,
-    size: int = 0,
-    marks: Marks | None = None,
-) -> Iterator[RecordBatch]:
-    """Yield what :func:`read_records` does, many at a time where lines hold one each.
-
-    Args:
-        source: Where the records come from.
         start: Where to begin in a file; None for the beginning.
         size: How many bytes of a file to read from there; 0 for all.
         marks: Where to note places of a file to begin.
+
+    Raises:
+        ArchiveError: The file can't be read, or an entry is not a record.
     """
     if isinstance(source, (str, Path)):
         return _of_file(as_path(source), start or Mark(), size, marks)
     if isinstance(source, Mapping):
         return _of_mapping(source)
-    return map(_one, _of_values((value, f"record {i}") for i, value in enumerate(source)))
+    return _of_values((value, f"record {i}") for i, value in enumerate(source))
 
 
-def _of_mapping(source: Mapping[str, object]) -> Iterator[RecordBatch]:
+def _of_mapping(source: Mapping[str, object]) -> Iterator[Record]:
     if source and _is_by_columns(source):
         raise _by_columns("the mapping")
-    ids = list(source)
-    for start in range(0, len(ids), _GATHERED):
-        some = ids[start : start + _GATHERED]
-        # Nearly all values are texts, whose check would take longer than making the record.
-        values = [
-            {"id": key, "text": value} if type(value) is str else _as_record(key, value)
-            for key in some
-            for value in [source[key]]
-        ]
-        yield RecordBatch(values, start, partial(_entry_place, some))
+    for position, (key, value) in enumerate(source.items()):
+        # Nearly all values are texts, and a test for a mapping takes longer than making the record.
+        values = {"id": key, "text": value} if type(value) is str else _as_record(key, value)
+        yield Record(values, position, f"entry {key!r}")
 
 
-def _entry_place(ids: Sequence[object], index: int) -> str:
-    return f"entry {ids[index]!r}"
+def read_rows(
+    source: str | Path | Iterable[object] | Mapping[str, object], decode: BlockDecoder
+) -> Iterator[Any]:
+    """Yield what a decoder makes of the records of a file, and records where it knows none."""
+    if isinstance(source, (str, Path)):
+        return _of_file(as_path(source), Mark(), 0, None, decode)
+    return read_records(source)
 
 
-def _of_file(path: Path, start: Mark, size: int, marks: Marks | None) -> Iterator[RecordBatch]:
+def _of_file(
+    path: Path, start: Mark, size: int, marks: Marks | None, decode: BlockDecoder | None = None
+) -> Iterator[Any]:
     before = f"{path} line "
     position, by_id = start.values, False
-    for values, lines in read_batches(path, start=start, size=size, marks=marks):
+    for values, lines in read_batches(path, start=start, size=size, marks=marks, decode=decode):
+        if decode is not None and isinstance(values[0], Struct):
+            yield from values
+            position += len(values)
+            continue
         first = f"{before}{lines[0]}"
         if position == 0 and (held := _held(values[0], first)) is not None:
             by_id = _is_record(values[0]) and _is_id_to_text(values[0])
             if marks is not None:
                 marks.nested = True
-            entries = ((entry, f"{first}, {key}") for key, entry in held)
-            while some := list(islice(_of_values(entries), _GATHERED)):
-                yield _together(some, position)
-                position += len(some)
+            for record in _of_values((entry, f"{first}, {key}") for key, entry in held):
+                yield record
+                position = record.position + 1
             values, lines = values[1:], lines[1:]
         if by_id:
-            if inner := list(_of_values(_entries_by_id(values, lines, before))):
-                yield _together(inner, position)
-                position += len(inner)
+            for record in _of_values(_entries_by_id(values, lines, before), position):
+                yield record
+                position = record.position + 1
             continue
         if values and set(map(type, values)) == _TEXT:
             # A script's list of answers, whose places are all that joins them with questions.
             values = [{LISTED_TEXT: value} for value in values]
-        objects = cast("Sequence[Mapping[str, object]]", values)  # JSON's keys are texts
-        if set(map(type, values)) <= _OBJECT:
-            if values:
-                yield RecordBatch(objects, position, partial(_line_place, before, lines))
-            position += len(values)
-            continue
-        for value, line in zip(objects, lines, strict=True):
+        for value, line in zip(values, lines, strict=True):
             place = f"{before}{line}"
             if type(value) is dict:
-                yield _one(make_record((value, position, place)))
+                yield Record(value, position, place)
             else:
                 note_unreadable(_no_record(value, place), position, place)
             position += 1
-
-
-def _line_place(before: str, lines: Sequence[int], index: int) -> str:
-    return f"{before}{lines[index]}"
-
-
-def _together(records: Sequence[Record], position: int) -> RecordBatch:
-    values, _, places = zip(*records, strict=True)
-    return RecordBatch(values, position, places.__getitem__)
-
-
-def _one(record: Record) -> RecordBatch:
-    return RecordBatch((record.values,), record.position, lambda _index: record.place)
 
 
 def _entries_by_id(
@@ -265,15 +221,15 @@ def _entries_by_id(
             yield value, f"{before}{line}"
 
 
-def _of_values(entries: Iterable[tuple[object, str]]) -> Iterator[Record]:
-    for position, (value, place) in enumerate(entries):
+def _of_values(entries: Iterable[tuple[object, str]], first: int = 0) -> Iterator[Record]:
+    for position, (value, place) in enumerate(entries, first):
         if isinstance(value, Record):
             if type(value.values) is Unreadable:
                 note_unreadable(_no_record(value.values, value.place), position, value.place)
                 continue
             yield value
         elif _is_record(value):
-            yield make_record((value, position, place))
+            yield Record(value, position, place)
         else:
             note_unreadable(_no_record(value, place), position, place)
 
@@ -468,6 +424,20 @@ def choose_key(
     )
 
 
+def present(*groups: Collection[str]) -> Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]:
+    """Return the function from a record's keys to those of some groups of usual keys that it has.
+
+    Nearly all records of an archive have the same keys, so that usual keys that none has are
+    looked up once, and not in each record.
+    """
+
+    @lru_cache(maxsize=256)
+    def found(keys: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
+        return [tuple(key for key in group if key in keys) for group in groups]
+
+    return found
+
+
 def response_value(record: Record, key: str) -> object:
     """Return the value of a response; the remains of a failed call become a failure text.
 
@@ -488,7 +458,7 @@ def optional_text(record: Record, keys: Sequence[str]) -> str:
     for key in keys:
         value = record.values.get(key)
         if type(value) is str:
-            return well_formed(value)
+            return value if value.isascii() else well_formed(value)
         if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
             return well_formed(str(value))
     return ""

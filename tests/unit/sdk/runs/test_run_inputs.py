@@ -12,7 +12,8 @@ import pytest
 
 from hallujudge.sdk import BatchResult, Client, InputOptions, ScoreRun
 from hallujudge.sdk.archives import chair as captions
-from hallujudge.sdk.archives.records import RecordBatch, read_record_batches
+from hallujudge.sdk.archives.records import Record, read_records
+from hallujudge.sdk.archives.rival_keys import LOOKED_AT
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.runs.run_inputs import PreparedRun, checked_archive
 
@@ -59,21 +60,21 @@ def test_only_what_is_left_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(source.start_at(1152)) == list(whole)[1152:]
     read: list[int] = []
 
-    def noting(*given: Any, **more: Any) -> Iterator[RecordBatch]:
-        for batch in read_record_batches(*given, **more):
-            read.append(len(batch.values))
-            yield batch
+    def noting(*given: Any, **more: Any) -> Iterator[Record]:
+        for record in read_records(*given, **more):
+            read.append(record.position)
+            yield record
 
-    monkeypatch.setattr(captions, "read_record_batches", noting)
+    monkeypatch.setattr(captions, "read_records", noting)
     PreparedRun.of(replace(run, resume=False))
-    assert sum(read) >= COUNT
+    assert read[LOOKED_AT:] == list(range(COUNT))
     read.clear()
     resumed = PreparedRun.of(run).items
-    assert sum(read) == 0
+    assert read == []
     # A mark stands before every 512th caption.
     assert len(list(resumed.start_at(1152))) == COUNT - 1152
-    # Before them the first batch, whose first record has the keys.
-    assert sum(read[1:]) == COUNT - 1024
+    # Before them the first records, which have the keys.
+    assert read == [*range(LOOKED_AT), *range(1024, COUNT)]
 
 
 def test_the_bytes_are_those_of_an_undisturbed_run(tmp_path: Path) -> None:
