@@ -328,8 +328,7 @@ class AsyncClient:
         from .archives.plain_values import plain
 
         run = ScoreRun(metric, responses=(), variant=variant, graph=graph, options=options)
-        backend = await self._connected()
-        return await backend.extract(run.spec(), plain(texts))
+        return await (await self._connected()).extract(run.spec(), plain(texts))
 
     @called_with(ScoreRun)
     async def judge(self, run: ScoreRun) -> list[ItemResult]:
@@ -341,8 +340,7 @@ class AsyncClient:
             UnsupportedError: The metric's claims are not decided by a judge.
         """
         prepared = (await _run_reader())(run)
-        backend = await self._connected()
-        return await backend.judge(prepared.spec, list(prepared.items))
+        return await (await self._connected()).judge(prepared.spec, list(prepared.items))
 
     @called_with(ScoreRun)
     async def estimate(self, run: ScoreRun) -> list[Estimate]:
