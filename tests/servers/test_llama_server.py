@@ -75,6 +75,17 @@ def test_doctor_finds_the_dialect_and_that_choices_are_enforced(server: real.Rea
     assert "choice_share 0.0" in found["log-probabilities"]
 
 
+def test_doctor_names_what_to_set_in_place_of_vllms_dialect(
+    server: real.RealServer, name: str
+) -> None:
+    found = real.doctor(server, "--dialect", "vllm")
+    real.figure(name, f"doctor --dialect vllm: {found['settings']}")
+    assert found["settings"] == (
+        "FAILED set llm_dialect=plain llm_constraint=json_schema; the server then enforces the "
+        "choices"
+    )
+
+
 def test_log_probabilities_are_those_before_the_constraint(server: real.RealServer) -> None:
     schema = {"type": "string", "enum": ["zyzzyva"]}
     form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}

@@ -61,6 +61,16 @@ def test_doctor_says_that_it_ignores_constraints(server: real.RealServer) -> Non
     assert found["repeatability"].startswith("ok")
 
 
+def test_doctor_names_what_to_set_in_place_of_vllms_dialect(server: real.RealServer) -> None:
+    found = real.doctor(server, "--dialect", "vllm")
+    real.figure(NAME, f"doctor --dialect vllm: {found['settings']}")
+    assert found["answer"].startswith("FAILED")
+    assert found["settings"] == (
+        "FAILED set llm_dialect=plain llm_constraint=json_schema; the server then answers, but "
+        "does not enforce the choices"
+    )
+
+
 def test_vllms_parameters_are_refused_as_the_scripted_server_does(
     server: real.RealServer,
 ) -> None:

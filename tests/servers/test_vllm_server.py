@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import math
-import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import real_servers as real
 from support import scripted_llm as llm
 from support.extraction_schemas import ANSWERS, schemas, wrong_answers
-from support.running import ServerProcess, read_rows
-from support.tri_he_samples import report_of, score
+from support.qa_samples import write_lines
+from support.real_vllm import NAME, SMALL, VARIABLES
+from support.running import here, read_rows
+from support.tri_he_samples import score
 
 pytestmark = pytest.mark.timeout(3600)
 
-NAME = "vLLM 0.32.0 (CPU)"
-# Arguments for a small machine; the others are ours, or vLLM's own.
-SMALL = ("--dtype", "float32", "--enforce-eager", "--max-num-seqs", "16")
 _THOUGHT_TOKENS = 100
-VARIABLES = {"VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -32,19 +28,22 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return real.tiny_llama(programs / "python", tmp_path_factory.mktemp("vllm") / "model")
 
 
-@pytest.fixture(scope="module")
-def thinking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.RealServer]:
+@contextmanager
+def slow_thinker(folder: Path, thinks: int) -> Iterator[real.RealServer]:
     """A model that thinks for more tokens than an answer takes, with a reasoning parser."""
     programs, port = real.environment("vllm"), real.free_port()
-    folder = tmp_path_factory.mktemp("thinking")
-    model = real.tiny_llama(
-        programs / "python", folder / "model", says="supported", thinks=_THOUGHT_TOKENS
-    )
+    model = real.tiny_llama(programs / "python", folder / "model", says="supported", thinks=thinks)
     command = (
         *(programs / "vllm", "serve", model, "--served-model-name", "tiny"),
         *("--reasoning-parser", "deepseek_r1", "--host", "127.0.0.1", "--port", str(port), *SMALL),
     )
     with real.started(command, folder / "log", port, **VARIABLES) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def thinking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.RealServer]:
+    with slow_thinker(tmp_path_factory.mktemp("thinking"), _THOUGHT_TOKENS) as started:
         yield started
 
 
@@ -58,53 +57,6 @@ def server(model: Path) -> Iterator[real.RealServer]:
     )
     with real.started(command, model.parent / "log", port, **VARIABLES) as started:
         yield started
-
-
-class Supervised(ServerProcess):
-    """A Hallujudge server with its own vLLM, and a way to ask that vLLM past our client."""
-
-    def __init__(self, model: Path) -> None:
-        super().__init__(
-            *("--vllm", str(model)),
-            HALLUJUDGE_VLLM_COMMAND=str(real.environment("vllm") / "vllm"),
-            HALLUJUDGE_VLLM_ARGUMENTS=" ".join(SMALL),
-            **VARIABLES,
-            **real.FEW_THREADS,
-        )
-        self.model = str(model)
-        pid = self.process.pid
-        # Others are worker processes.
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        each = [Path(f"/proc/{child}/cmdline").read_text().split("\0") for child in children]
-        (given,) = [arguments for arguments in each if "--uds" in arguments]
-        self._socket = given[given.index("--uds") + 1]
-
-    def own(self, body: dict[str, Any]) -> real.Reply:
-        """Send a request by a route of the socket that needs no key."""
-        connection = _UnixConnection(self._socket)
-        text = json.dumps(body | {"model": self.model})
-        connection.request("POST", "/invocations", text, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        reply = real.Reply(status=answer.status, text=answer.read().decode())
-        connection.close()
-        return reply
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=120)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(self._path)
-
-
-@pytest.fixture(scope="module")
-def supervised(model: Path) -> Iterator[Supervised]:
-    server = Supervised(model)
-    yield server
-    server.stop()
 
 
 def test_verdicts_are_those_of_own_requests(server: real.RealServer, tmp_path: Path) -> None:
@@ -151,6 +103,12 @@ def test_doctor_finds_all_of_it(server: real.RealServer) -> None:
     assert "choice_share 0.0" in found["log-probabilities"]
 
 
+def test_doctor_finds_constraints_of_other_dialects_enforced_too(server: real.RealServer) -> None:
+    found = real.doctor(server, "--dialect", "plain")
+    assert found["structured output"] == "ok enforced"
+    assert "settings" not in found
+
+
 def test_what_it_refuses(server: real.RealServer, tmp_path: Path) -> None:
     statuses = {
         "unknown model": server.chat(model="nope").status,
@@ -183,30 +141,6 @@ def test_scoring_asks_for_probabilities(server: real.RealServer, tmp_path: Path)
     assert len(unlikely) >= len(claims) / 2
     assert done.returncode == (3 if len(unlikely) == len(claims) else 0)
     assert "REPLY_OUT_OF_CHOICE" in done.stdout + done.stderr
-
-
-def test_a_supervised_server_gives_the_verdicts_of_own_requests(
-    supervised: Supervised, tmp_path: Path
-) -> None:
-    answers, graphs = real.claims(20)
-    sent = real.exported(tmp_path, "tiny", answers, graphs)
-    at = ("--judge", "llm", "--server", supervised.address)
-    done = score(tmp_path, answers, *at, graphs=graphs)
-    assert done.returncode == 0, done.stderr
-    verdicts = real.verdicts_of(tmp_path / "out")
-    equal = [
-        real.said_by(supervised.own(body)) == verdicts[tuple(llm.claims_of(body)[0])]
-        for body in sent
-    ]
-    (judge,) = report_of(tmp_path / "out")["judging"]
-    share = judge["choice_share"]
-    real.figure(
-        f"{NAME}, serve --vllm",
-        f"{sum(equal)} of {len(equal)} verdicts equal to own requests; "
-        f"choice_share {share['mean']:.4f} (n {share['n']})",
-    )
-    assert sum(equal) == len(sent) == 120
-    assert share["n"] >= 50
 
 
 def test_a_thought_that_ends_is_followed_by_a_verdict(
@@ -244,3 +178,53 @@ async def test_xgrammar_takes_the_schemas_and_their_answers_only(tmp_path: Path)
     found = json.loads(real.run(python, real.SCRIPTS / "ask_xgrammar.py", asked))
     assert found == [[True] + [False] * (len(each) - 1) for each in texts.values()]
     real.figure("xgrammar 0.2.8", f"takes the {len(texts)} schemas of extraction")
+
+
+def test_a_text_that_takes_too_long_costs_its_question_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = {"category": "VD", "subcategory": "map", "set_id": "1", "figure_id": "0"}
+    question |= {"visual_input": "0", "question": "Is snow white?", "gt_answer": "1"}
+    asked = write_lines(
+        tmp_path / "questions.jsonl", [question | {"question_id": str(n)} for n in range(3)]
+    )
+    (tmp_path / "images").mkdir()
+    with slow_thinker(tmp_path, 1000) as thinker:
+        given = (
+            *("ask", "hallusion-bench", "-R", asked, "--images", tmp_path / "images"),
+            *("-o", tmp_path / "answers.jsonl", "--url", thinker.url, "--model", "tiny"),
+            *("--max-tokens", "2048"),
+        )
+        monkeypatch.setenv("HALLUJUDGE_LLM_TIMEOUT_SECONDS", "2")
+        late = here(*given)
+        monkeypatch.setenv("HALLUJUDGE_LLM_TIMEOUT_SECONDS", "120")
+        whole = here(*given)
+    real.figure(f"{NAME}, ask", late.stderr.strip().replace("\n", " ")[:300])
+    assert late.returncode == 3
+    assert "3 without an answer: MODEL_TIMEOUT" in late.stderr
+    assert "for the model thinks; raise llm_timeout_seconds" in late.stderr
+    assert whole.returncode == 0, whole.stderr
+    rows = read_rows(tmp_path / "answers.jsonl")
+    assert [row["response"].strip() for row in rows] == ["supported"] * 3
+
+
+def test_counts_and_advice_are_those_of_the_run(server: real.RealServer, tmp_path: Path) -> None:
+    scene = [[f"thing {n}", "beside", "other thing"] for n in range(3000)]
+    refused = real.judged(tmp_path, *server.flags, scene=scene)
+    assert refused.returncode == 3
+    assert "PROMPT_TOO_LONG" in refused.stdout + refused.stderr
+    assert "llm gave 0 of 6 verdicts" in refused.stdout
+    assert "used again" not in refused.stdout + refused.stderr
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        missing = real.judged(folder, *server.flags, "--llm-api", "decisions")
+        assert missing.returncode == 2
+        assert "verdict cache" not in missing.stderr
+        assert not list(folder.rglob("*-wal"))
+    rows = [{"image_id": "1", "question": "What?", "response": "A man is riding a horse."}]
+    spaced = score(tmp_path, rows, *server.flags, "--extractor", "llm", kind="--responses")
+    real.figure(NAME, f"extraction: {spaced.stderr.strip()[-300:]}")
+    assert spaced.returncode == 3
+    assert "REPLY_TRUNCATED" in spaced.stdout + spaced.stderr
+    assert '{"disable_any_whitespace": true}' in spaced.stdout + spaced.stderr

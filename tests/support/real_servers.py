@@ -6,6 +6,7 @@ that the server's reply to the same request says, and what servers enforce, repo
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -206,7 +207,8 @@ def started(
         _wait_for(answers, log)
         yield RealServer(url=f"http://127.0.0.1:{port}/v1", model=model, key=key, log=log)
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # its end was said above
+            os.killpg(process.pid, signal.SIGTERM)
         try:
             process.wait(30)
         except subprocess.TimeoutExpired:
@@ -329,17 +331,21 @@ def exported(
     *options: str,
 ) -> list[dict[str, Any]]:
     """Return the bodies of the requests about claims, which need no server."""
-    requests = folder / "requests.jsonl"
-    files = {
-        "--claims": write_lines(folder / "answers.jsonl", answers),
-        "--references": write_lines(folder / "graphs.jsonl", graphs),
-        "--out": folder / "exported",
-    }
-    done = here(
-        *("batch", "export", requests, "score", "tri-he", "--judge", "llm", "--llm-model", model),
-        *(part for pair in files.items() for part in pair),
-        *options,
+    claims = write_lines(folder / "answers.jsonl", answers)
+    return requests_of(
+        folder, model, claims, write_lines(folder / "graphs.jsonl", graphs), *options
     )
+
+
+def requests_of(
+    folder: Path, model: str, claims: Path, graphs: Path, *options: str
+) -> list[dict[str, Any]]:
+    """Return the bodies of the requests about the claims of a file."""
+    requests = folder / "requests.jsonl"
+    scored: tuple[str | Path, ...] = ("score", "tri-he", "--judge", "llm", "--llm-model", model)
+    files = {"--claims": claims, "--references": graphs, "--out": folder / "exported"}
+    given = (part for pair in files.items() for part in pair)
+    done = here("batch", "export", requests, *scored, *given, *options)
     assert done.returncode == 0, done.stderr
     return [row["body"] for row in read_rows(requests)]
 
@@ -371,9 +377,9 @@ def said_by(reply: Reply) -> str:
     return text if text in ("supported", *_PARTS.values()) else ""
 
 
-def doctor(server: RealServer) -> dict[str, str]:
+def doctor(server: RealServer, *options: str) -> dict[str, str]:
     """Return what ``hallujudge doctor`` says of the judge, by check."""
-    done = here("doctor", "--llm-url", server.url, "--llm-model", server.model)
+    done = here("doctor", "--llm-url", server.url, "--llm-model", server.model, *options)
     lines = [line.partition("llm judge, ")[2] for line in done.stdout.splitlines()]
     marks = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
     pairs = zip(marks, lines, strict=False)
