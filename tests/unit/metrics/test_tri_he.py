@@ -251,14 +251,18 @@ def test_soft_claims_count_by_their_probability(variant: str, claims: int) -> No
     assert (row["without_probability"], row["hallucinated_objects"]) == (3, 3)
     assert scored.scores["hallu_q"] == row["rate"] == row["hallucinated"] / claims
     assert "|soft:yes|judge:j" in str(metric.signature)
-    [note] = metric.notes_on(row)
+    unjudged, note = metric.notes_on(row)
+    counted = "count as not hallucinated" if variant == "published" else "left out of the rates"
+    assert unjudged.startswith("1 claim of a scored answer has no verdict; such claims ")
+    assert counted in unjudged
     assert (
         expected_message("metrics.framework.metric:of-claims-have-no-probability-and-count") in note
     )
 
     hard = TriHeMetric(variant=variant, judge="j")
     assert hard.score_answer(verdicts).scores["hallu_q"] == pytest.approx(3 / claims)
-    assert hard.notes_on(row) == metric.notes_on(dict.fromkeys(row, 0.0)) == ()
+    assert hard.notes_on(row) == (unjudged,)
+    assert metric.notes_on(dict.fromkeys(row, 0.0)) == ()
     assert "soft" not in str(hard.signature)
 
 

@@ -296,11 +296,25 @@ class TriHeMetric(SoftMetric):
         return UnscoredReason.NO_VERDICTS, f"{detail} ({first.detail})" if first.detail else detail
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return how many extracted claims were invalid, and how many have no probability."""
+        """Return how many claims were invalid, without a verdict, or without a probability."""
         return (
             *invalid_note("claims", totals["rejected_claims"]),
+            *self._open_claims_note(int(totals["unscored_claims"])),
             *SoftMetric.notes_on(self, totals),
         )
+
+    def _open_claims_note(self, count: int) -> tuple[str, ...]:
+        """Return how claims of scored answers without a verdict count; nothing without any."""
+        if not count:
+            return ()
+        counted = "such claims are left out of the rates"
+        if self.variant == "published":
+            counted = (
+                "such claims count as not hallucinated, as in the released script; the variant "
+                "corrected leaves them out"
+            )
+        claims = "claim of a scored answer has" if count == 1 else "claims of scored answers have"
+        return (f"{count:,} {claims} no verdict; {counted}.",)
 
     def score_answer(
         self, verdicts: Sequence[ClaimVerdict], *, rejected: int = 0

@@ -93,7 +93,7 @@ class ScoreExecution:
         if report is None:
             return ExitCode.FAILED
         self._show(report, where_written(self.command.out, before))
-        self.command.note(*_claim_notes(report), *unscored_notes(unscored))
+        self.command.note(*_judgement_notes(report), *unscored_notes(unscored))
         self.command.note(*_passing_notes(unscored, self._replies))
         return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
@@ -399,12 +399,8 @@ def _passing_notes(unscored: UnscoredCounts, replies: Path) -> tuple[str, ...]:
     )
 
 
-def _claim_notes(report: Report) -> tuple[str, ...]:
-    """Return notes on claims and descriptions of scored items without a verdict."""
-    return (*_judgement_notes(report), *_open_claim_notes(report))
-
-
 def _judgement_notes(report: Report) -> Iterator[str]:
+    """Yield notes on descriptions of scored items without a verdict."""
     if "undecided" not in report.totals:
         return
     declined = report.judging[-1].declined if report.judging else {}
@@ -421,20 +417,6 @@ def _judgement_notes(report: Report) -> Iterator[str]:
     if why and report.variant == "published":
         left = amount(sum(declined.values()), "judged description is", "judged descriptions are")
         yield f"{left} left out{why}"
-
-
-def _open_claim_notes(report: Report) -> tuple[str, ...]:
-    if not (count := int(report.totals.get("unscored_claims", 0))):
-        return ()
-    # Each variant counts them differently.
-    counted = "such claims are left out of the rates"
-    if report.variant == "published":
-        counted = (
-            "such claims count as not hallucinated, as in the released script; --variant corrected "
-            "leaves them out"
-        )
-    claims = "claim of a scored answer has" if count == 1 else "claims of scored answers have"
-    return (f"{count} {claims} no verdict; {counted}. items.jsonl says why",)
 
 
 def _check_variants(run: ScoreRun) -> None:
