@@ -15,7 +15,6 @@ from support.extraction_schemas import ANSWERS, schemas, wrong_answers
 from support.qa_samples import write_lines
 from support.real_vllm import NAME, SMALL, VARIABLES
 from support.running import here, read_rows
-from support.tri_he_samples import score
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -208,7 +207,9 @@ def test_a_text_that_takes_too_long_costs_its_question_only(
     assert [row["response"].strip() for row in rows] == ["supported"] * 3
 
 
-def test_counts_and_advice_are_those_of_the_run(server: real.RealServer, tmp_path: Path) -> None:
+def test_counts_and_advice_are_those_of_the_run(
+    server: real.RealServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scene = [[f"thing {n}", "beside", "other thing"] for n in range(3000)]
     refused = real.judged(tmp_path, *server.flags, scene=scene)
     assert refused.returncode == 3
@@ -222,9 +223,11 @@ def test_counts_and_advice_are_those_of_the_run(server: real.RealServer, tmp_pat
         assert missing.returncode == 2
         assert "verdict cache" not in missing.stderr
         assert not list(folder.rglob("*-wal"))
-    rows = [{"image_id": "1", "question": "What?", "response": "A man is riding a horse."}]
-    spaced = score(tmp_path, rows, *server.flags, "--extractor", "llm", kind="--responses")
-    real.figure(NAME, f"extraction: {spaced.stderr.strip()[-300:]}")
+    monkeypatch.setenv("HALLUJUDGE_LLM_CLAIMS_PER_CALL", "20")
+    spaced = real.judged(tmp_path, *server.flags, "--constraint", "json_schema")
+    said = spaced.stdout + spaced.stderr
+    real.figure(f"{NAME}, white space", spaced.stderr.strip().splitlines()[-1][:300])
     assert spaced.returncode == 3
-    assert "REPLY_TRUNCATED" in spaced.stdout + spaced.stderr
-    assert '{"disable_any_whitespace": true}' in spaced.stdout + spaced.stderr
+    assert "REPLY_TRUNCATED" in said
+    assert """give vLLM structured-outputs-config '{"disable_any_whitespace": true}'""" in said
+    assert "Raise --llm-max-tokens" in said

@@ -68,13 +68,16 @@ def reply_problem(reply: ChatReply) -> ReplyProblem | None:
 def _cut_off(content: str) -> str:
     """Why a reply ended too early; white space is what some servers let a model fill JSON with."""
     told = f"the reply was cut off: {shown(content)}"
-    written = len("".join(content.split()))
-    if len(content) < _FEW_CHARS or 2 * written > len(content):
+    if not any(map(_is_mostly_white, (content, content[:SHOWN_CHARS]))):
         return told
     return (
-        f"{told}, which is mostly white space; give vLLM structured-outputs-config "
+        f"{told}, with much white space; give vLLM structured-outputs-config "
         "'{\"disable_any_whitespace\": true}'"
     )
+
+
+def _is_mostly_white(text: str) -> bool:
+    return len(text) >= _FEW_CHARS and 2 * len("".join(text.split())) <= len(text)
 
 
 def shown(text: str) -> str:

@@ -144,10 +144,19 @@ def test_the_arguments_of_a_tool_are_an_answer_where_one_is_read(arguments: obje
         parse_reply(body)
 
 
-def test_the_remedy_for_white_space_is_told() -> None:
-    problem = reply_problem(reply_to("length", content="{" + "\n \n" * 20))
+@pytest.mark.parametrize(
+    ("content", "is_told"),
+    [
+        ("{" + "\n \n" * 20, True),
+        # Only the beginning is shown, which would be white space without a word.
+        ("{" + " " * 100 + '"triplets": "' + "long " * 200, True),
+        ('{"triplets": "' + "long " * 200, False),
+    ],
+)
+def test_the_remedy_for_white_space_is_told(content: str, is_told: bool) -> None:
+    problem = reply_problem(reply_to("length", content=content))
     assert problem is not None
-    assert "disable_any_whitespace" in problem.detail
+    assert ("disable_any_whitespace" in problem.detail) is is_told
 
 
 def test_a_thought_before_a_text_is_no_unfinished_one() -> None:
