@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import urllib.error
 import urllib.request
@@ -70,7 +71,15 @@ def version(name: str) -> str:
     done = subprocess.run(
         [proxies.program(name), *VERSIONS[name]], capture_output=True, text=True, check=True
     )
-    return f"{name} ({' '.join((done.stdout + done.stderr).split())[:60]})"
+    found = re.search(r"\d+\.\d+\.\d+", done.stdout + done.stderr)
+    assert found is not None
+    return f"{name} {found[0]}"
+
+
+def first_sentence(stderr: str) -> str:
+    """Return the error of a command, without addresses."""
+    error = stderr.strip().splitlines()[-1]
+    return re.sub(r"'?(http://)?127\.0\.0\.1:\d+(/v1)?'?", "…", error)[:130]
 
 
 def large_run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
@@ -175,7 +184,7 @@ def test_a_proxy_without_a_server_is_said_to_be_one(
     away = {"grpc": real.free_port(), "http": real.free_port(), "judge": judge.port}
     with proxies.running(name, tmp_path / "p", away) as proxy:
         done = large_run(tmp_path, "--server", proxy.grpc)
-    real.figure(version(name), f"without a server: {done.stderr.strip()[-300:]}")
+    real.figure(version(name), f"without a server: {first_sentence(done.stderr)}")
     assert done.returncode == 1
     assert "a proxy at" in done.stderr
 
@@ -211,7 +220,7 @@ def test_a_judge_that_a_proxy_does_not_wait_for_is_late(
     with proxies.running(name, tmp_path / "p", at, in_a_second) as proxy:
         done = judged(tmp_path, proxy.judge, "--give-up-after", "6")
     stop()
-    real.figure(version(name), f"a judge that is late: {done.stderr.strip()[-250:]}")
+    real.figure(version(name), f"a judge that is late: {first_sentence(done.stderr)}")
     assert done.returncode in (1, 3)
     assert "HTTP 504" in done.stderr
 
@@ -245,7 +254,7 @@ def test_a_proxy_that_ends_a_run_is_named(cut: str, tmp_path: Path) -> None:
         )
     server.stop()
     stop()
-    real.figure(version(name), f"{cut}: {done.stderr.strip()[-300:]}")
+    real.figure(version(name), f"{cut}: {first_sentence(done.stderr)}")
     assert done.returncode == 1
     assert "a proxy " in done.stderr
     assert "grpc_read_timeout of nginx, or timeout of Envoy's route" in done.stderr
