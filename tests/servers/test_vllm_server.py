@@ -204,7 +204,7 @@ def test_a_text_that_takes_too_long_costs_its_question_only(
     assert "for the model thinks; raise llm_timeout_seconds" in late.stderr
     assert whole.returncode == 0, whole.stderr
     rows = read_rows(tmp_path / "answers.jsonl")
-    assert [row["response"].strip() for row in rows] == ["supported"] * 3
+    assert [row["model_prediction"].strip() for row in rows] == ["supported"] * 3
 
 
 def test_counts_and_advice_are_those_of_the_run(
