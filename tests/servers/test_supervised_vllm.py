@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from support import real_servers as real
-from support import scripted_llm as llm
 from support.real_vllm import NAME, Supervised, supervising
 from support.running import cli, here
 from support.tri_he_samples import report_of, score
@@ -46,19 +45,15 @@ def test_its_verdicts_are_those_of_own_requests(supervised: Supervised, tmp_path
     at = ("--judge", "llm", "--server", supervised.address)
     done = score(tmp_path, answers, *at, graphs=graphs)
     assert done.returncode == 0, done.stderr
-    verdicts = real.verdicts_of(tmp_path / "out")
-    equal = [
-        real.said_by(supervised.own(body)) == verdicts[tuple(llm.claims_of(body)[0])]
-        for body in sent
-    ]
+    equal = real.equal_choices(tmp_path / "out", ((body, supervised.own(body)) for body in sent))
     (judge,) = report_of(tmp_path / "out")["judging"]
     share = judge["choice_share"]
     real.figure(
         f"{NAME}, serve --vllm",
-        f"{sum(equal)} of {len(equal)} verdicts equal to own requests; "
+        f"{equal} of {len(sent)} verdicts equal to own requests; "
         f"choice_share {share['mean']:.4f} (n {share['n']})",
     )
-    assert sum(equal) == len(sent) == 120
+    assert equal == len(sent) == 120
     assert share["n"] >= 50
     # The prompts of an image begin alike.
     assert judge["cached_tokens"] > judge["prompt_tokens"] / 2
@@ -89,12 +84,8 @@ def test_the_golden_claims(supervised: Supervised, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     (judge,) = report_of(tmp_path / "out")["judging"]
-    verdicts = real.verdicts_of(tmp_path / "out")
     sent = real.requests_of(tmp_path, "judge", claims, graphs, "--dialect", "vllm")
-    equal = sum(
-        real.said_by(supervised.own(body)) == verdicts[tuple(llm.claims_of(body)[0])]
-        for body in sent
-    )
+    equal = real.equal_choices(tmp_path / "out", ((body, supervised.own(body)) for body in sent))
     share = judge["choice_share"]
     real.figure(
         f"{NAME}, serve --vllm",

@@ -16,7 +16,8 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -304,19 +305,14 @@ def scored(server: RealServer, folder: Path, *options: str) -> Scored:
     done = score(folder, answers, *server.flags, graphs=graphs)
     out = folder / "out"
     found = [c for row in read_rows(out / "items.jsonl") for c in row["evidence"]["claims"]]
-    verdicts = verdicts_of(out)
-    replies, equal = [], 0
-    for body in requests:
-        reply = server.post("chat/completions", body)
-        replies.append(reply)
-        equal += verdicts[tuple(llm.claims_of(body)[0])] == said_by(reply)
+    replies = [server.post("chat/completions", body) for body in requests]
     return Scored(
         returncode=done.returncode,
         said=done.stdout + done.stderr,
         report=report_of(out),
         claims=found,
         replies=replies,
-        equal=equal,
+        equal=equal_choices(out, zip(requests, replies, strict=True)),
     )
 
 
@@ -350,11 +346,24 @@ def requests_of(
     return [row["body"] for row in read_rows(requests)]
 
 
-def verdicts_of(out: Path) -> dict[tuple[str, ...], str]:
-    """Return claim -> the choice that its verdict in a run comes from; empty without a verdict."""
+def equal_choices(out: Path, own: Iterable[tuple[dict[str, Any], Reply]]) -> int:
+    """Return how many own requests have the choice of a run for the same claim.
+
+    Images may have the same claim with other verdicts; each image asks for one.
+
+    Args:
+        out: The run's folder.
+        own: The bodies of own requests, with their replies.
+    """
     rows = read_rows(out / "items.jsonl")
-    each = [claim for row in rows for claim in row["evidence"]["claims"]]
-    return {tuple(claim["triplet"]): _said_by_run(claim) for claim in each}
+    each = {
+        (row["group_id"], *claim["triplet"]): _said_by_run(claim)
+        for row in rows
+        for claim in row["evidence"]["claims"]
+    }
+    run = Counter((*claim, choice) for (_, *claim), choice in each.items())
+    asked = Counter((*llm.claims_of(body)[0], said_by(reply)) for body, reply in own)
+    return (run & asked).total()
 
 
 def _said_by_run(claim: dict[str, Any]) -> str:
