@@ -72,3 +72,28 @@ def test_a_language_model_as_judge() -> None:
     assert model.chats > 0
     assert found["on_loop"] == []
     assert set(found["elsewhere"]) >= {"aiohttp", "numpy"}
+
+
+LEXICON_READ = """
+import sys
+from hallujudge.sdk import Client
+
+text = "A dog sits on two sofas next to some knives and a man who holds several wine glasses. " * 6
+count, read = 2_000, []
+sys.addaudithook(lambda event, given: event == "open" and read.append(str(given[0])))
+records = [
+    {"image_id": n, "question": "?", "answer": f"{n} {text}", "objs": ["dog"]} for n in range(count)
+]
+with Client.embedded() as client:
+    objects = {n: ["dog"] for n in range(count)}
+    client.score("object-halbench", responses=records, references=objects)
+print(sum(name.endswith("lexicon.txt.gz") for name in read))
+"""
+
+
+def test_batches_of_a_run_without_models_do_not_load_the_same_at_once() -> None:
+    """Long batches are scored in a thread, several of which would each read the lexicon."""
+    done = subprocess.run(
+        [sys.executable, "-c", LEXICON_READ], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "1\n", done.stderr

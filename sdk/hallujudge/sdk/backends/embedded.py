@@ -141,7 +141,8 @@ class EmbeddedBackend:
             results = await session.evaluate(batch)
             return BatchResult(items=session.read(batch, results), results=results)
 
-        results = ordered_map(batches, work, limit=_MAX_CONCURRENCY)
+        # Without models, threads would only share the interpreter lock, and load a lexicon each.
+        results = ordered_map(batches, work, limit=_MAX_CONCURRENCY if session.needs_models else 1)
         async with aclosing(with_ticks(results, TICK_SECONDS)) as parts:
             async for part in parts:
                 yield session.progress() if part is None else part
