@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -20,7 +20,7 @@ from .ids import canonical_id
 from .inputs import References, are_paths
 from .joins import refuse
 from .json_files import named, read_values, shown
-from .local_files import as_path, open_binary, open_text
+from .local_files import as_path, open_text
 from .records import choose_key, read_records, unwrapped
 from .table_files import structured
 
@@ -64,8 +64,6 @@ def read_objects(references: References) -> dict[str, Objects]:
 
     Equal lists share one tuple: an archive has far fewer distinct lists than images.
     """
-    if (numbered := _by_number(references)) is not None:
-        return numbered
     shared: dict[tuple[object, ...], Objects] = {}
     known: dict[str, Objects] = {}
     duplicates: list[str] = []
@@ -83,50 +81,6 @@ def read_objects(references: References) -> dict[str, Objects]:
             f"{_source(references)}: there are no images; give image ids with their objects"
         )
     return known
-
-
-def _by_number(references: References) -> dict[str, Objects] | None:
-    """Return the objects of a file ``{id: [objects]}`` whose ids are numbers.
-
-    An archive has far fewer different lists than images. Each is decoded once, from its bytes, so
-    that the file is read in a third of the time.
-
-    Returns:
-        None if it is another file, or damaged: the caller then reads it record by record, which
-            also reports what is wrong.
-    """
-    if not isinstance(references, (str, Path)):
-        return None
-    # Imported here because clients of a server start without it.
-    from msgspec import MsgspecError, Raw
-    from msgspec.json import decode
-
-    try:
-        with open_binary(as_path(references)) as file:
-            text = file.read(_WHOLE_BYTES)
-            if file.read(1):
-                return None
-        entries = decode(text, type=dict[str, Raw])
-        lists = list(map(bytes, entries.values()))
-        names = {given: _object_names(decode(given, type=list[str]), "") for given in set(lists)}
-    except (OSError, UnicodeError, ArchiveError, MsgspecError, RecursionError):
-        return None
-    quotes = {given: given.count(b'"') for given in names}
-    # A duplicate id, which the decoder silently drops, has quotes as well.
-    whole = text.count(b'"') == 2 * len(entries) + sum(map(quotes.__getitem__, lists))
-    if not whole or not are_plain_numbers(entries):
-        return None
-    shared = {objects: objects for objects in names.values()}
-    objects = {given: shared[found] for given, found in names.items()}
-    return dict(zip(entries, map(objects.__getitem__, lists), strict=True))
-
-
-def are_plain_numbers(ids: Collection[str]) -> bool:
-    """Return whether all ids are digits, and too few for the name of a file."""
-    digits = "".join(ids)
-    if not digits.isascii() or not digits.isdigit() or "" in ids:
-        return False
-    return max(map(len, ids)) < SHORTEST_NAME
 
 
 def shared_names(
