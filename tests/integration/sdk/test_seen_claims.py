@@ -268,6 +268,33 @@ def test_frames_of_a_video_are_shown_in_their_order(shown: Shown) -> None:
         )
 
 
+def test_one_call_holds_all_claims_about_a_picture(shown: Shown, tmp_path: Path) -> None:
+    texts = [RIGHT, f"{WRONG} There is a box.", "There is a tent. The ball is fragrant."]
+    records = [
+        {"id": f"{name}{at}", "image": name, "response": text}
+        for name in ("one.png", "other.png")
+        for at, text in enumerate(texts)
+    ]
+    alone, singly = scored(settings_of(shown.server), records, inputs=shown.inputs)
+    calls, shown.seer.seen[:] = shown.server.chats, []
+    cache = settings_of(shown.server, verdict_cache=str(tmp_path / "cache"))
+    options = {"judge": "llm", "together": "yes"}
+    report, results = scored(cache, records, inputs=shown.inputs, options=options)
+    assert [*map(verdicts, results)] == [*map(verdicts, singly)]
+    assert report.to_json()["scores"] == alone.to_json()["scores"]
+    assert len(shown.seer.seen) == len({*shown.seer.seen}) == 2, "each picture is sent once"
+    [share] = report.judging
+    assert (share.calls, share.reused, share.asked) == (2, 4, 10)
+    with Client.embedded(settings_of(shown.server)) as client:
+        [row] = client.estimate(
+            "seen-claims", responses=records, inputs=shown.inputs, options=options
+        )
+    assert row.calls == 2
+    again, repeated = scored(cache, records, inputs=shown.inputs, options=options)
+    assert (again.to_json(), repeated) == (report.to_json(), results)
+    assert shown.server.chats == calls + 2, "nothing is paid twice"
+
+
 def test_a_server_gives_the_same_report(shown: Shown) -> None:
     scenes = drawn_scenes(6)
     seer = Seer({scene.png(): scene for scene in scenes})

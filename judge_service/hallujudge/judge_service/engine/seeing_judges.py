@@ -49,7 +49,7 @@ def seeing_judge(
     Args:
         factory: Builds the language models.
         name: ``llm`` or ``router``.
-        together: Whether one call holds all claims of a response.
+        together: Whether one call holds all claims about a picture.
         escalation: The rule by which verdicts of the first judge are not kept, if any.
 
     Raises:
@@ -73,7 +73,7 @@ def seeing_panel(factory: JudgeFactory, rule: PanelRule, *, together: bool) -> P
     Args:
         factory: Builds the language models.
         rule: Its members, and how their votes are combined.
-        together: Whether one call holds all claims of a response.
+        together: Whether one call holds all claims about a picture.
 
     Raises:
         InvalidInputError: A member sees no pictures, or is not configured.

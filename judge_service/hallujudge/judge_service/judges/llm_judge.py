@@ -265,6 +265,10 @@ class LlmJudge:
             together=self._most_in_a_call,
         )
 
+    def joined(self, items: Iterable[JudgeRequestItem]) -> Iterable[JudgeRequestItem]:
+        """Return the items as calls are made for them: each for itself."""
+        return items
+
     def request_of(self, question: Question) -> ChatRequest:
         """Return what is sent for a question."""
         if self._most_in_a_call:
@@ -474,7 +478,7 @@ async def estimate_judge(
     await judge.identify()
 
     async def calls() -> AsyncIterator[PlannedCall]:
-        for item in items:
+        for item in judge.joined(items):
             for question in judge.questions(item):
                 yield PlannedCall(
                     key=judge.key_of(question),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TypeVar
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict
 from hallujudge.metrics.framework.pictures import NOT_VISIBLE
 from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import InvalidInputError
-from . import JudgeRequestItem, unscored_claim
+from ..llm.budget import Usage
+from . import JudgedItem, JudgeRequestItem, Recalled, unscored_claim
 from .llm_judge import LlmJudge
 from .questions import Question, seen_questions
 from .replies import ReadAnswer, ReadReply
 
+_T = TypeVar("_T")
 ALL_CLAIMS = 100
-"""Claims in one call where it holds all of a response; of more, in as few calls as hold them."""
+"""Claims in one call where it holds all about a picture; of more, in as few calls as hold them."""
 
 
 class SeeingJudge(LlmJudge):
@@ -52,6 +57,46 @@ class SeeingJudge(LlmJudge):
         """Never: it would take another call with the picture."""
         return False
 
+    def joined(self, items: Iterable[JudgeRequestItem]) -> Iterable[JudgeRequestItem]:
+        """Return the items, with those that follow each other about one picture as one."""
+        return map(_as_one, self._groups(items))
+
+    async def judge(
+        self, items: Sequence[JudgeRequestItem], *, has_fallback: bool = False
+    ) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order; see :class:`LlmJudge`."""
+        groups = self._groups(items)
+        judged = await super().judge(list(map(_as_one, groups)), has_fallback=has_fallback)
+        return [
+            JudgedItem.by(self.name, verdicts, usage)
+            for group, whole in zip(groups, judged, strict=True)
+            for verdicts, usage in _shared_out(group, whole.verdicts, whole.asked[0].usage)
+        ]
+
+    async def recall(self, items: Sequence[JudgeRequestItem]) -> list[Recalled]:
+        """Return what is known from earlier calls."""
+        groups = self._groups(items)
+        known = await super().recall(list(map(_as_one, groups)))
+        return [
+            Recalled(
+                verdicts=tuple(verdict for verdict, _ in pairs),
+                fallback_history=tuple(history for _, history in pairs),
+                usage=usage,
+            )
+            for group, whole in zip(groups, known, strict=True)
+            for pairs, usage in _shared_out(
+                group,
+                list(zip(whole.verdicts, whole.fallback_history, strict=True)),
+                whole.usage,
+            )
+        ]
+
+    def _groups(self, items: Iterable[JudgeRequestItem]) -> list[list[JudgeRequestItem]]:
+        """Return the items that share a call: of one picture, where a call holds all claims."""
+        if self.claims_per_call == 1:
+            return [[item] for item in items]
+        return [list(group) for _, group in groupby(items, key=_shown_by)]
+
     def questions(self, item: JudgeRequestItem) -> list[Question]:
         """Return the calls that an item needs."""
         return seen_questions(item, claims_per_call=self.claims_per_call)
@@ -71,6 +116,32 @@ class SeeingJudge(LlmJudge):
             reason = UnscoredReason.CLAIM_NOT_VISIBLE.value
             return unscored_claim(claim, reason, f"the judge answers {NOT_VISIBLE}", self.name)
         return super().verdict_of(claim, _among_visible(answer))
+
+
+def _shown_by(item: JudgeRequestItem) -> list[str]:
+    return [picture.sha256 for picture in item.pictures]
+
+
+def _as_one(group: Sequence[JudgeRequestItem]) -> JudgeRequestItem:
+    """Return items about one picture as one, which the first one pays for."""
+    if len(group) == 1:
+        return group[0]
+    histories = [each.fallback_history or ((),) * len(each.claims) for each in group]
+    return replace(
+        group[0],
+        claims=tuple(claim for each in group for claim in each.claims),
+        fallback_history=tuple(history for each in histories for history in each),
+    )
+
+
+def _shared_out(
+    group: Sequence[JudgeRequestItem], found: Sequence[_T], usage: Usage
+) -> Iterator[tuple[Sequence[_T], Usage]]:
+    """Yield what was found on the claims of each item, and what that took."""
+    end = 0
+    for place, item in enumerate(group):
+        start, end = end, end + len(item.claims)
+        yield found[start:end], usage.again() if place else usage
 
 
 def _among_visible(answer: ReadAnswer) -> ReadAnswer:

@@ -201,9 +201,9 @@ ENTRY = MetricEntry(
             name="together",
             default="no",
             choices=("no", "yes"),
-            meaning="All claims of a response in one call.",
-            details="The picture is then sent once for each response; without it, once for each "
-            "claim, which a server with a prefix cache encodes once.",
+            meaning="All claims about a picture in one call.",
+            details="Of responses that follow each other. The picture is then sent once; without "
+            "it, once for each claim, which a server with a prefix cache encodes once.",
             purpose="judge",
         ),
         *ESCALATION_OPTIONS,
