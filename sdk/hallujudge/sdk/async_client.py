@@ -113,7 +113,6 @@ class AsyncClient:
 
         from .runs import RunItem, RunItems, RunReport
         from .runs.progress_bar import Progress, shown_progress, shown_reading
-        from .runs.saved_items import without_pictures
         from .runs.score_run import input_notes
 
         with shown_reading() if run.progress else nullcontext():
@@ -127,7 +126,7 @@ class AsyncClient:
                 unscored = sum(result.outcome is Outcome.UNSCORED for result in batch.results)
                 progress.scored(len(batch.items), unscored)
                 if run.keep_items:
-                    pairs = without_pictures(zip(batch.items, batch.results, strict=True))
+                    pairs = zip(batch.items, batch.results, strict=True)
                     items.add([RunItem(item=item, result=result) for item, result in pairs])
                 if run.on_batch is not None:
                     run.on_batch(batch)

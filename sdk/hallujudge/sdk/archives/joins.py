@@ -142,20 +142,6 @@ def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:
     )
 
 
-def unshown(problems: Mapping[str, str]) -> ArchiveError:
-    """Return an error that names what has no picture, and says why the first one has none.
-
-    Args:
-        problems: Id -> why its picture can't be shown.
-    """
-    return refuse(
-        "pictures that can't be shown",
-        list(problems),
-        f"The first one: {next(iter(problems.values()))}. Give the folder of all pictures, or pass "
-        "InputOptions(allow_unknown=True) to leave such responses unscored",
-    )
-
-
 def same_files(responses: object, references: object, options: InputOptions) -> str:
     """Return what was given as responses and as references too; empty if there is no such thing.
 

@@ -24,7 +24,7 @@ from ..media.video_frames import FrameSettings, Sampling
 from .bad_records import noted
 from .ids import canonical_id
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
-from .joins import IdCheck, numbered, refuse, unshown
+from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
 from .named_keys import fields_of
 from .records import (
@@ -40,6 +40,7 @@ from .records import (
 )
 from .response_texts import not_a_text
 from .rival_keys import refuse_other_texts
+from .shown_pictures import unshown
 from .table_files import structured
 
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption", "description")

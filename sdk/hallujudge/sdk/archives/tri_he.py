@@ -27,7 +27,7 @@ from .bad_records import noted
 from .human_scores import USUAL_SCORE_KEYS, human_scores
 from .ids import canonical_id
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
-from .joins import IdCheck, numbered, refuse, unshown
+from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
 from .named_keys import fields_of
 from .records import (
@@ -41,6 +41,7 @@ from .records import (
     read_records,
 )
 from .rival_keys import refuse_other_texts
+from .shown_pictures import unshown
 from .table_files import structured
 
 _ID_KEYS = ("image_id", "id", "image")

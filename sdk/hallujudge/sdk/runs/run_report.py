@@ -25,7 +25,7 @@ from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report, Scor
 
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from .item_lines import response_of
-from .saved_items import from_messages, to_messages
+from .saved_items import from_messages, to_messages, without_pictures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,9 +111,12 @@ class RunItems(Sequence[RunItem]):
         return (RunItems.of, (list(self),))
 
     def add(self, added: list[RunItem]) -> None:
-        """Add the items of a batch."""
+        """Add the items of a batch, without pictures that a judge was shown."""
         if not added:
             return
+        if any(getattr(each.item, "pictures", ()) for each in added):
+            pairs = without_pictures((each.item, each.result) for each in added)
+            added = [RunItem(item=item, result=result) for item, result in pairs]
         if self._file is None and self._count + len(added) <= _IN_MEMORY:
             self._held += added
         else:
