@@ -29,7 +29,14 @@ ELSEWHERE = {
         "--encoder",
     },
     "what was asked before": {"qwen.jsonl", "mcqa.jsonl"},
-    "videos": {"videos", "--manifest", "infact-audit", "infact-questions", "--audit"},
+    "videos and pictures": {
+        "videos",
+        "pictures",
+        "--manifest",
+        "infact-audit",
+        "infact-questions",
+        "--audit",
+    },
     "people": {"label", "calibrate", "judge", "--sheet"},
     "files of other tools": {"archive", "audit", "all", "--parser", "scores"},
     "released files": {

@@ -157,15 +157,12 @@ class TriHeMetric(SoftMetric):
 
     ``published`` follows the released script, including its known bugs:
 
-    * a claim without a verdict (``null``) stays in the denominator, so that a failing judge lowers
-      the rate;
-    * a hallucinated claim without a wrong object counts as relation hallucination, even if the
-      judge named no part;
+    * a claim without a verdict (``null``) stays in the denominator, which lowers the rate;
+    * a hallucinated claim without a wrong object has a wrong relation, even without a named part;
     * answers without claims are silently dropped, and images without other answers with them. Here
       they are unscored: the scores are the same, and the coverage shows them;
-    * an answer whose verdicts are all ``null`` has the rate 0. This holds for verdicts of an
-      archive. With a judge of this run, such an answer is unscored, because a failed judge must not
-      produce a score.
+    * an answer whose verdicts are all ``null`` has the rate 0 if they come from an archive. With a
+      judge of this run it is unscored, because a failed judge must not produce a score.
 
     ``corrected`` leaves claims without a verdict out of the denominator. Claims without a named
     part count in ``hallu_q`` and ``hallu_i`` only.
