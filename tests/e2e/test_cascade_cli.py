@@ -138,5 +138,6 @@ def test_one_judge_alone_abstains(tmp_path: Path) -> None:
     report = report_of(tmp_path / "out")
     assert report["totals"]["unscored_claims"] == 4
     assert report["judging"][0]["declined"] == {"MARGIN_TOO_SMALL": 4}
-    assert expected_message("metrics.framework.report:of-are-without-verdict") in report["notes"][2]
     assert "set by hand" in report["notes"][1]
+    assert "4 claims of scored answers have no verdict" in report["notes"][2]
+    assert expected_message("metrics.framework.report:of-are-without-verdict") in report["notes"][3]

@@ -343,6 +343,8 @@ class SeenClaimsMetric(SoftMetric):
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every claim without a verdict supported, or not supported."""
+        import numpy as np
+
         claims = items["claims"] + items["unscored_claims"]
         wrong = items["hallucinated"] + (0.0 if best else items["unscored_claims"])
         clean = items["clean"] if best else items["clean"] * (items["unscored_claims"] == 0)
@@ -353,7 +355,9 @@ class SeenClaimsMetric(SoftMetric):
             of_kinds[f"hallucinated_{kind}s"] = items[f"hallucinated_{kind}s"] + (
                 0.0 if best else missing
             )
-        own = {"claims": claims, "hallucinated": wrong, "rate": wrong / claims, "clean": clean}
+        # Counts of a response without a claim, as a caller's table may have it, are all 0.
+        rate = wrong / np.maximum(claims, 1)
+        own = {"claims": claims, "hallucinated": wrong, "rate": rate, "clean": clean}
         return {**items, **own, **of_kinds}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
