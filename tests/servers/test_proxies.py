@@ -27,6 +27,12 @@ ANSWERS, LENGTH = 4000, 1200
 VERSIONS = {"nginx": ("-v",), "Caddy": ("version",), "Envoy": ("--version",)}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> None:
+    """Skip before anything is started that a skipped test would leave behind."""
+    real.environment("proxies")
+
+
 @pytest.fixture(scope="module")
 def judge() -> Iterator[llm.ScriptedLlm]:
     server = llm.ScriptedLlm()
@@ -247,13 +253,15 @@ def test_a_proxy_that_ends_a_run_is_named(cut: str, tmp_path: Path) -> None:
     stop = slow.in_thread()
     server = ServerProcess("--llm-url", slow.url, "--llm-model", "m", HALLUJUDGE_LLM_DIALECT="vllm")
     ports = {"grpc": int(server.address.rpartition(":")[2]), "http": 1, "judge": slow.port}
-    with proxies.running(name, tmp_path / "p", ports, change) as proxy:
-        done = score(
-            *(tmp_path, [answer("1", TRUE, FALSE)], "--judge", "llm"),
-            *("--server", proxy.grpc, "--reconnect-timeout", "0"),
-        )
-    server.stop()
-    stop()
+    try:
+        with proxies.running(name, tmp_path / "p", ports, change) as proxy:
+            done = score(
+                *(tmp_path, [answer("1", TRUE, FALSE)], "--judge", "llm"),
+                *("--server", proxy.grpc, "--reconnect-timeout", "0"),
+            )
+    finally:
+        server.stop()
+        stop()
     real.figure(version(name), f"{cut}: {first_sentence(done.stderr)}")
     assert done.returncode == 1
     assert "a proxy " in done.stderr
