@@ -122,3 +122,12 @@ def test_every_module_of_the_client_is_imported_alone(tmp_path: Path) -> None:
     code = "import sys, importlib\nfor name in sys.argv[1:]: importlib.import_module(name)"
     done = run_alone(make_site(tmp_path), "-c", code, *modules)
     assert done.returncode == 0, done.stderr
+
+
+def test_pytest_finds_a_package_at_the_top_of_the_whole() -> None:
+    """Where none begins there, pytest takes ``__main__`` for the plug-in's module, and warns."""
+    name: str = pyproject(ROOT)["project"]["entry-points"]["pytest11"]["hallujudge"]
+    assert name.count(".") == 1
+    file = Path("sdk", *name.split("."), "__init__.py")
+    assert (ROOT / file).is_file()
+    assert file not in map(Path, files_of_client())
