@@ -61,9 +61,9 @@ near: setup ## run the tests of what changed since main, by names and imports (B
 coverage: wheel ## run the suite on the built wheel with everything it can use (1.6 GB), and measure branch coverage
 	@PYTHON="$(PYTHON)" tools/test_wheel.sh $(BESIDE) $(PYTEST_ARGS)
 
-test-random: setup ## run the suite RUNS times in random order; each run prints its seed
+test-random: setup ## run the suite RUNS times in random order with new examples; each run prints its seed
 	@for run in $$(seq $(RUNS)); do echo "random order, run $$run of $(RUNS)"; \
-	  $(BIN)/pytest $(BESIDE) --random-order $(PYTEST_ARGS) || exit; done
+	  $(BIN)/pytest $(BESIDE) --random-order --explore $(PYTEST_ARGS) || exit; done
 
 lint: lint-ruff lint-types lint-imports lint-tests lint-modules lint-protos drift lint-deploy ## every linter, types, layers, protos, drift
 

@@ -74,12 +74,18 @@ def outcome(
     """Return the items and notes of an archive, or its error without the names of places."""
     try:
         source = read_items(metric, given, known, options=options, group_by=groups)
-        return list(source), source.notes
+        # A record that is passed over (skip_bad) is named by its place.
+        return [_without_places(repr(item)) for item in source], _without_places(repr(source.notes))
     except HallujudgeError as err:
         # Errors about the whole of a file begin with its name.
-        said = str(err).removeprefix(f"{given}: ")
-        message = re.sub(r"\brecord \d+|/\S+ line \d+", "PLACE", said)
-        return type(err), re.sub(r"/\S+\.json|The archive of \w+", "ARCHIVE", message)
+        return type(err), _without_places(str(err).removeprefix(f"{given}: "))
+
+
+def _without_places(text: str) -> str:
+    """Return a text without the names of files and places, and how many of them fit into it."""
+    named = re.sub(r"\brecord \d+|/\S+ line \d+", "PLACE", text)
+    listed = re.sub(r"PLACE(?:, PLACE)*(?: and \d+ more)?", "PLACES", named)
+    return re.sub(r"/\S+\.json|The archive of \w+", "ARCHIVE", listed)
 
 
 def from_files(

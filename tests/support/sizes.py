@@ -7,7 +7,6 @@ it is skipped; the end of the run counts these tests, and CI's run accepts no su
 
 from __future__ import annotations
 
-import os
 from typing import TypeVar
 
 import pytest
@@ -25,8 +24,9 @@ _large = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of .ci/run."""
+    """Add the option of .ci/run, and that of a search for new faults."""
     parser.addoption("--large", action="store_true", help="test with large inputs and all examples")
+    parser.addoption("--explore", action="store_true", help="draw other examples than before")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,14 +34,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Set the size, before test modules are imported and before Hypothesis reads its options."""
     global _large  # Hypothesis takes numbers of examples where modules are imported
     _large = config.getoption("--large")
-    # In CI every run draws the same examples, so that a change is judged by what it changed; on a
-    # developer's machine they differ each time. How long an example takes is never a
-    # failure: machines are shared.
+    # Every run draws the same examples, so that a change is judged by what it changed; a run that
+    # looks for new faults draws others. How long an example takes is never a failure: machines
+    # are shared.
     settings.register_profile(
         "suite",
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
-        derandomize=bool(os.environ.get("CI")),
+        derandomize=not config.getoption("--explore"),
         max_examples=examples(100),
     )
     settings.load_profile("suite")
