@@ -144,13 +144,15 @@ def test_a_run_whose_folder_is_deleted_stops_while_the_judge_is_asked(tmp_path: 
         assert process.returncode == 1
         assert f"{out} was deleted, moved or replaced while the run wrote to it" in errors
         assert "Traceback" not in errors
-        paid = toll.paid.total()
-        assert verdicts(out) == paid == 21
+        # The loss may be noticed while that reply is on its way, or before it is asked for.
+        kept, paid = verdicts(out), toll.paid.total()
+        assert 20 <= kept <= paid <= 21
         toll.drop()
         toll.allowed = claims
         again = cli(*command, "--llm-url", server.url, "--resume")
         assert again.returncode == 0, again.stderr
-        assert toll.paid.total() == len(toll.paid) == claims
+        assert len(toll.paid) == claims
+        assert toll.paid.total() == claims + paid - kept
     finally:
         toll.drop()
         stop()
