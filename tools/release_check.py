@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 SBOM = DIST / "sbom.cdx.json"
 # What a server without a GPU has, and what a client adds.
-EXTRAS = "http,postgres,otel,llm,openai,matcher-onnx,draw,plots,tables,remote,zstd,images,video"
+EXTRAS = "http,otel,llm,openai,matcher-onnx,draw,plots,tables,remote,zstd,images,video"
 # With every synonym graph, prompt and table; see docs/decisions/dependencies.md.
 MOST_BYTES = 3 << 20
 IN_WHEEL = {

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BASE = "base"
 CLIENT = "client"
 LIGHT = (
-    CLIENT, BASE, "server", "http", "jobs", "postgres", "otel", "llm", "openai", "matcher-onnx",
+    CLIENT, BASE, "server", "http", "jobs", "otel", "llm", "openai", "matcher-onnx",
     "draw", "plots", "tables", "remote", "zstd", "images", "video",
 )  # fmt: skip
 # Its package requires torch, which the matcher does not need.

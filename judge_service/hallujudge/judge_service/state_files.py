@@ -207,9 +207,8 @@ def database_id(path: Path) -> str | None:
 
 
 def _has_no_table(error: Exception) -> bool:
-    """Return whether a statement failed because its table is missing, in SQLite or PostgreSQL."""
-    state = getattr(getattr(error, "orig", None), "sqlstate", "")
-    return state == "42P01" or "no such table" in str(error)
+    """Return whether a statement failed because its table is missing."""
+    return "no such table" in str(error)
 
 
 def lacks_room(error: Exception) -> bool:

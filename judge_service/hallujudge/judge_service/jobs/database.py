@@ -1,4 +1,4 @@
-"""The jobs' database: SQLite in a file, or a PostgreSQL server. Every method blocks."""
+"""The jobs' database, SQLite in a file. Every method blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import (
     HallujudgeError,
@@ -41,52 +41,35 @@ except ModuleNotFoundError as err:
 _LOG = logging.getLogger(__name__)
 # How long a writer waits for another one before the call fails as temporary.
 _BUSY_SECONDS = 5.0
-_CONNECT_SECONDS = 10
 _CONNECTIONS = 8
 _RETRY_SECONDS = 2.0
 _LOST_SECONDS = 30.0
 _WRITE = "hallujudge_write"
 
-# Any number that other programs on the same PostgreSQL server are unlikely to lock.
-_SCHEMA_LOCK = 0x68616C6A
-_RUNNER_LOCK = 0x68616C6B
-
-# https://www.sqlite.org/rescode.html, and appendix A of PostgreSQL's manual.
-_SQLITE_FULL = {sqlite3.SQLITE_FULL}
-_POSTGRES_FULL = {"53100", "53200"}
 SCHEMA_VERSION = 1
 """Raised when older releases could misread what newer ones write."""
 
-# Each statement runs in SQLite and in PostgreSQL. New tables need none.
+# New tables need none.
 MIGRATIONS: Migrations = {}
-
-
-def is_postgres(address: str) -> bool:
-    """Return whether an address names a PostgreSQL server; otherwise it is a file."""
-    return address.startswith(("postgresql://", "postgres://"))
 
 
 class Database:
     """Connections to the jobs' database, with its tables.
 
     Args:
-        address: A file, which is created if it does not exist, or ``postgresql://…``.
+        address: A file, which is created if it does not exist.
         busy_seconds: How long a lock of another program is waited for.
 
     Raises:
         InvalidInputError: The address or the file can't be used.
         VersionMismatchError: A newer release wrote the tables.
-        MissingExtraError: The driver of PostgreSQL is not installed.
         UnavailableError: The database can't be used now.
     """
 
     def __init__(self, address: str, *, busy_seconds: float = _BUSY_SECONDS) -> None:
         self.address = address
-        self.is_postgres = is_postgres(address)
-        self._engine = _postgres(address) if self.is_postgres else _sqlite(address, busy_seconds)
-        self._watch = DatabaseWatch(
-            "the database of jobs", None if self.is_postgres else Path(address)
-        )
+        self._engine = _sqlite(address, busy_seconds)
+        self._watch = DatabaseWatch("the database of jobs", Path(address))
         try:
             with database_errors():
                 self._make_tables()
@@ -130,17 +113,9 @@ class Database:
             self._watch.check(connection.exec_driver_sql, before)
             yield connection
 
-    def lock_key(self, connection: sa.Connection, key: int) -> None:
-        """Let no other transaction with the same key run until this one ends."""
-        # A transaction of SQLite that writes is alone already.
-        if self.is_postgres:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
-
     def runner_lock(self) -> RunnerLock:
         """Return the lock of the server that runs the jobs of this database."""
-        if self.is_postgres:
-            return ServerLock(self._engine, _RUNNER_LOCK)
-        return FileLock(Path(f"{self.address}.lock"))
+        return RunnerLock(Path(f"{self.address}.lock"))
 
     def close(self) -> None:
         """Close all connections."""
@@ -148,7 +123,6 @@ class Database:
 
     def _make_tables(self) -> None:
         with self._engine.connect() as made, _begin(made, write=True) as connection:
-            self.lock_key(connection, _SCHEMA_LOCK)
             versions.create(connection, checkfirst=True)
             found = connection.scalar(sa.select(sa.func.max(versions.c.version)))
             if found is None:
@@ -173,6 +147,12 @@ def _begin(connection: sa.Connection, *, write: bool) -> Iterator[sa.Connection]
 
 
 def _sqlite(address: str, busy_seconds: float) -> sa.Engine:
+    if "://" in address:
+        scheme = address.partition("://")[0]
+        raise InvalidInputError(
+            f"jobs_database is an address ({scheme}://...), but jobs are kept in a file; name the "
+            "file, or leave the setting out for jobs.sqlite in data_folder"
+        )
     path = Path(address)
     try:
         create_folder(path.parent)
@@ -214,43 +194,10 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-def _postgres(address: str) -> sa.Engine:
-    try:
-        url = sa.make_url(address).set(drivername="postgresql+psycopg")
-    except (SQLAlchemyError, ValueError) as err:
-        raise InvalidInputError(
-            "jobs_database is not an address of a PostgreSQL server; write "
-            "postgresql://USER@HOST:PORT/DATABASE"
-        ) from err
-    if url.password or "password" in url.query:
-        raise InvalidInputError(
-            "jobs_database holds a password, which `config show` would print; leave it out, and "
-            "give it by PGPASSFILE or PGPASSWORD"
-        )
-    try:
-        return sa.create_engine(
-            url,
-            pool_pre_ping=True,
-            pool_size=_CONNECTIONS,
-            # A database in the encoding SQL_ASCII would otherwise send its texts as bytes.
-            connect_args={"connect_timeout": _CONNECT_SECONDS, "client_encoding": "utf8"},
-        )
-    except ModuleNotFoundError as err:
-        raise MissingExtraError.of("a PostgreSQL database of jobs", "postgres") from err
+class RunnerLock:
+    """A lock that at most one server holds: a file next to the database. Every method blocks.
 
-
-class RunnerLock(Protocol):
-    """A lock that at most one server holds. Every method blocks."""
-
-    def acquire(self) -> bool:
-        """Take the lock, or check that it is still held; return whether it is."""
-
-    def release(self) -> None:
-        """Let another server take the lock."""
-
-
-class FileLock:
-    """A lock file next to the database; the system releases the lock when the process ends.
+    The system releases it when the process ends.
 
     Args:
         path: The lock's own file.
@@ -284,54 +231,6 @@ class FileLock:
             self._descriptor = None
 
 
-class ServerLock:
-    """A lock of a PostgreSQL server; it releases the lock when the connection ends.
-
-    Args:
-        engine: Makes connections.
-        key: The lock's number.
-    """
-
-    def __init__(self, engine: sa.Engine, key: int) -> None:
-        self._engine = engine
-        self._key = key
-        self._connection: sa.Connection | None = None
-
-    def acquire(self) -> bool:
-        """Take the lock, or check that it is still held; return whether it is."""
-        if self._connection is not None:
-            try:
-                self._connection.execute(sa.select(1))
-                return True
-            except SQLAlchemyError:
-                # With the connection the server has released the lock.
-                self.release()
-        with database_errors():
-            connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            # Out of the pool: no other user may get the connection that holds the lock.
-            connection.detach()
-            # Services may share a server, each with a schema of its own.
-            schema = sa.func.hashtext(sa.func.current_schema())
-            try:
-                taken = connection.scalar(
-                    sa.select(sa.func.pg_try_advisory_lock(self._key, schema))
-                )
-            except BaseException:
-                connection.close()
-                raise
-            if taken:
-                self._connection = connection
-                return True
-            connection.close()
-        return False
-
-    def release(self) -> None:
-        """Let another server take the lock."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-
 @contextmanager
 def database_errors() -> Iterator[None]:
     """Convert what the database raises, except violated constraints.
@@ -351,11 +250,8 @@ def database_errors() -> Iterator[None]:
 
 
 def is_full(error: DBAPIError) -> bool:
-    """Return whether a database refused a change because its disk is full."""
-    origin = error.orig
-    if isinstance(origin, sqlite3.Error):
-        return getattr(origin, "sqlite_errorcode", None) in _SQLITE_FULL
-    return getattr(origin, "sqlstate", None) in _POSTGRES_FULL
+    """Return whether SQLite refused a change because its disk is full."""
+    return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def _lost() -> UnavailableError:
@@ -380,7 +276,7 @@ def _converted(error: Exception) -> HallujudgeError:
             retry_after=_RETRY_SECONDS,
         )
     return UnavailableError(
-        "the server's database of jobs can't be used now: it is locked or can't be reached; the "
+        "the server's database of jobs can't be used now: it is locked or can't be opened; the "
         f"server's log says why. Try again in {_RETRY_SECONDS:g} s",
         reason="JOBS_UNAVAILABLE",
         retry_after=_RETRY_SECONDS,

@@ -108,7 +108,7 @@ class JobProgress:
         """
         with self._database.writing() as connection:
             mine = jobs_table.c.number == number
-            state = connection.scalar(sa.select(jobs_table.c.state).where(mine).with_for_update())
+            state = connection.scalar(sa.select(jobs_table.c.state).where(mine))
             if state is None:
                 return False
             new = _stored(connection, number, answers)
@@ -195,6 +195,4 @@ def _ended(now: float) -> dict[str, object]:
 
 
 def _problem_row(problem: Problem) -> dict[str, object]:
-    # PostgreSQL keeps no zero characters in texts.
-    detail = problem.detail.replace("\0", " ")[:_DETAIL_CHARS]
-    return {"problem": problem.reason, "problem_detail": detail}
+    return {"problem": problem.reason, "problem_detail": problem.detail[:_DETAIL_CHARS]}

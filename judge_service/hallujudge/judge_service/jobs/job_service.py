@@ -66,7 +66,7 @@ class JobService:
     writes nothing.
 
     Args:
-        address: The database: a file or ``postgresql://…``.
+        address: The database: a file.
         engine: Scores items.
         codec: Converts what is stored.
         limits: Limits of jobs.
@@ -307,8 +307,7 @@ class JobService:
         from .job_suspicions import JobSuspicions
 
         database = await self._threads.run(Database, self._address)
-        if not database.is_postgres:
-            await asyncio.to_thread(self._opened, database.id)
+        await asyncio.to_thread(self._opened, database.id)
         scoring = JobScoring(
             engine=self._engine,
             codec=self._codec,

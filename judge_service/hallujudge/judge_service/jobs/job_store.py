@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -76,11 +75,10 @@ class JobStore:
         """
         try:
             with self._database.writing() as connection:
-                self._database.lock_key(connection, zlib.crc32(new.owner.encode()))
                 self._check_count(connection, new.owner)
                 values = _fresh(new, header, now)
                 connection.execute(jobs_table.insert().values(**values))
-                job = _owned(connection, new.owner, values["id"], locked=True)
+                job = _owned(connection, new.owner, values["id"])
                 return self._added(connection, job, job.items, items, more=more, now=now)
         except IntegrityError:
             # The same request, sent twice at the same time.
@@ -135,7 +133,7 @@ class JobStore:
                 has others in their place, or a new one has the id of another.
         """
         with self._database.writing() as connection:
-            job = _owned(connection, owner, job_id, locked=True)
+            job = _owned(connection, owner, job_id)
             if position > job.items:
                 raise InvalidInputError(
                     f"position is {position}, but job {job.id} has {job.items} items; send the "
@@ -188,7 +186,7 @@ class JobStore:
             NotFoundError: The caller has no such job.
         """
         with self._database.writing() as connection:
-            job = _owned(connection, owner, job_id, locked=True)
+            job = _owned(connection, owner, job_id)
             if job.state in FINISHED:
                 return job
             ended = {"state": JobState.CANCELLED.value, "touched_at": now, "finished_at": now}
@@ -202,7 +200,7 @@ class JobStore:
             InvalidInputError: The job is not finished.
         """
         with self._database.writing() as connection:
-            job = _owned(connection, owner, job_id, locked=True)
+            job = _owned(connection, owner, job_id)
             if job.state not in FINISHED:
                 raise InvalidInputError(
                     f"job {job.id} is {job.state.value}; cancel it before it is deleted",
@@ -339,12 +337,8 @@ def _fresh(new: NewJob, header: bytes, now: float) -> dict[str, Any]:
     }
 
 
-def _found(
-    connection: sa.Connection, *chosen: sa.ColumnElement[bool], locked: bool = False
-) -> Job | None:
-    query = sa.select(*WHOLE).where(*chosen)
-    # SQLite ignores the lock: a transaction that writes is alone there.
-    row = connection.execute(query.with_for_update() if locked else query).one_or_none()
+def _found(connection: sa.Connection, *chosen: sa.ColumnElement[bool]) -> Job | None:
+    row = connection.execute(sa.select(*WHOLE).where(*chosen)).one_or_none()
     return None if row is None else job_of(row)
 
 
@@ -352,13 +346,8 @@ def _of_owner(owner: str | None) -> sa.ColumnElement[bool]:
     return sa.true() if owner is None else jobs_table.c.owner == owner
 
 
-def _owned(
-    connection: sa.Connection, owner: str | None, job_id: str, *, locked: bool = False
-) -> Job:
-    chosen = (_of_owner(owner), jobs_table.c.id == job_id)
-    # PostgreSQL refuses zero characters in texts.
-    known = job_id.isascii() and job_id.isalnum()
-    job = _found(connection, *chosen, locked=locked) if known else None
+def _owned(connection: sa.Connection, owner: str | None, job_id: str) -> Job:
+    job = _found(connection, _of_owner(owner), jobs_table.c.id == job_id)
     if job is None:
         # The same words for a job of another caller: callers do not learn what exists.
         raise NotFoundError(
@@ -372,7 +361,7 @@ def _updated(connection: sa.Connection, job: Job, changed: dict[str, Any]) -> Jo
     mine = jobs_table.c.number == job.number
     connection.execute(jobs_table.update().where(mine).values(**changed))
     after = _found(connection, mine)
-    assert after is not None, "the row is locked"
+    assert after is not None, "a transaction that writes is alone"
     return after
 
 

@@ -14,8 +14,8 @@ except ModuleNotFoundError as err:
 metadata = sa.MetaData()
 """All tables."""
 
-# SQLite numbers rows by itself only in a column of the type INTEGER.
-_Number = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+# SQLite numbers rows by itself only in a column of the type INTEGER, which holds 64 bits.
+_Number = sa.Integer
 versions = sa.Table(
     "hallujudge_jobs_version", metadata, sa.Column("version", sa.Integer, primary_key=True)
 )

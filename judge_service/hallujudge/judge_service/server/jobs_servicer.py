@@ -61,7 +61,7 @@ _RESULTS = 1000
 _PAGE_BYTES = 2 << 20
 # Room for a note in a report that is too large.
 _NOTE_BYTES = 1024
-# The largest integer that SQLite and PostgreSQL take.
+# The largest integer that SQLite takes.
 _MOST_POSITION = 2**62
 
 

@@ -53,10 +53,7 @@ class KnownDatabase:
 
 
 def known_databases(resolved: ResolvedSettings) -> tuple[KnownDatabase, ...]:
-    """Return the databases that a server with these settings uses, and what is there now.
-
-    A PostgreSQL database is not among them.
-    """
+    """Return the databases that a server with these settings uses, and what is there now."""
     known = _read(state_folder(resolved.judges) / _FILE)
     return tuple(
         KnownDatabase(

@@ -131,10 +131,8 @@ class ServerSettings:
     """The devices of matchers that callers may name, with commas between."""
     drain_seconds: float = _setting(20.0, "time for calls to finish after SIGTERM", high=3600)
     """How long running calls may take to finish after SIGTERM, in seconds."""
-    jobs_database: str = _setting(
-        "", "file or postgresql:// address; empty: jobs.sqlite in data_folder; off: no jobs"
-    )
-    """Where jobs are kept: a file, ``postgresql://…``, or ``off``. Default: ``data_folder``."""
+    jobs_database: str = _setting("", "file; empty: jobs.sqlite in data_folder; off: no jobs")
+    """Where jobs are kept: a file, or ``off``. Default: ``data_folder``."""
     jobs_per_owner: int = _setting(100, "maximum number of jobs kept for one caller", low=1)
     """The maximum number of jobs that are kept for one caller, finished ones included."""
     job_max_items: int = _setting(1_000_000, "maximum number of items in a job", low=1)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import pwd
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from support.database_mishaps import copied, deleted, log_deleted, replaced, set_back
-from support.jobs import postgres_address
-from support.postgres import PostgresServer, installed_postgres
 
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.jobs import Job, JobLimits, NewItem, NewJob
-from hallujudge.judge_service.jobs.database import Database, FileLock
+from hallujudge.judge_service.jobs.database import Database, RunnerLock
 from hallujudge.judge_service.jobs.job_store import JobStore
 
 
@@ -82,32 +78,6 @@ def test_a_file_that_is_put_back_has_its_jobs(path: Path, store: JobStore) -> No
     assert job.id in {one.id for one in store.list("ann", 10)}
 
 
-def dropped(server: PostgresServer, schema: str) -> None:
-    server.execute(f"DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema};")
-
-
-def dump_restored(server: PostgresServer, schema: str) -> None:
-    """Leave the tables as a dump that was made before the job was created has them."""
-    server.execute(
-        f"TRUNCATE {schema}.hallujudge_jobs CASCADE; "
-        f"UPDATE {schema}.hallujudge_state SET writes = 0;"
-    )
-
-
-@pytest.mark.parametrize("mishap", [dropped, dump_restored])
-def test_no_job_is_taken_into_tables_that_are_others_now(
-    postgres: PostgresServer,
-    mishap: Callable[[PostgresServer, str], None],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    address = postgres_address(postgres)
-    with closing(Database(address)) as database:
-        store = JobStore(database, JobLimits())
-        created(store, "before")
-        mishap(postgres, address.rpartition("%3D")[2])
-        assert refusals(store, caplog) == {"JOBS_LOST"}
-
-
 def test_two_servers_with_one_database_take_no_loss_from_each_other(jobs_address: str) -> None:
     with closing(Database(jobs_address)) as one, closing(Database(jobs_address)) as other:
         stores = [JobStore(database, JobLimits()) for database in (one, other)]
@@ -118,7 +88,7 @@ def test_two_servers_with_one_database_take_no_loss_from_each_other(jobs_address
 
 def test_a_lock_whose_file_was_deleted_is_not_held_beside_anothers(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    first, second = FileLock(path), FileLock(path)
+    first, second = RunnerLock(path), RunnerLock(path)
     assert first.acquire()
     assert not second.acquire()
     path.unlink()
@@ -127,21 +97,3 @@ def test_a_lock_whose_file_was_deleted_is_not_held_beside_anothers(tmp_path: Pat
     second.release()
     assert first.acquire()
     first.release()
-
-
-def test_the_server_of_these_tests_adds_no_user_and_opens_no_folder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As root, with the short PATH that a container has."""
-    if (installed := installed_postgres()) is None:
-        pytest.skip("no PostgreSQL server")
-    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
-    users = pwd.getpwall()
-    with tempfile.TemporaryDirectory(prefix="private-") as private:
-        monkeypatch.setattr(tempfile, "tempdir", private)
-        server = PostgresServer(installed)
-        server.start()
-        server.execute("SELECT 1;")
-        server.remove()
-        assert Path(private).stat().st_mode & 0o777 == 0o700
-    assert pwd.getpwall() == users

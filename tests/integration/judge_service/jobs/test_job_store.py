@@ -1,4 +1,4 @@
-"""Jobs in a database: the same on SQLite and on PostgreSQL."""
+"""Jobs in a database."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from support.jobs import ascii_address
 from support.messages import expected_message
-from support.postgres import PostgresServer
-from support.threads import eventually
 
 from hallujudge.judge_service.errors import (
     InvalidInputError,
@@ -86,13 +83,6 @@ def test_a_job_is_created_read_and_listed(store: JobStore) -> None:
     later = made(store, request_id="s")
     assert [found.id for found in store.list("ann", 10)] == [later.id, job.id]
     assert [found.id for found in store.list("ann", 10, later.number)] == [job.id]
-
-
-def test_a_cluster_without_a_locale_keeps_texts(postgres: PostgresServer) -> None:
-    with closing(Database(ascii_address(postgres))) as opened:
-        store = JobStore(opened, JobLimits(jobs_per_owner=3, max_items=5, max_bytes=120))
-        job = made(store)
-        assert store.get("ann", job.id).note == "a note: ü"
 
 
 def test_a_request_that_is_repeated_creates_nothing(store: JobStore) -> None:
@@ -278,8 +268,7 @@ def test_one_server_at_a_time_runs_jobs(jobs_address: str, database: Database) -
     assert first.acquire()
     assert not second.acquire()
     first.release()
-    # PostgreSQL frees the lock when it has noticed that the connection is closed.
-    assert eventually(second.acquire)
+    assert second.acquire()
     second.release()
 
 
@@ -291,21 +280,8 @@ def test_a_newer_database_is_refused(jobs_address: str, database: Database) -> N
 
 
 @contextmanager
-def full_disk(database: Database) -> Iterator[None]:
-    """SQLite may grow no further; PostgreSQL raises what it raises on a full disk."""
-    if database.is_postgres:
-        with database.writing() as connection:
-            connection.execute(sa.text(
-                "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
-                "$$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$"
-            ))  # fmt: skip
-            for table, when in (("hallujudge_jobs", "INSERT"), ("hallujudge_job_items", "UPDATE")):
-                connection.execute(sa.text(
-                    f"CREATE TRIGGER full_disk BEFORE {when} ON {table} "
-                    "EXECUTE FUNCTION full_disk()"
-                ))  # fmt: skip
-        yield
-        return
+def full_disk() -> Iterator[None]:
+    """SQLite may grow no further."""
 
     def limit(connection: sqlite3.Connection, *_: object) -> None:
         connection.execute("PRAGMA max_page_count = 1")  # the pages that there are, no more
@@ -319,7 +295,7 @@ def full_disk(database: Database) -> Iterator[None]:
 
 def test_a_full_disk_is_told(database: Database, store: JobStore, progress: JobProgress) -> None:
     job = made(store)
-    with full_disk(database):
+    with full_disk():
         with pytest.raises(OverloadedError) as full:
             store.create(new("full"), b"h" * 100_000, (), more=True, now=1.0)
         assert full.value.reason == "JOBS_FULL"
@@ -343,16 +319,9 @@ def test_a_locked_file_is_told(tmp_path: Path) -> None:
         made(store)
 
 
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("postgresql://u:secret@h/d", "PGPASSFILE"),
-        ("postgresql://h:port/d", "is not an address"),
-    ],
-)
-def test_an_address_that_cannot_work_is_refused(address: str, words: str) -> None:
-    with pytest.raises(InvalidInputError, match=words) as refused:
-        Database(address)
+def test_an_address_is_no_file() -> None:
+    with pytest.raises(InvalidInputError, match="jobs are kept in a file") as refused:
+        Database("postgresql://u:secret@h/d")
     assert "secret" not in str(refused.value)
 
 
@@ -364,8 +333,3 @@ def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
         Database(str(path))
     assert caught.tb is not None
     assert path not in [file.resolve() for file in Path("/proc/self/fd").iterdir()]
-
-
-def test_a_server_that_is_away_is_told() -> None:
-    with pytest.raises(UnavailableError):
-        Database("postgresql://nobody@127.0.0.1:1/nothing")

@@ -1,4 +1,4 @@
-"""Which items of a job are blamed for deaths of its server: the same on SQLite and PostgreSQL."""
+"""Which items of a job are blamed for deaths of its server."""
 
 from __future__ import annotations
 

@@ -15,9 +15,8 @@ import grpc
 import pytest
 import sqlalchemy as sa
 from support.engines import WatchedEngine
-from support.jobs import postgres_address, states
+from support.jobs import states
 from support.messages import expected_message
-from support.postgres import PostgresServer
 from support.rpc import refused
 
 from hallujudge.judge.v1 import chair_pb2, jobs_pb2, jobs_pb2_grpc, scoring_pb2
@@ -442,21 +441,6 @@ async def test_a_database_that_cannot_be_used_is_the_servers_fault(tmp_path: Pat
             await client.create()
         assert refused(told.value) == (grpc.StatusCode.UNAVAILABLE, "JOBS_UNAVAILABLE")
         assert str(tmp_path) not in str(told.value)
-
-
-async def test_a_database_server_that_goes_away_and_comes_back(postgres: PostgresServer) -> None:
-    engine = WatchedEngine()
-    engine.allowed = 0
-    async with serving(postgres_address(postgres), engine) as client:
-        job = await client.create()
-        await engine.held.wait()
-        await asyncio.to_thread(postgres.stop)
-        try:
-            call = client.jobs.GetJob(jobs_pb2.GetJobRequest(job_id=job.id))
-            assert await error_of(call) == ("UNAVAILABLE", "JOBS_UNAVAILABLE")
-        finally:
-            await asyncio.to_thread(postgres.start)
-        assert (await client.get(job)).state == STATE.JOB_STATE_RUNNING
 
 
 async def test_a_server_without_the_extra_names_it(
