@@ -59,9 +59,6 @@ def needs() -> Iterator[Need]:
     serve = "serve --port 0"
     yield Need(extra="server", command=serve)
     yield Need(extra="http", command=f"{serve} --http-port 0", first=("server",))
-    # A server without the extra jobs starts, unless its settings name a database.
-    database = {"HALLUJUDGE_JOBS_DATABASE": "jobs.sqlite"}
-    yield Need(extra="jobs", command=serve, first=("server",), settings=database)
     traces = {"HALLUJUDGE_TRACE_ENDPOINT": "127.0.0.1:1"}
     yield Need(extra="otel", command=serve, first=("server",), settings=traces)
     judge = "--judge llm --llm-url http://127.0.0.1:1/v1 --llm-model m"

@@ -214,7 +214,7 @@ def test_extras_that_people_expect() -> None:
     extras = wanted_by_extras()
     assert extras["service"] == extras["server"]
     # One extra for who serves judged metrics, with HTTP and jobs.
-    assert {"uvicorn", "sqlalchemy", "prometheus-client"} | extras["llm"] <= extras["server"]
+    assert {"uvicorn", "prometheus-client"} | extras["llm"] <= extras["server"]
     # What runs on one machine without a GPU, and is not for people who work on this code.
     others = extras.keys() - {"all", "vllm", "ray", "test", "dev", "ci", "docs"}
     assert extras["all"] == set().union(*(extras[name] for name in others))

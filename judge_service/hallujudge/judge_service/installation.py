@@ -25,7 +25,6 @@ CLIENT: Final = "hallujudge-client"
 EXTRA_MODULES: Final = {
     "server": ("grpc_health", "grpc_reflection", "prometheus_client"),
     "http": ("uvicorn",),
-    "jobs": ("sqlalchemy",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc"),
     "llm": ("aiohttp",),
     "openai": ("openai",),

@@ -7,14 +7,12 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from ..errors import (
     HallujudgeError,
     InvalidInputError,
-    MissingExtraError,
     OverloadedError,
     UnavailableError,
     VersionMismatchError,
@@ -30,21 +28,13 @@ from ..state_files import (
     migrate,
 )
 from . import Job, JobState, Problem
-from .tables import NAMES, metadata, versions
-
-try:
-    import sqlalchemy as sa
-    from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
-except ModuleNotFoundError as err:
-    raise MissingExtraError.of("a database of jobs", "jobs") from err
+from .tables import NAMES, TABLES, VERSIONS
 
 _LOG = logging.getLogger(__name__)
 # How long a writer waits for another one before the call fails as temporary.
 _BUSY_SECONDS = 5.0
-_CONNECTIONS = 8
 _RETRY_SECONDS = 2.0
 _LOST_SECONDS = 30.0
-_WRITE = "hallujudge_write"
 
 SCHEMA_VERSION = 1
 """Raised when older releases could misread what newer ones write."""
@@ -68,19 +58,22 @@ class Database:
 
     def __init__(self, address: str, *, busy_seconds: float = _BUSY_SECONDS) -> None:
         self.address = address
-        self._engine = _sqlite(address, busy_seconds)
+        self._busy_seconds = busy_seconds
+        # Connections that no thread uses now: as many as threads have used it at once.
+        self._free: list[sqlite3.Connection] = []
+        _prepare(address, busy_seconds)
         self._watch = DatabaseWatch("the database of jobs", Path(address))
         try:
             with database_errors():
                 self._make_tables()
         except BaseException:
-            self._engine.dispose()
+            self.close()
             raise
         self.id = self._watch.id
         """The id of the database, which another one does not have."""
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def reading(self) -> Iterator[sqlite3.Connection]:
         """Provide a connection in a transaction that reads.
 
         Raises:
@@ -91,7 +84,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
+    def writing(self) -> Iterator[sqlite3.Connection]:
         """Provide a connection in a transaction that writes; it is committed at the end.
 
         Raises:
@@ -100,53 +93,92 @@ class Database:
         with database_errors():
             with self._begun(write=True) as connection:
                 yield connection
-                writes = self._watch.count(connection.exec_driver_sql)
+                writes = self._watch.count(connection.execute)
             self._watch.committed(writes)
 
     @contextmanager
-    def _begun(self, *, write: bool) -> Iterator[sa.Connection]:
+    def _begun(self, *, write: bool) -> Iterator[sqlite3.Connection]:
         # A new connection would open the file that has taken the place of a deleted one.
         self._watch.check_file()
         # Read first: another thread may write while this transaction begins.
         before = self._watch.writes
-        with self._engine.connect() as made, _begin(made, write=write) as connection:
-            self._watch.check(connection.exec_driver_sql, before)
+        with self._connected() as connection, _transaction(connection, write=write):
+            self._watch.check(connection.execute, before)
             yield connection
 
-    def runner_lock(self) -> RunnerLock:
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            connection = self._new()
+        try:
+            yield connection
+        finally:
+            self._free.append(connection)
+
+    def _new(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.address,
+            timeout=self._busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.row_factory = sqlite3.Row
+        for pragma in ("foreign_keys = ON", "synchronous = FULL"):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def runner_lock(self) -> FileLock:
         """Return the lock of the server that runs the jobs of this database."""
-        return RunnerLock(Path(f"{self.address}.lock"))
+        return FileLock(Path(f"{self.address}.lock"))
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        while self._free:
+            self._free.pop().close()
 
     def _make_tables(self) -> None:
-        with self._engine.connect() as made, _begin(made, write=True) as connection:
-            versions.create(connection, checkfirst=True)
-            found = connection.scalar(sa.select(sa.func.max(versions.c.version)))
+        with self._connected() as connection, _transaction(connection, write=True):
+            connection.execute(VERSIONS)
+            [found] = connection.execute(
+                "SELECT max(version) FROM hallujudge_jobs_version"
+            ).fetchone()
             if found is None:
-                connection.execute(versions.insert().values(version=SCHEMA_VERSION))
+                connection.execute(
+                    "INSERT INTO hallujudge_jobs_version VALUES (?)", (SCHEMA_VERSION,)
+                )
             elif found != SCHEMA_VERSION:
-                self._migrate(connection, found)
-            metadata.create_all(connection)
-            self._watch.begin(connection.exec_driver_sql)
+                _migrate(connection, found)
+            for statement in TABLES:
+                connection.execute(statement)
+            self._watch.begin(connection.execute)
 
-    def _migrate(self, connection: sa.Connection, found: int) -> None:
-        try:
-            migrate(connection.exec_driver_sql, found, SCHEMA_VERSION, MIGRATIONS)
-        except NewerFormatError as err:
-            raise VersionMismatchError(f"the database of jobs can't be used: {err}") from err
-        connection.execute(versions.update().values(version=SCHEMA_VERSION))
+
+def _migrate(connection: sqlite3.Connection, found: int) -> None:
+    try:
+        migrate(connection.execute, found, SCHEMA_VERSION, MIGRATIONS)
+    except NewerFormatError as err:
+        raise VersionMismatchError(f"the database of jobs can't be used: {err}") from err
+    connection.execute("UPDATE hallujudge_jobs_version SET version = ?", (SCHEMA_VERSION,))
 
 
 @contextmanager
-def _begin(connection: sa.Connection, *, write: bool) -> Iterator[sa.Connection]:
-    with connection.execution_options(**{_WRITE: write}).begin():
-        yield connection
+def _transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[None]:
+    # A transaction that first reads and then writes fails at once if another one wrote between.
+    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite has rolled back by itself where the disk is full.
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
 
 
-def _sqlite(address: str, busy_seconds: float) -> sa.Engine:
+def _prepare(address: str, busy_seconds: float) -> None:
+    """Make the file of a database where there is none, and see that it is one."""
     if "://" in address:
         scheme = address.partition("://")[0]
         raise InvalidInputError(
@@ -164,14 +196,6 @@ def _sqlite(address: str, busy_seconds: float) -> sa.Engine:
             raise _unusable(path, err) from err
     except (sqlite3.DatabaseError, OSError) as err:
         raise _unusable(path, err) from err
-    engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": busy_seconds, "check_same_thread": False},
-        pool_size=_CONNECTIONS,
-    )
-    sa.event.listen(engine, "connect", _prepare_sqlite)
-    sa.event.listen(engine, "begin", _begin_sqlite)
-    return engine
 
 
 def _unusable(path: Path, error: Exception) -> HallujudgeError:
@@ -181,23 +205,8 @@ def _unusable(path: Path, error: Exception) -> HallujudgeError:
     )
 
 
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # SQLAlchemy begins transactions, see _begin_sqlite; the driver must not.
-    connection.isolation_level = None
-    for pragma in ("foreign_keys = ON", "synchronous = FULL"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    # A transaction that first reads and then writes fails at once if another one wrote between.
-    write = connection.get_execution_options().get(_WRITE)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-
-class RunnerLock:
-    """A lock that at most one server holds: a file next to the database. Every method blocks.
-
-    The system releases it when the process ends.
+class FileLock:
+    """A lock file next to the database; the system releases the lock when the process ends.
 
     Args:
         path: The lock's own file.
@@ -241,17 +250,12 @@ def database_errors() -> Iterator[None]:
     """
     try:
         yield
-    except IntegrityError:
+    except sqlite3.IntegrityError:
         raise
     except DatabaseLostError as err:
         raise _lost() from err
-    except (SQLAlchemyError, OSError) as err:
+    except (sqlite3.Error, OSError) as err:
         raise _converted(err) from err
-
-
-def is_full(error: DBAPIError) -> bool:
-    """Return whether SQLite refused a change because its disk is full."""
-    return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def _lost() -> UnavailableError:
@@ -268,7 +272,7 @@ def _converted(error: Exception) -> HallujudgeError:
     # The database's message may contain parts of items, or its address: only the log gets it.
     first = str(error).partition("\n")[0][:500]
     _LOG.warning("the database of jobs can't be used: %s", first)
-    if isinstance(error, DBAPIError) and is_full(error):
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
         return OverloadedError(
             "the disk of the server's database of jobs is full; make room there, and repeat the "
             "request",
@@ -283,13 +287,13 @@ def _converted(error: Exception) -> HallujudgeError:
     )
 
 
-def job_of(row: Any) -> Job:
+def job_of(row: sqlite3.Row) -> Job:
     """Return the job of a row of :data:`LISTED` or :data:`WHOLE`."""
-    values = {name: getattr(row, name) for name in NAMES if not name.startswith("problem")}
+    values = {name: row[name] for name in NAMES if not name.startswith("problem")}
     return Job(
-        **values | {"state": JobState(row.state)},
-        problem=Problem(reason=row.problem, detail=row.problem_detail),
-        spec=bytes(getattr(row, "spec", b"")),
+        **values | {"state": JobState(row["state"])},
+        problem=Problem(reason=row["problem"], detail=row["problem_detail"]),
+        spec=row["spec"] if "spec" in row.keys() else b"",  # noqa: SIM118 - a row is no mapping
     )
 
 

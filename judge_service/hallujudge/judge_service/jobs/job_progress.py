@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING, cast
 
 from . import FINISHED, Answer, Job, JobState, Problem
 from .database import fitting, job_of
-from .tables import LISTED, WHOLE
-from .tables import items as items_table
-from .tables import jobs as jobs_table
+from .tables import LISTED, WHOLE, marks
 
 if TYPE_CHECKING:
     from .database import Database
@@ -26,10 +23,6 @@ _SECONDS_OF_DAY = 86_400.0
 # A reason of the server's own table, and its words, as long as a status may carry them.
 _DETAIL_CHARS = 1000
 
-_STORE_RESULT = items_table.update().where(
-    items_table.c.job == sa.bindparam("of_job"), items_table.c.position == sa.bindparam("at")
-)
-
 
 class JobProgress:
     """Progress of the jobs of all owners.
@@ -43,33 +36,33 @@ class JobProgress:
 
     def waiting(self) -> list[Job]:
         """Return each owner's oldest jobs that are queued or running, without their specs."""
-        number, owner = jobs_table.c.number, jobs_table.c.owner
-        chosen = jobs_table.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
-        rank = sa.func.row_number().over(partition_by=owner, order_by=number).label("rank")
-        ranked = sa.select(*LISTED, rank).where(chosen).subquery()
-        oldest = sa.select(ranked).where(ranked.c.rank <= _CANDIDATES).order_by(ranked.c.number)
+        query = (
+            f"SELECT {LISTED} FROM (SELECT {LISTED}, row_number() OVER"
+            " (PARTITION BY owner ORDER BY number) AS place FROM hallujudge_jobs"
+            " WHERE state IN (?, ?)) WHERE place <= ? ORDER BY number"
+        )
+        values = (JobState.QUEUED.value, JobState.RUNNING.value, _CANDIDATES)
         with self._database.reading() as connection:
-            return [job_of(row) for row in connection.execute(oldest)]
+            return list(map(job_of, connection.execute(query, values)))
 
     def job(self, number: int) -> Job | None:
         """Return a job with its spec; None if it was deleted."""
-        query = sa.select(*WHOLE).where(jobs_table.c.number == number)
+        query = f"SELECT {WHOLE} FROM hallujudge_jobs WHERE number = ?"
         with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
+            row = connection.execute(query, (number,)).fetchone()
         return None if row is None else job_of(row)
 
     def counts(self) -> dict[str, int]:
         """Return how many jobs there are in each state that some have."""
-        state = jobs_table.c.state
+        query = "SELECT state, count(*) FROM hallujudge_jobs GROUP BY state"
         with self._database.reading() as connection:
-            rows = connection.execute(sa.select(state, sa.func.count()).group_by(state))
-            return {row[0]: row[1] for row in rows}
+            return dict(connection.execute(query).fetchall())
 
     def header(self, number: int) -> bytes:
         """Return a job's report of no items."""
-        query = sa.select(jobs_table.c.header).where(jobs_table.c.number == number)
+        query = "SELECT header FROM hallujudge_jobs WHERE number = ?"
         with self._database.reading() as connection:
-            return bytes(connection.execute(query).scalar_one())
+            return cast(bytes, connection.execute(query, (number,)).fetchone()[0])
 
     def begin(self, number: int) -> bool:
         """Note that a job runs; return False if it was cancelled."""
@@ -87,18 +80,16 @@ class JobProgress:
             count: Most rows.
             max_bytes: Most bytes; at least one row is returned anyway.
         """
-        order, result = items_table.c.position, items_table.c.result
-        content = result if answered else items_table.c.item
-        chosen = (
-            (items_table.c.job == number)
-            & (order > after)
-            & (result.is_not(None) if answered else result.is_(None))
+        content, chosen = ("result", "IS NOT NULL") if answered else ("item", "IS NULL")
+        page = (
+            f"SELECT {{}} FROM hallujudge_job_items WHERE job = ? AND position > ?"
+            f" AND result {chosen} ORDER BY position LIMIT ?"
         )
-        sizes = sa.select(sa.func.length(content)).where(chosen).order_by(order).limit(count)
-        rows = sa.select(order, content).where(chosen).order_by(order)
         with self._database.reading() as connection:
-            fit = fitting(connection.scalars(sizes), max_bytes)
-            return [(row[0], bytes(row[1])) for row in connection.execute(rows.limit(fit))]
+            sizes = connection.execute(page.format(f"length({content})"), (number, after, count))
+            fit = fitting((row[0] for row in sizes), max_bytes)
+            rows = connection.execute(page.format(f"position, {content}"), (number, after, fit))
+            return [(position, content) for position, content in rows]
 
     def store(self, number: int, answers: Sequence[Answer]) -> bool:
         """Store results with their outcomes; return whether the job still runs.
@@ -107,21 +98,19 @@ class JobProgress:
         if the job was cancelled meanwhile.
         """
         with self._database.writing() as connection:
-            mine = jobs_table.c.number == number
-            state = connection.scalar(sa.select(jobs_table.c.state).where(mine))
-            if state is None:
+            row = connection.execute(
+                "SELECT state FROM hallujudge_jobs WHERE number = ?", (number,)
+            ).fetchone()
+            if row is None:
                 return False
             new = _stored(connection, number, answers)
             scored = sum(answer.scored for answer in new)
             connection.execute(
-                jobs_table.update()
-                .where(mine)
-                .values(
-                    scored=jobs_table.c.scored + scored,
-                    unscored=jobs_table.c.unscored + len(new) - scored,
-                )
+                "UPDATE hallujudge_jobs SET scored = scored + ?, unscored = unscored + ?"
+                " WHERE number = ?",
+                (scored, len(new) - scored, number),
             )
-        return JobState(state) not in FINISHED
+        return JobState(row["state"]) not in FINISHED
 
     def finish(self, number: int, report: bytes, now: float) -> bool:
         """Note that a job is done; return False if it was cancelled."""
@@ -151,42 +140,38 @@ class JobProgress:
 
     def delete_old(self, now: float, days: float) -> int:
         """Delete jobs that ended, or that got no more items, so many days ago."""
-        ended = jobs_table.c.state.in_([*_FINISHED, JobState.OPEN.value])
-        old = jobs_table.c.touched_at < now - days * _SECONDS_OF_DAY
+        states = (*_FINISHED, JobState.OPEN.value)
+        query = (
+            f"DELETE FROM hallujudge_jobs WHERE state IN {marks(len(states))} AND touched_at < ?"
+        )
         with self._database.writing() as connection:
-            return connection.execute(jobs_table.delete().where(ended & old)).rowcount
+            return connection.execute(query, (*states, now - days * _SECONDS_OF_DAY)).rowcount
 
     def _change(self, number: int, values: dict[str, object]) -> bool:
         """Change a job that is not finished; return whether there is one."""
-        open_still = jobs_table.c.state.not_in(_FINISHED)
-        query = jobs_table.update().where(jobs_table.c.number == number, open_still)
+        query = (
+            f"UPDATE hallujudge_jobs SET {', '.join(f'{name} = ?' for name in values)}"
+            f" WHERE number = ? AND state NOT IN {marks(len(_FINISHED))}"
+        )
         with self._database.writing() as connection:
-            return connection.execute(query.values(**values)).rowcount == 1
+            return connection.execute(query, (*values.values(), number, *_FINISHED)).rowcount == 1
 
 
-def _stored(connection: sa.Connection, number: int, answers: Sequence[Answer]) -> list[Answer]:
+def _stored(connection: sqlite3.Connection, number: int, answers: Sequence[Answer]) -> list[Answer]:
     """Store the results of items that have none yet, and return these."""
-    position = items_table.c.position
-    free = sa.select(position).where(
-        items_table.c.job == number,
-        position.in_([answer.position for answer in answers]),
-        items_table.c.result.is_(None),
+    free = connection.execute(
+        "SELECT position FROM hallujudge_job_items WHERE job = ? AND result IS NULL"
+        f" AND position IN {marks(len(answers))}",
+        (number, *(answer.position for answer in answers)),
     )
-    unanswered = set(connection.scalars(free))
+    unanswered = {row[0] for row in free}
     new = [answer for answer in answers if answer.position in unanswered]
-    if new:
-        # One statement for all rows: one for each took half of a job's processor time (CHAIR).
-        rows = [
-            {
-                "of_job": number,
-                "at": answer.position,
-                "scored": answer.scored,
-                "reason": answer.reason,
-                "result": answer.result,
-            }
-            for answer in new
-        ]
-        connection.execute(_STORE_RESULT, rows)
+    # One statement for all rows: one for each took half of a job's processor time (CHAIR).
+    connection.executemany(
+        "UPDATE hallujudge_job_items SET scored = ?, reason = ?, result = ?"
+        " WHERE job = ? AND position = ?",
+        [(one.scored, one.reason, one.result, number, one.position) for one in new],
+    )
     return new
 
 

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..access.caller import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
@@ -19,7 +19,6 @@ from .job_scoring import JobScoring, StoppedError
 
 if TYPE_CHECKING:
     from ..stopping import Grace
-    from .database import RunnerLock
 
 
 _LOG = logging.getLogger(__name__)
@@ -30,6 +29,16 @@ _FIRST_PAUSE = 5.0
 _LONGEST_PAUSE = 300.0
 _CLEANING_SECONDS = 3600.0
 _LOG_SECONDS = 60.0
+
+
+class RunnerLock(Protocol):
+    """A lock that at most one server holds. Every method blocks."""
+
+    def acquire(self) -> bool:
+        """Take the lock, or check that it is still held; return whether it is."""
+
+    def release(self) -> None:
+        """Let another server take the lock."""
 
 
 class JobRunner:

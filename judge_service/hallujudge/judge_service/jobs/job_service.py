@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from ..errors import HallujudgeError, InvalidInputError, UnavailableError, VersionMismatchError
 from ..stopping import CallDrain, Grace, begun, cancel_all
-from ..threads import import_in_thread
 from . import (
     FINISHED,
     Job,
@@ -25,7 +24,9 @@ from . import (
     NewJob,
     ResultPage,
 )
+from .database import Database
 from .job_changes import Activity, Changes
+from .job_progress import JobProgress
 from .job_runner import POLL_SECONDS, JobRunner
 from .job_scoring import (
     MAX_CONCURRENCY,
@@ -34,13 +35,13 @@ from .job_scoring import (
     Lanes,
     stopping_error,
 )
+from .job_store import JobStore
+from .job_suspicions import JobSuspicions
 
 if TYPE_CHECKING:
     from ..engine import Engine
     from ..engine.spec import ScoreSpec
     from ..observe.recorder import JobsActivity
-    from .database import Database
-    from .job_store import JobStore
 
 
 _LOG = logging.getLogger(__name__)
@@ -299,13 +300,6 @@ class JobService:
         return None if _failed(opening) else opening.result()
 
     async def _made(self) -> _Opened:
-        # SQLAlchemy takes long to import.
-        await import_in_thread("hallujudge.judge_service.jobs.database")
-        from .database import Database
-        from .job_progress import JobProgress
-        from .job_store import JobStore
-        from .job_suspicions import JobSuspicions
-
         database = await self._threads.run(Database, self._address)
         await asyncio.to_thread(self._opened, database.id)
         scoring = JobScoring(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError
+from typing import TYPE_CHECKING, Any, cast
 
 from hallujudge.metrics.framework.tally import cluster_key
 
@@ -25,10 +23,7 @@ from . import (
     StoredResult,
 )
 from .database import fitting, job_of
-from .tables import LISTED, WHOLE
-from .tables import item_ids as ids_table
-from .tables import items as items_table
-from .tables import jobs as jobs_table
+from .tables import LISTED, WHOLE, marks
 
 if TYPE_CHECKING:
     from .database import Database
@@ -53,9 +48,7 @@ class JobStore:
     def find(self, owner: str, request_id: str) -> Job | None:
         """Return the job that a request created; None if there is none."""
         with self._database.reading() as connection:
-            return _found(
-                connection, jobs_table.c.owner == owner, jobs_table.c.request_id == request_id
-            )
+            return _found(connection, "owner = ? AND request_id = ?", owner, request_id)
 
     def create(
         self, new: NewJob, header: bytes, items: Sequence[NewItem], *, more: bool, now: float
@@ -77,10 +70,14 @@ class JobStore:
             with self._database.writing() as connection:
                 self._check_count(connection, new.owner)
                 values = _fresh(new, header, now)
-                connection.execute(jobs_table.insert().values(**values))
+                names, places = ", ".join(values), marks(len(values))
+                connection.execute(
+                    f"INSERT INTO hallujudge_jobs ({names}) VALUES {places}",
+                    tuple(values.values()),
+                )
                 job = _owned(connection, new.owner, values["id"])
                 return self._added(connection, job, job.items, items, more=more, now=now)
-        except IntegrityError:
+        except sqlite3.IntegrityError:
             # The same request, sent twice at the same time.
             known = self.find(new.owner, new.request_id)
             if known is None:
@@ -152,11 +149,10 @@ class JobStore:
         """
         with self._database.reading() as connection:
             job = _owned(connection, owner, job_id)
-            more = (jobs_table.c.header, jobs_table.c.note)
-            row = connection.execute(
-                sa.select(*more).where(jobs_table.c.number == job.number)
-            ).one()
-        return JobDetails(job=job, header=row.header, note=row.note)
+            header, note = connection.execute(
+                "SELECT header, note FROM hallujudge_jobs WHERE number = ?", (job.number,)
+            ).fetchone()
+        return JobDetails(job=job, header=header, note=note)
 
     def list(self, owner: str | None, count: int, before: int | None = None) -> list[Job]:
         """Return the newest jobs of a caller, without their specs.
@@ -166,13 +162,12 @@ class JobStore:
             count: Most jobs.
             before: Number of the job after the first one; None to start at the newest.
         """
-        chosen = _of_owner(owner)
-        if before is not None:
-            chosen &= jobs_table.c.number < before
-        order = jobs_table.c.number.desc()
+        query = (
+            f"SELECT {LISTED} FROM hallujudge_jobs WHERE (?1 IS NULL OR owner = ?1)"
+            " AND (?2 IS NULL OR number < ?2) ORDER BY number DESC LIMIT ?3"
+        )
         with self._database.reading() as connection:
-            rows = connection.execute(sa.select(*LISTED).where(chosen).order_by(order).limit(count))
-            return [job_of(row) for row in rows]
+            return list(map(job_of, connection.execute(query, (owner, before, count))))
 
     def cancel(self, owner: str | None, job_id: str, *, now: float) -> Job:
         """Cancel a job, unless it is finished.
@@ -206,7 +201,7 @@ class JobStore:
                     f"job {job.id} is {job.state.value}; cancel it before it is deleted",
                     reason="JOB_NOT_FINISHED",
                 )
-            connection.execute(jobs_table.delete().where(jobs_table.c.number == job.number))
+            connection.execute("DELETE FROM hallujudge_jobs WHERE number = ?", (job.number,))
 
     def results(
         self,
@@ -231,20 +226,20 @@ class JobStore:
         Raises:
             NotFoundError: The caller has no such job.
         """
-        columns = [items_table.c.result, *([items_table.c.item] if with_items else [])]
         # An item without a result has no size: a sum with NULL is NULL.
-        size = sum(map(sa.func.length, columns), sa.literal(0))
+        size = "length(result) + length(item)" if with_items else "length(result)"
+        page = (
+            "SELECT {} FROM hallujudge_job_items WHERE job = ? AND position >= ?"
+            " ORDER BY position LIMIT ?"
+        )
         with self._database.reading() as connection:
             job = _owned(connection, owner, job_id)
-            chosen = (items_table.c.job == job.number) & (items_table.c.position >= position)
             # Sizes first: a page of large items must not fill the memory.
-            sizes = sa.select(size).where(chosen).order_by(items_table.c.position).limit(count)
-            fit = fitting(connection.scalars(sizes), max_bytes)
-            rows = sa.select(*columns).where(chosen).order_by(items_table.c.position).limit(fit)
-            found = [
-                StoredResult(result=bytes(row.result), item=bytes(row.item) if with_items else None)
-                for row in connection.execute(rows)
-            ]
+            sizes = connection.execute(page.format(size), (job.number, position, count))
+            fit = fitting((row[0] for row in sizes), max_bytes)
+            columns = "result, item" if with_items else "result, NULL"
+            rows = connection.execute(page.format(columns), (job.number, position, fit))
+            found = [StoredResult(result=result, item=item) for result, item in rows]
         end = position + len(found)
         last = end >= job.items and job.state is not JobState.OPEN
         return ResultPage(results=found, next_position=end, last=last)
@@ -258,19 +253,21 @@ class JobStore:
         """
         with self._database.reading() as connection:
             job = _owned(connection, owner, job_id)
-            query = sa.select(jobs_table.c.report).where(jobs_table.c.number == job.number)
-            content = connection.scalar(query)
+            [content] = connection.execute(
+                "SELECT report FROM hallujudge_jobs WHERE number = ?", (job.number,)
+            ).fetchone()
         if job.state is not JobState.DONE or content is None:
             raise InvalidInputError(
                 f"job {job.id} is {job.state.value} and has no report; {job.answered} of "
                 f"{job.items} items are answered",
                 reason="JOB_NOT_FINISHED",
             )
-        return bytes(content)
+        return cast(bytes, content)
 
-    def _check_count(self, connection: sa.Connection, owner: str) -> None:
-        query = sa.select(sa.func.count()).where(jobs_table.c.owner == owner)
-        count = connection.scalar(query) or 0
+    def _check_count(self, connection: sqlite3.Connection, owner: str) -> None:
+        [count] = connection.execute(
+            "SELECT count(*) FROM hallujudge_jobs WHERE owner = ?", (owner,)
+        ).fetchone()
         if count >= self._limits.jobs_per_owner:
             raise OverloadedError(
                 f"the server keeps {count} jobs for you, as many as it may (jobs_per_owner); "
@@ -281,7 +278,7 @@ class JobStore:
 
     def _added(
         self,
-        connection: sa.Connection,
+        connection: sqlite3.Connection,
         job: Job,
         position: int,
         items: Sequence[NewItem],
@@ -293,12 +290,10 @@ class JobStore:
         count, size = job.items + len(new), job.bytes + sum(len(item.content) for item in new)
         self._check_size(count, size)
         _keep_ids(connection, job, new, more=more)
-        rows = [
-            {"job": job.number, "position": place, "item": item.content}
-            for place, item in enumerate(new, job.items)
-        ]
-        if rows:
-            connection.execute(items_table.insert(), rows)
+        connection.executemany(
+            "INSERT INTO hallujudge_job_items (job, position, item) VALUES (?, ?, ?)",
+            [(job.number, place, item.content) for place, item in enumerate(new, job.items)],
+        )
         state = (JobState.OPEN if more else JobState.QUEUED).value
         changed = {"items": count, "bytes": size, "state": state, "touched_at": now}
         return _updated(connection, job, changed)
@@ -337,17 +332,14 @@ def _fresh(new: NewJob, header: bytes, now: float) -> dict[str, Any]:
     }
 
 
-def _found(connection: sa.Connection, *chosen: sa.ColumnElement[bool]) -> Job | None:
-    row = connection.execute(sa.select(*WHOLE).where(*chosen)).one_or_none()
+def _found(connection: sqlite3.Connection, chosen: str, *values: object) -> Job | None:
+    query = f"SELECT {WHOLE} FROM hallujudge_jobs WHERE {chosen}"
+    row = connection.execute(query, values).fetchone()
     return None if row is None else job_of(row)
 
 
-def _of_owner(owner: str | None) -> sa.ColumnElement[bool]:
-    return sa.true() if owner is None else jobs_table.c.owner == owner
-
-
-def _owned(connection: sa.Connection, owner: str | None, job_id: str) -> Job:
-    job = _found(connection, _of_owner(owner), jobs_table.c.id == job_id)
+def _owned(connection: sqlite3.Connection, owner: str | None, job_id: str) -> Job:
+    job = _found(connection, "id = ?1 AND (?2 IS NULL OR owner = ?2)", job_id, owner)
     if job is None:
         # The same words for a job of another caller: callers do not learn what exists.
         raise NotFoundError(
@@ -357,43 +349,52 @@ def _owned(connection: sa.Connection, owner: str | None, job_id: str) -> Job:
     return job
 
 
-def _updated(connection: sa.Connection, job: Job, changed: dict[str, Any]) -> Job:
-    mine = jobs_table.c.number == job.number
-    connection.execute(jobs_table.update().where(mine).values(**changed))
-    after = _found(connection, mine)
+def _updated(connection: sqlite3.Connection, job: Job, changed: dict[str, Any]) -> Job:
+    names = ", ".join(f"{name} = ?" for name in changed)
+    connection.execute(
+        f"UPDATE hallujudge_jobs SET {names} WHERE number = ?", (*changed.values(), job.number)
+    )
+    after = _found(connection, "number = ?", job.number)
     assert after is not None, "a transaction that writes is alone"
     return after
 
 
 def _check_same(
-    connection: sa.Connection, job: Job, position: int, items: Sequence[NewItem]
+    connection: sqlite3.Connection, job: Job, position: int, items: Sequence[NewItem]
 ) -> None:
     """Refuse items that differ from those that a job has at their positions."""
-    place = items_table.c.position
-    query = sa.select(place, items_table.c.item).where(
-        items_table.c.job == job.number, place >= position, place < position + len(items)
+    query = (
+        "SELECT position, item FROM hallujudge_job_items"
+        " WHERE job = ? AND position >= ? AND position < ?"
     )
-    for row in connection.execute(query):
-        if row.item != items[row.position - position].content:
-            raise _differs(f"job {job.id} has another item at position {row.position}")
+    for place, item in connection.execute(query, (job.number, position, position + len(items))):
+        if item != items[place - position].content:
+            raise _differs(f"job {job.id} has another item at position {place}")
 
 
-def _keep_ids(connection: sa.Connection, job: Job, items: Sequence[NewItem], *, more: bool) -> None:
+def _keep_ids(
+    connection: sqlite3.Connection, job: Job, items: Sequence[NewItem], *, more: bool
+) -> None:
     """Refuse new items with the id of an item of an earlier request; keep ids for a later one."""
-    mine = ids_table.c.job == job.number
     places = {_key(item): place for place, item in enumerate(items, job.items)}
     keys = list(places)
     for at in range(0, len(keys) if job.items else 0, _KEYS):
-        some = mine & ids_table.c.key.in_(keys[at : at + _KEYS])
-        known = connection.execute(sa.select(ids_table).where(some).limit(1)).one_or_none()
+        some = keys[at : at + _KEYS]
+        known = connection.execute(
+            'SELECT "key", position FROM hallujudge_job_ids WHERE job = ? AND "key" IN '
+            f"{marks(len(some))} LIMIT 1",
+            (job.number, *some),
+        ).fetchone()
         if known is not None:
-            place = places[known.key]
-            raise repeated_id(items[place - job.items].id, known.position, place)
+            place = places[known["key"]]
+            raise repeated_id(items[place - job.items].id, known["position"], place)
     if not more:
-        connection.execute(ids_table.delete().where(mine))
-    elif places:
-        rows = [{"job": job.number, "key": key, "position": at} for key, at in places.items()]
-        connection.execute(ids_table.insert(), rows)
+        connection.execute("DELETE FROM hallujudge_job_ids WHERE job = ?", (job.number,))
+        return
+    connection.executemany(
+        "INSERT INTO hallujudge_job_ids VALUES (?, ?, ?)",
+        [(job.number, key, at) for key, at in places.items()],
+    )
 
 
 def _key(item: NewItem) -> int:

@@ -7,25 +7,32 @@ are scored alone, until another death of it would prove that it is the cause.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Set
 from functools import partial
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from ..suspicion import half, is_proven
 from . import Death, JobState, Trial
-from .tables import flights as flights_table
-from .tables import items as items_table
-from .tables import jobs as jobs_table
-from .tables import suspicions as suspicions_table
+from .tables import marks
 
 if TYPE_CHECKING:
     from .database import Database
 
-_ITEM = items_table.c
-_SUSPICION = suspicions_table.c
-_SAME_ITEM = (_SUSPICION.job == _ITEM.job) & (_SUSPICION.position == _ITEM.position)
+_SUSPECTS = """
+SELECT s.position, s.together, s.deaths FROM hallujudge_job_suspicions s
+JOIN hallujudge_job_items i ON i.job = s.job AND i.position = s.position
+WHERE i.job = ? AND i.result IS NULL ORDER BY s.deaths, s.together DESC, s.position
+"""
+_FLOWN = """
+SELECT i.position FROM hallujudge_job_flights f
+JOIN hallujudge_job_items i ON i.job = f.job AND i.position = f.position
+WHERE i.job = ? AND i.result IS NULL
+"""
+_ADD_SUSPECT = """
+INSERT INTO hallujudge_job_suspicions (job, position, together, deaths, survived)
+VALUES (?, ?, ?, 0, FALSE)
+"""
 
 
 class JobSuspicions:
@@ -40,14 +47,16 @@ class JobSuspicions:
 
     def fly(self, number: int, added: Set[int], left: Set[int]) -> None:
         """Note which items of a job are in flight now, and which no longer."""
-        mine = flights_table.c.job == number
         with self._database.writing() as connection:
             # Another server may have noted the same: it took the job over for a moment.
-            gone = flights_table.c.position.in_(sorted(left | added))
-            connection.execute(flights_table.delete().where(mine, gone))
-            if added:
-                rows = [{"job": number, "position": position} for position in sorted(added)]
-                connection.execute(flights_table.insert(), rows)
+            connection.executemany(
+                "DELETE FROM hallujudge_job_flights WHERE job = ? AND position = ?",
+                [(number, position) for position in sorted(left | added)],
+            )
+            connection.executemany(
+                "INSERT INTO hallujudge_job_flights (job, position) VALUES (?, ?)",
+                [(number, position) for position in sorted(added)],
+            )
 
     def land(self, number: int) -> None:
         """Note that no item of a job is in flight: this server begins to score it."""
@@ -63,11 +72,17 @@ class JobSuspicions:
         Returns:
             The jobs that it left.
         """
-        left = (jobs_table.c.state == JobState.RUNNING.value) & jobs_table.c.number.not_in(running)
+        left = f"state = ? AND number NOT IN {marks(len(running))}"
+        values = (JobState.RUNNING.value, *running)
         with self._database.writing() as connection:
-            rows = connection.execute(sa.select(jobs_table.c.number, jobs_table.c.id).where(left))
-            found = [Death(row.id, _suspect(connection, row.number)) for row in rows.all()]
-            connection.execute(jobs_table.update().where(left).values(state=JobState.QUEUED.value))
+            rows = connection.execute(
+                f"SELECT number, id FROM hallujudge_jobs WHERE {left}", values
+            ).fetchall()
+            found = [Death(job_id, _suspect(connection, number)) for number, job_id in rows]
+            connection.execute(
+                f"UPDATE hallujudge_jobs SET state = ? WHERE {left}",
+                (JobState.QUEUED.value, *values),
+            )
         return found
 
     def next_trial(self, number: int) -> Trial | None:
@@ -76,33 +91,36 @@ class JobSuspicions:
         Items that were alone at a death come last: others go on if the cause is elsewhere.
         """
         with self._database.writing() as connection:
-            suspects = connection.execute(_suspects(number)).all()
+            suspects = connection.execute(_SUSPECTS, (number,)).fetchall()
             if not suspects:
                 return None
             first = suspects[0]
-            proof = _proof(connection, number, first.deaths)
-            if first.deaths and not proof(first.deaths + 1) and _add_control(connection, number):
-                suspects = connection.execute(_suspects(number)).all()
+            deaths = first["deaths"]
+            proof = _proof(connection, number, deaths)
+            if deaths and not proof(deaths + 1) and _add_control(connection, number):
+                suspects = connection.execute(_SUSPECTS, (number,)).fetchall()
                 first = suspects[0]
-            alike = [one for one in suspects if one.together == first.together]
-            chosen = [one.position for one in alike[: first.together]]
-            query = sa.select(_ITEM.position, _ITEM.item).where(
-                _ITEM.job == number, _ITEM.position.in_(chosen)
+            alike = [one for one in suspects if one["together"] == first["together"]]
+            chosen = [one["position"] for one in alike[: first["together"]]]
+            rows = connection.execute(
+                "SELECT position, item FROM hallujudge_job_items WHERE job = ?"
+                f" AND position IN {marks(len(chosen))} ORDER BY position",
+                (number, *chosen),
             )
-            rows = connection.execute(query.order_by(_ITEM.position))
-            items = [(row.position, bytes(row.item)) for row in rows]
-        return Trial(items, len(suspects), first.deaths > 0 and proof(first.deaths))
+            items = [(position, item) for position, item in rows]
+        return Trial(items, len(suspects), first["deaths"] > 0 and proof(first["deaths"]))
 
     def survived(self, number: int, position: int) -> None:
         """Note that the server scored an item alone, and lives."""
-        this = suspicions_table.update().where(
-            _SUSPICION.job == number, _SUSPICION.position == position
-        )
         with self._database.writing() as connection:
-            connection.execute(this.values(survived=True))
+            connection.execute(
+                "UPDATE hallujudge_job_suspicions SET survived = TRUE"
+                " WHERE job = ? AND position = ?",
+                (number, position),
+            )
 
 
-def _proof(connection: sa.Connection, number: int, own: int) -> Callable[[int], bool]:
+def _proof(connection: sqlite3.Connection, number: int, own: int) -> Callable[[int], bool]:
     """Return what tells whether so many deaths of an item prove that it is the cause.
 
     Args:
@@ -110,65 +128,44 @@ def _proof(connection: sa.Connection, number: int, own: int) -> Callable[[int], 
         number: The job.
         own: How often the item was alone at a death so far.
     """
-    deaths = sa.func.coalesce(sa.func.sum(_SUSPICION.deaths), 0)
-    survivors = sa.func.count(sa.case((_SUSPICION.survived, 1)))
-    query = sa.select(deaths.label("deaths"), survivors.label("survivors"))
-    row = connection.execute(query.where(_SUSPICION.job == number)).one()
-    others = int(row.deaths) - own
-    return partial(is_proven, other_deaths=others, survivors=int(row.survivors))
+    deaths, survivors = connection.execute(
+        "SELECT coalesce(sum(deaths), 0), count(CASE WHEN survived THEN 1 END)"
+        " FROM hallujudge_job_suspicions WHERE job = ?",
+        (number,),
+    ).fetchone()
+    return partial(is_proven, other_deaths=deaths - own, survivors=survivors)
 
 
-def _unanswered(number: int) -> sa.ColumnElement[bool]:
-    return (_ITEM.job == number) & _ITEM.result.is_(None)
-
-
-def _suspects(number: int) -> sa.Select[tuple[int, int, int]]:
-    columns = (_SUSPICION.position, _SUSPICION.together, _SUSPICION.deaths)
-    query = sa.select(*columns).join_from(suspicions_table, items_table, _SAME_ITEM)
-    order = (_SUSPICION.deaths, _SUSPICION.together.desc(), _SUSPICION.position)
-    return query.where(_unanswered(number)).order_by(*order)
-
-
-def _suspect(connection: sa.Connection, number: int) -> int:
+def _suspect(connection: sqlite3.Connection, number: int) -> int:
     """Suspect the items of a job that were in flight at a death; return how many they were."""
-    flown = (flights_table.c.job == _ITEM.job) & (flights_table.c.position == _ITEM.position)
-    query = sa.select(_ITEM.position).join_from(flights_table, items_table, flown)
-    positions = list(connection.scalars(query.where(_unanswered(number))))
+    positions = [row[0] for row in connection.execute(_FLOWN, (number,))]
     _forget_flights(connection, number)
-    if not positions:
-        return 0
-    mine = (_SUSPICION.job == number) & _SUSPICION.position.in_(positions)
-    known = set(connection.scalars(sa.select(_SUSPICION.position).where(mine)))
-    new = [one for one in positions if one not in known]
     most, alone = half(len(positions)), int(len(positions) == 1)
-    if new:
-        row = {"job": number, "together": most, "deaths": 0, "survived": False}
-        connection.execute(
-            suspicions_table.insert(), [row | {"position": position} for position in new]
-        )
-    smaller = sa.case((_SUSPICION.together < most, _SUSPICION.together), else_=most)
-    connection.execute(
-        suspicions_table.update()
-        .where(mine)
-        .values(together=smaller, deaths=_SUSPICION.deaths + alone)
+    connection.executemany(
+        f"{_ADD_SUSPECT} ON CONFLICT DO NOTHING",
+        [(number, position, most) for position in positions],
+    )
+    connection.executemany(
+        "UPDATE hallujudge_job_suspicions SET together = min(together, ?), deaths = deaths + ?"
+        " WHERE job = ? AND position = ?",
+        [(most, alone, number, position) for position in positions],
     )
     return len(positions)
 
 
-def _add_control(connection: sa.Connection, number: int) -> bool:
+def _add_control(connection: sqlite3.Connection, number: int) -> bool:
     """Suspect an item that never was in flight at a death; return whether there was one."""
-    known = sa.select(_SUSPICION.position).where(_SUSPICION.job == number)
-    free = sa.select(_ITEM.position).where(_unanswered(number), _ITEM.position.not_in(known))
-    position = connection.scalar(free.order_by(_ITEM.position).limit(1))
-    if position is None:
+    free = connection.execute(
+        "SELECT position FROM hallujudge_job_items WHERE job = ?1 AND result IS NULL AND position"
+        " NOT IN (SELECT position FROM hallujudge_job_suspicions WHERE job = ?1)"
+        " ORDER BY position LIMIT 1",
+        (number,),
+    ).fetchone()
+    if free is None:
         return False
-    connection.execute(
-        suspicions_table.insert().values(
-            job=number, position=position, together=1, deaths=0, survived=False
-        )
-    )
+    connection.execute(_ADD_SUSPECT, (number, free["position"], 1))
     return True
 
 
-def _forget_flights(connection: sa.Connection, number: int) -> None:
-    connection.execute(flights_table.delete().where(flights_table.c.job == number))
+def _forget_flights(connection: sqlite3.Connection, number: int) -> None:
+    connection.execute("DELETE FROM hallujudge_job_flights WHERE job = ?", (number,))

@@ -12,7 +12,7 @@ from support.database_mishaps import copied, deleted, log_deleted, replaced, set
 
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.jobs import Job, JobLimits, NewItem, NewJob
-from hallujudge.judge_service.jobs.database import Database, RunnerLock
+from hallujudge.judge_service.jobs.database import Database, FileLock
 from hallujudge.judge_service.jobs.job_store import JobStore
 
 
@@ -88,7 +88,7 @@ def test_two_servers_with_one_database_take_no_loss_from_each_other(jobs_address
 
 def test_a_lock_whose_file_was_deleted_is_not_held_beside_anothers(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    first, second = RunnerLock(path), RunnerLock(path)
+    first, second = FileLock(path), FileLock(path)
     assert first.acquire()
     assert not second.acquire()
     path.unlink()

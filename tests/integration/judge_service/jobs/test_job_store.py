@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import (
@@ -30,7 +29,6 @@ from hallujudge.judge_service.jobs import (
 from hallujudge.judge_service.jobs.database import Database
 from hallujudge.judge_service.jobs.job_progress import JobProgress
 from hallujudge.judge_service.jobs.job_store import JobStore
-from hallujudge.judge_service.jobs.tables import versions
 
 DAY = 86_400.0
 
@@ -257,7 +255,7 @@ def test_old_jobs_are_deleted_with_their_items(
     assert progress.delete_old(31 * DAY + 1, 30.0) == 1
     assert [job.id for job in store.list("ann", 9)] == [running.id]
     with database.reading() as connection:
-        count = connection.scalar(sa.text("SELECT count(*) FROM hallujudge_job_items"))
+        [count] = connection.execute("SELECT count(*) FROM hallujudge_job_items").fetchone()
     assert count == running.items
     assert open_.id != running.id
 
@@ -274,35 +272,23 @@ def test_one_server_at_a_time_runs_jobs(jobs_address: str, database: Database) -
 
 def test_a_newer_database_is_refused(jobs_address: str, database: Database) -> None:
     with database.writing() as connection:
-        connection.execute(versions.insert().values(version=99))
+        connection.execute("INSERT INTO hallujudge_jobs_version VALUES (99)")
     with pytest.raises(VersionMismatchError, match="update hallujudge"):
         Database(jobs_address)
 
 
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """SQLite may grow no further."""
-
-    def limit(connection: sqlite3.Connection, *_: object) -> None:
-        connection.execute("PRAGMA max_page_count = 1")  # the pages that there are, no more
-
-    sa.event.listen(sa.pool.Pool, "checkout", limit)
-    try:
-        yield
-    finally:
-        sa.event.remove(sa.pool.Pool, "checkout", limit)
-
-
 def test_a_full_disk_is_told(database: Database, store: JobStore, progress: JobProgress) -> None:
     job = made(store)
-    with full_disk():
-        with pytest.raises(OverloadedError) as full:
-            store.create(new("full"), b"h" * 100_000, (), more=True, now=1.0)
-        assert full.value.reason == "JOBS_FULL"
-        with pytest.raises(OverloadedError):
-            progress.store(job.number, [answer(0, result=b"r" * 100_000)])
-        after = store.get("ann", job.id).job
-        assert (after.answered, len(store.list("ann", 9))) == (0, 1)
+    with database.reading() as connection:
+        # The pages that there are, no more. The store's calls use this connection again.
+        connection.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(OverloadedError) as full:
+        store.create(new("full"), b"h" * 100_000, (), more=True, now=1.0)
+    assert full.value.reason == "JOBS_FULL"
+    with pytest.raises(OverloadedError):
+        progress.store(job.number, [answer(0, result=b"r" * 100_000)])
+    after = store.get("ann", job.id).job
+    assert (after.answered, len(store.list("ann", 9))) == (0, 1)
 
 
 def test_a_locked_file_is_told(tmp_path: Path) -> None:
