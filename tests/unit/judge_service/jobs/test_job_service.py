@@ -10,7 +10,7 @@ from support.threads import Gate
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import NotFoundError, UnavailableError
-from hallujudge.judge_service.jobs import NewJob, database
+from hallujudge.judge_service.jobs import NewJob, database, job_service
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.wire.job_messages import WireCodec
 
@@ -35,7 +35,7 @@ class Databases:
                 super().close()
                 everything.open.remove(self)
 
-        monkeypatch.setattr(database, "Database", Watched)
+        monkeypatch.setattr(job_service, "Database", Watched)
 
 
 def service_of(folder: Path) -> JobService:
