@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from .errors import GraphError
 from .word_forms import clean_word, singular
 
 if TYPE_CHECKING:
@@ -131,8 +132,14 @@ class SynonymGraph:
 
         Nodes carry ``root`` (bool); edges carry ``ambiguous`` and ``words`` (how many words the
         form has). Compounds that name nothing are nodes with ``blocked`` set and no edge.
+
+        Raises:
+            GraphError: networkx is not installed; nothing else of Hallujudge uses it.
         """
-        import networkx as nx
+        try:
+            import networkx as nx
+        except ImportError as err:
+            raise GraphError("to_networkx() needs networkx: pip install networkx") from err
 
         graph: nx.DiGraph[str] = nx.DiGraph(name=self.name, version=self.version)
         graph.add_nodes_from((root, {"root": True}) for root in self.roots)

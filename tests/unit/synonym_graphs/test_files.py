@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,14 @@ def test_networkx_edges_lead_to_roots() -> None:
     assert links.edges["big cat", "cat"]["words"] == 2
     assert links.nodes["cat"]["root"] is True
     assert links.nodes["hot dog"]["blocked"] is True
+
+
+def test_without_networkx_one_sentence_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(GraphError, match=r"^to_networkx\(\) needs networkx: pip install networkx$"):
+        parse_graph(small(), name="x").to_networkx()
 
 
 def test_ambiguous_forms_must_be_declared() -> None:

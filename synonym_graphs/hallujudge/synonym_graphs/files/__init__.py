@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache, lru_cache
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +13,7 @@ from ..errors import GraphFormatError, GraphInvalidError, GraphNotFoundError
 from ..graph import SynonymGraph
 from ..word_forms import clean_word
 from .graph_parser import MAX_BYTES, MAX_FORMS, Layout, parse_graph
-from .json_layouts import named_cycle, released_graph
+from .json_layouts import cycles, released_graph
 from .released_pickles import is_pickle, read_released_pickle
 
 if TYPE_CHECKING:
@@ -190,35 +189,14 @@ def _cycles(graph: SynonymGraph) -> Iterator[str]:
     if graph.pairs:
         return  # Words of a released graph lead to each other by design.
     edges = [(form, root) for form, roots in graph.edges for root in roots if form != root]
-    edges += [(form, target) for form, target in graph.compounds if target is not None]
+    edges += [(form, target) for form, target in graph.compounds if target not in (None, form)]
     # The edges of a table have only the last row of an entry, which hides contradictory rows.
     for root, *entries in map(_cleaned, graph.rows):
         edges += [(entry, root) for entry in entries if entry and entry != root]
-    if _has_cycle(edges):
-        yield from _cycle_messages(edges)
-
-
-def _has_cycle(edges: Iterable[tuple[str, str]]) -> bool:
-    links: dict[str, set[str]] = defaultdict(set)
+    targets: dict[str, dict[str, None]] = defaultdict(dict)
     for form, root in edges:
-        links[form].add(root)
-    try:
-        TopologicalSorter(links).prepare()
-    except CycleError:
-        return True
-    return False
-
-
-def _cycle_messages(edges: Iterable[tuple[str, str]]) -> Iterator[str]:
-    # Imported for a broken graph only: it is the largest import that a run would make.
-    import networkx as nx
-
-    links: nx.DiGraph[str] = nx.DiGraph(edges)
-    for tied in nx.strongly_connected_components(links):
-        if len(tied) > 1:
-            # The search starts at a fixed word, so that a graph always has the same message.
-            path = [one for one, _ in nx.find_cycle(links.subgraph(tied), min(tied))]
-            yield named_cycle([*path, path[0]])
+        targets[form][root] = None
+    yield from cycles(targets)
 
 
 def _cleaned(row: tuple[str, ...]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 import msgspec
@@ -16,6 +16,8 @@ from ..word_forms import clean_word
 
 _VERSION = "plain"
 _NAMED_WORDS = 20
+# Each further one is a search of the whole graph, and an error shows ten problems.
+_NAMED_CYCLES = 20
 
 
 class _Plain(Struct, frozen=True, kw_only=True):
@@ -140,24 +142,45 @@ def _word(value: object, name: str, place: str) -> str:
 
 
 def _refuse_cycles(targets: Mapping[str, Mapping[str, None]], name: str) -> None:
-    # Imported for plain layouts only, because it is a large import.
-    import networkx as nx
-
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_edges_from((form, root) for form, roots in targets.items() for root in roots)
-    problems = [
-        named_cycle(sorted(cycle))
-        for cycle in nx.strongly_connected_components(graph)
-        if len(cycle) > 1
-    ]
-    if problems:
-        raise GraphInvalidError(sorted(problems), name=name)
+    if problems := cycles(targets):
+        raise GraphInvalidError(problems, name=name)
 
 
-def named_cycle(words: Sequence[str]) -> str:
+def cycles(targets: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return a sentence for each cycle of links, the first ones of a graph that has many.
+
+    No two of them share a word, so that each needs a correction of its own.
+    """
+    left = {form: dict.fromkeys(roots) for form, roots in targets.items()}
+    problems: list[str] = []
+    while len(problems) < _NAMED_CYCLES:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as err:
+            # Of two neighbours in the error, the first is what the second leads to.
+            words = err.args[1][:0:-1]
+            start = words.index(min(words))
+            problems.append(_named_cycle([*words[start:], *words[:start]]))
+            left = _without(left, frozenset(words))
+        else:
+            break
+    return sorted(problems)
+
+
+def _without(
+    targets: Mapping[str, Mapping[str, None]], words: frozenset[str]
+) -> dict[str, dict[str, None]]:
+    return {
+        form: dict.fromkeys(root for root in roots if root not in words)
+        for form, roots in targets.items()
+        if form not in words
+    }
+
+
+def _named_cycle(words: Sequence[str]) -> str:
     """Return the problem of a cycle, which names no more words than a person reads."""
     if len(words) <= _NAMED_WORDS:
-        return "a cycle: " + " -> ".join(words)
+        return "a cycle: " + " -> ".join((*words, words[0]))
     return f"a cycle of {len(words):,} words: {' -> '.join(words[:_NAMED_WORDS])} -> …"
 
 

@@ -115,6 +115,27 @@ def test_a_long_cycle_is_named_in_part() -> None:
     assert len(cycle) < 300
 
 
+def test_each_cycle_is_named_along_its_links() -> None:
+    links = {"b": "c", "c": "a", "a": "b", "pup": "dog", "dog": "pup", "kit": "cat", "d": "c"}
+    with pytest.raises(GraphInvalidError) as caught:
+        parse_graph(json.dumps(links), name="c")
+    assert caught.value.problems == ("a cycle: a -> b -> c -> a", "a cycle: dog -> pup -> dog")
+
+
+def test_a_word_that_reads_as_itself_is_no_cycle() -> None:
+    own = {"categories": [{"root": "hot dog", "forms": []}], "reads_as": {"hot dog": "hot dog"}}
+    head = {"format": "hallujudge-synonyms/1", "name": "c", "version": "1"}
+    assert validate_graph(parse_graph(json.dumps(head | own), name="c")) == ()
+
+
+def test_a_graph_full_of_cycles_is_refused_at_once() -> None:
+    """A few are searched for: one search of the whole graph for each cycle could take minutes."""
+    links = {f"{kind}{n}": f"{other}{n}" for n in range(2_000) for kind, other in ("ab", "ba")}
+    with pytest.raises(GraphInvalidError, match="a cycle: a0 -> b0 -> a0") as caught:
+        parse_graph(json.dumps(links), name="c")
+    assert len(caught.value.problems) == 20
+
+
 def test_a_chain_of_forms_is_followed_link_by_link() -> None:
     """Each link once: a walk from each form would be 50,000 times as long."""
     links = {f"w{number}": f"w{number + 1}" for number in range(50_000)}
