@@ -21,8 +21,6 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import typer
-
 from hallujudge.judge_service.installation import (
     EXTRA_MODULES,
     install_advice,
@@ -111,7 +109,7 @@ def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, .
 
 def try_help() -> int:
     """Show every command's help; return how many there are."""
-    paths = list(commands(typer.main.get_command(command_tree())))
+    paths = list(commands(command_tree()))
     for path in paths:
         code, printed = run(*path, "--help")
         expect(code == 0 and "Usage" in printed, f"{' '.join(path)} --help: {code}, {printed}")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from support.metric_runs import RUNS
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
@@ -22,7 +21,7 @@ from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.schemas import item_schema, report_schema
 
 ROOT = Path(__file__).resolve().parents[2]
-TREE: Any = typer.main.get_command(command_tree())
+TREE: Any = command_tree()
 # Every score command declares these itself: one is a flag, the other also takes files.
 SHARED = {option.name for option in RESPONSE_OPTIONS}
 

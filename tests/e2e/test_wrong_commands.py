@@ -33,7 +33,7 @@ WRONG = {
     "graph extend coco": "No such command 'extend'; choose from ",
     "metrics show chiar": "metric 'chiar' does not exist; choose one of chair, charthal, pope",
     f"score pop {POPE}": "No such command 'pop'. Did you mean 'pope'?",
-    f"score pope {POPE} --judge llm": "No such option: --judge",
+    f"score pope {POPE} --judge llm": "No such option '--judge'",
     "new bleu": "no example for metric 'bleu'; there is one for amber",
     "ask pop --images . -o a.jsonl": "benchmark 'pop' does not exist, or has no questions; choose",
     # Values that an option does not take

@@ -119,8 +119,8 @@ assert main(["score", "chair", "--help"]) == 0
 print()
 """
     loaded = third_party(code)
-    assert "typer" in loaded
-    assert loaded & {"pydantic", "numpy", "nltk", "networkx"} == set()
+    assert "click" in loaded
+    assert loaded & {"rich", "numpy", "nltk"} == set()
 
 
 @pytest.mark.slow

@@ -47,11 +47,9 @@ PATH = re.compile(
 @pytest.fixture(scope="module")
 def root() -> Any:
     """The click command behind ``hallujudge``."""
-    import typer
-
     from hallujudge.sdk.cli import command_tree
 
-    return typer.main.get_command(command_tree())
+    return command_tree()
 
 
 def commands(text: str) -> Iterator[list[str]]:

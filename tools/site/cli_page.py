@@ -1,12 +1,10 @@
-"""Generate the command-line reference from the Typer application."""
+"""Generate the command-line reference from the commands themselves."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from typing import Any
-
-import typer
 
 INTRODUCTION = """# Command line
 
@@ -24,7 +22,7 @@ def _root() -> Any:
     """Return the click command behind ``hallujudge``, with every subcommand registered."""
     from hallujudge.sdk.cli import command_tree
 
-    return typer.main.get_command(command_tree())
+    return command_tree()
 
 
 def _sections(command: Any, path: tuple[str, ...]) -> Iterator[str]:
@@ -48,10 +46,8 @@ def _section(command: Any, path: tuple[str, ...]) -> str:
 
 
 def _example(epilog: str) -> list[str]:
-    """Return the commands that end a help page."""
-    commands = [
-        line.strip() for line in epilog.splitlines() if line.strip().startswith("hallujudge")
-    ]
+    """Return the command that ends a help page."""
+    commands = epilog.partition("Example:\n")[2].splitlines()
     return ["**Example**", "", *(f"    {command}" for command in commands), ""] if commands else []
 
 
@@ -73,10 +69,8 @@ def _panels(command: Any, context: Any) -> dict[str, list[str]]:
         record = parameter.get_help_record(context)
         if record is None or parameter.name == "help":
             continue
-        is_argument = parameter.param_type_name == "argument"
-        default = "Arguments" if is_argument else "Options"
-        panel = getattr(parameter, "rich_help_panel", None) or default
-        panels.setdefault(panel, []).append(f"| `{record[0].strip()}` | {_escape(record[1])} |")
+        row = f"| `{record[0].strip()}` | {_escape(record[1])} |"
+        panels.setdefault(parameter.panel, []).append(row)
     return panels
 
 

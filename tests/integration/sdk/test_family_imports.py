@@ -8,13 +8,13 @@ from pathlib import Path
 
 _ONE = """
 import sys
-import typer
+import click
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.metrics.families import FAMILIES
 from hallujudge.sdk.cli import command_tree
 
-score = typer.main.get_command(command_tree()).commands["score"]
-context = typer.Context(score)
+score = command_tree().commands["score"]
+context = click.Context(score)
 command = score.get_command(context, "tri-he")
 assert command.name == "tri-he"
 assert metric_entry("tri-he").metric.name == "tri-he"

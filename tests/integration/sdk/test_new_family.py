@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import typer
 
 import hallujudge.judge_service.engine.families
 import hallujudge.metrics
@@ -188,8 +187,9 @@ def added(folder: Path, name: str, files: Mapping[ModuleType, str]) -> Iterator[
         FAMILIES.append(name)
         yield
         FAMILIES.remove(name)
-        kept = [each for each in score_app.registered_commands if _module(each) != name]
-        score_app.registered_commands[:] = kept
+        for command, made in list(score_app.commands.items()):
+            if _module(made) == name:
+                del score_app.commands[command]
         for package in files:
             sys.modules.pop(f"{package.__name__}.{name}", None)
             vars(package).pop(name, None)
@@ -203,7 +203,7 @@ def _module(command: Any) -> str:
 def family(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with added(tmp_path_factory.mktemp("code"), "shout", FILES):
         yield
-    tree: Any = typer.main.get_command(command_tree())
+    tree: Any = command_tree()
     assert "shout" not in tree.commands["score"].commands
     assert "shout" not in metric_names()
 

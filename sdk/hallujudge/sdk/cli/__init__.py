@@ -7,28 +7,29 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import TextIO
 
 try:
     from dataclasses import replace
 
-    import typer
-    from typer.exceptions import TyperException
+    import click
 
     from hallujudge.judge_service.access.memory import memory_problem
     from hallujudge.judge_service.standard_files import output_problem, run_command
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
-    from hallujudge.metrics.families import FAMILIES, declaring_line
+    from hallujudge.metrics.families import declaring_line
 
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
-    from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
-    from .output import in_flags, usage_error
+    from .app import ASKED, BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
+    from .commands import usage_error
+    from .output import in_flags
 except KeyboardInterrupt:
     # Half of a short command's time is imports, which begin before there is a command to stop.
     sys.exit("error: stopped by Ctrl-C")
@@ -71,7 +72,7 @@ _MODULES = (
 _OF_GROUP = {"score": ("archive_commands",), "serve": ("server_commands",)}
 
 
-def command_tree(group: str = "") -> typer.Typer:
+def command_tree(group: str = "") -> click.Group:
     """Return the command line with all its commands.
 
     Args:
@@ -82,20 +83,18 @@ def command_tree(group: str = "") -> typer.Typer:
     return app
 
 
-@cache
-def _commands(families: tuple[str, ...], group: str) -> Callable[..., object]:  # noqa: ARG001
-    """Return the commands, which later calls of :func:`main` with the same families share."""
-    return typer.main.get_command(command_tree(group))
-
-
 def _execute(typed: tuple[str, ...]) -> object:
     """Execute the command of the arguments, and return its exit code."""
     from .declared_options import ScoreCommand
 
+    if ASKED in os.environ:
+        # It adds a shell to those that click knows.
+        import_module(".completion", __package__)
+
     first = _with_pairs_joined(_with_benchmarks_first(typed))
     with _shown_deprecations(), _shown_reading(first):
         group = first[0] if first and first[0] in _OF_GROUP else ""
-        result = _commands(tuple(FAMILIES), group)(
+        result = command_tree(group)(
             first, prog_name="hallujudge", standalone_mode=False, obj=typed
         )
     if not isinstance(result, ScoreCommand):
@@ -109,8 +108,7 @@ def _execute(typed: tuple[str, ...]) -> object:
 def _with_pairs_joined(arguments: list[str]) -> list[str]:
     """Return the arguments with the two marks of ``--thought-marks OPEN CLOSE`` as one value.
 
-    An option of two values makes typer 0.29 import pydantic, which takes as long as scoring 10,000
-    answers.
+    Within quotes they are one value already.
     """
     joined = list(arguments)
     for at in reversed([n for n, text in enumerate(arguments) if text == "--thought-marks"]):
@@ -135,7 +133,7 @@ def _shown_deprecations() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, HallujudgeDeprecationWarning):
-                typer.echo(f"note: {message}", err=True)
+                click.echo(f"note: {message}", err=True)
             else:
                 usual(message, category, filename, lineno, file, line)
 
@@ -187,22 +185,20 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
         # A server follows signals itself.
         with nullcontext() if typed[:1] == ("serve",) else stop_on_sigterm():
             code = command()
-    except typer.Exit as err:
-        return err.exit_code
-    except typer.Abort:
+    except click.Abort:
         return fail("stopped", ExitCode.FAILED)
     except KeyboardInterrupt as err:
         # It may have stopped an import: the names of inputs would import the same again, in part.
-        typer.echo(f"error: stopped by {stopped_by(err)}", err=True)
+        click.echo(f"error: stopped by {stopped_by(err)}", err=True)
         return ExitCode.FAILED
     except (InvalidInputError, NotFoundError, UnsupportedError) as err:
         return fail(str(err), ExitCode.BAD_INPUT)
     except HallujudgeError as err:
         return fail(str(err), ExitCode.FAILED)
-    except TyperException as err:
-        if not err.format_message():
-            # A group was called without a command; its help page is already printed.
-            return int(ExitCode.BAD_INPUT)
+    except click.exceptions.NoArgsIsHelpError as err:
+        click.echo(err.format_message())
+        return int(ExitCode.BAD_INPUT)
+    except click.ClickException as err:
         return fail(f"{usage_error(err)} (--help shows the options)", ExitCode.BAD_INPUT)
     except BrokenPipeError:
         # The process that reads our output has ended, as `head` does.
@@ -224,5 +220,5 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
 
 
 def _fail(typed: tuple[str, ...], message: str, code: ExitCode) -> int:
-    typer.echo(f"error: {in_flags(message, typed)}", err=True)
+    click.echo(f"error: {in_flags(message, typed)}", err=True)
     return int(code)

@@ -9,7 +9,7 @@ from functools import cache, partial
 from itertools import islice
 from typing import Annotated, Any, cast
 
-import typer
+import click
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import AnswersItem
@@ -27,6 +27,7 @@ from ..runs.manifest import LABELS, PARSERS
 from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
+from .commands import option
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import Estimate, JudgeOptions
 from .output import show_page, write_file
@@ -95,7 +96,7 @@ class _Variants(_OneVariant):
         output_option("--all-parsers", help="Table of all answer parsers, also in parsers.json."),
     ] = False
     # The former name of --parser.
-    reader: Annotated[str, typer.Option("--reader", hidden=True)] = ""
+    reader: Annotated[str, option("--reader", hidden=True)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,7 @@ def add_commands(family: str) -> None:
     """Add the commands of a family's benchmarks to the command line."""
     for benchmark in benchmarks_of(family):
         command = _command_of(benchmark, family)
-        score_app.command(benchmark.name, epilog=_epilog(benchmark))(grouped(command))
+        score_app.add(benchmark.name, epilog=_epilog(benchmark))(grouped(command))
 
 
 def _epilog(benchmark: ClosedQuestions) -> str:
@@ -274,7 +275,7 @@ def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:
     content = {"schema": schema_of("parsers"), "parsers": table}
     write_file(command.out / PARSERS, json.dumps(content, indent=1, allow_nan=False) + "\n")
     if command.prints_table:
-        typer.echo("\n".join(_table_lines(table)))
+        click.echo("\n".join(_table_lines(table)))
 
 
 def _is_complete(item: AnswersItem) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
+import click
 
 from ..errors import InvalidInputError
 from .app import (
@@ -26,6 +26,7 @@ from .app import (
     output_option,
     score_app,
 )
+from .commands import argument
 from .declared_options import grouped, option_text
 from .options import ModelNames, ServerOptions, model_names
 from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
     from ..comparison.planned_runs import RunChoice
 
 
-@score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
+@score_app.add("all", epilog=examples("hallujudge score all logs -o scores"))
 @grouped
 def score_all(
-    context: typer.Context,
+    context: click.Context,
     folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Folder or URL with archives of models.")
+        str, argument(metavar="FOLDER", help="Folder or URL with archives of models.")
     ],
     *,
     references: Annotated[
@@ -118,7 +119,7 @@ def score_all(
         show_page(overview.narrow_page(), output_format)
     else:
         show_result(overview, output_format)
-    typer.echo(f"written to {out}", err=True)
+    click.echo(f"written to {out}", err=True)
     return _exit_code(overview)
 
 
@@ -193,9 +194,9 @@ def _print_progress(typed: tuple[str, ...], done: ScoredRun | LeftOut) -> None:
     if isinstance(done, ScoredRun):
         items = done.report.coverage.items
         what = named([f"{done.model}, {done.name}"])
-        typer.echo(f"scored {what}: {items:,} items", err=True)
+        click.echo(f"scored {what}: {items:,} items", err=True)
     else:
-        typer.echo(f"not scored {named([done.archive])}: {in_flags(done.reason, typed)}", err=True)
+        click.echo(f"not scored {named([done.archive])}: {in_flags(done.reason, typed)}", err=True)
 
 
 def _exit_code(overview: Overview) -> ExitCode:
@@ -211,17 +212,12 @@ _archive_app = command_group(
 )
 
 
-@_archive_app.callback()
-def _archive() -> None:
-    """Explain files that other tools wrote."""
-
-
-@_archive_app.command(epilog=examples("hallujudge archive inspect logs"))
+@_archive_app.add(epilog=examples("hallujudge archive inspect logs"))
 def inspect(
-    context: typer.Context,
+    context: click.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH", help="Files, folders, patterns or URLs; - for stdin."),
+        argument(metavar="PATH", help="Files, folders, patterns or URLs; - for stdin."),
     ],
     format: Annotated[  # the option's name
         str, output_option("--format", "-f", metavar="NAME", help="Format: table or json.")
@@ -237,11 +233,11 @@ def inspect(
         for summary in inspect_archives(paths)
     ]
     if format == "json":
-        typer.echo(json.dumps([asdict(summary) for summary in summaries], indent=2))
+        click.echo(json.dumps([asdict(summary) for summary in summaries], indent=2))
     else:
-        typer.echo("\n\n".join("\n".join(_summary_lines(summary)) for summary in summaries))
+        click.echo("\n\n".join("\n".join(_summary_lines(summary)) for summary in summaries))
         if len(summaries) > 1:
-            typer.echo(f"\n{_total_line(summaries)}")
+            click.echo(f"\n{_total_line(summaries)}")
     readable = any(not summary.problem for summary in summaries)
     return ExitCode.OK if readable else ExitCode.FAILED
 
@@ -306,10 +302,10 @@ def _responses(summary: ArchiveSummary) -> str:
     return ", ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
-@app.command(epilog=examples("hallujudge audit logs/samples_pope.jsonl --items items.jsonl"))
+@app.add(epilog=examples("hallujudge audit logs/samples_pope.jsonl --items items.jsonl"))
 def audit(
     archive: Annotated[
-        str, typer.Argument(metavar="ARCHIVE", help="File of another tool, or its folder.")
+        str, argument(metavar="ARCHIVE", help="File of another tool, or its folder.")
     ],
     references: Annotated[
         list[Path] | None,
@@ -362,7 +358,7 @@ def audit(
         if items.exists() and any(map(items.samefile, read)):
             raise InvalidInputError(f"--items {items} is an input; give a new file")
         count = write_lines(items, (share.to_json() for share in result.items()))
-        typer.echo(f"{count:,} items written to {items}", err=True)
+        click.echo(f"{count:,} items written to {items}", err=True)
     show_result(result, output_format)
     return ExitCode.OK
 
@@ -374,7 +370,7 @@ _DEMO = "chair"
 _OWN = "benchmark"
 
 
-@app.command(epilog=examples("hallujudge demo"))
+@app.add(epilog=examples("hallujudge demo"))
 def demo(
     *,
     out: Annotated[
@@ -392,20 +388,18 @@ def demo(
     if code not in (ExitCode.OK, ExitCode.UNSCORED):
         return ExitCode(code)
     page = (out / "results" / "report.html").resolve()
-    typer.echo(f"\nOpen in a browser: {page.as_uri()}\n")
-    typer.echo(_again(out, example.command))
+    click.echo(f"\nOpen in a browser: {page.as_uri()}\n")
+    click.echo(_again(out, example.command))
     return ExitCode.OK
 
 
-@app.command(epilog=examples("hallujudge new benchmark chart-pairs"))
+@app.add(epilog=examples("hallujudge new benchmark chart-pairs"))
 def new(
     metric: Annotated[
         str,
-        typer.Argument(metavar="METRIC", help="A metric, or benchmark for one of your own."),
+        argument(metavar="METRIC", help="A metric, or benchmark for one of your own."),
     ],
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="Name of a benchmark of your own.")
-    ] = "",
+    name: Annotated[str, argument(metavar="[NAME]", help="Name of a benchmark of your own.")] = "",
     *,
     out: ExampleFolder = None,
 ) -> ExitCode:
@@ -418,8 +412,8 @@ def new(
 
     folder = out or Path(f"{metric}-example")
     found = write_example(metric, folder)
-    typer.echo(f"{folder} has {', '.join(found.files)}\n")
-    typer.echo(_again(folder, found.command))
+    click.echo(f"{folder} has {', '.join(found.files)}\n")
+    click.echo(_again(folder, found.command))
     return ExitCode.OK
 
 
@@ -430,8 +424,8 @@ def _new_benchmark(name: str, out: Path | None) -> ExitCode:
         raise InvalidInputError(f"your benchmark needs a name: `new {_OWN} chart-pairs`")
     folder = out or Path(name)
     files = write_benchmark(name, folder)
-    typer.echo(f"{folder} has {', '.join(files)}\n")
-    typer.echo(
+    click.echo(f"{folder} has {', '.join(files)}\n")
+    click.echo(
         "To install, score and test it:\n\n"
         f"    cd {shlex.quote(str(folder))}\n"
         "    pip install -e .\n"

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+import click
 
 from ..archives.json_files import amount
 from ..errors import InvalidInputError
@@ -24,26 +24,27 @@ from .app import (
     output_option,
     stopped_by,
 )
+from .commands import argument, option
 from .options import Estimate, prompt_text
 from .output import estimate_line, in_flags
 
 if TYPE_CHECKING:
     from ..asking import AskResult, AskRun
 
-model_option = partial(typer.Option, rich_help_panel="Model")
+model_option = partial(option, panel="Model")
 _SHOWN_REASONS = 8
 
 
-@app.command(
+@app.add(
     epilog=examples(
         "hallujudge ask pope -R questions.jsonl --images val2014 \\",
         "    --url http://localhost:8000/v1 --model qwen-vl -o answers.jsonl",
     ),
 )
 def ask(
-    context: typer.Context,
+    context: click.Context,
     benchmarks: Annotated[
-        list[str], typer.Argument(metavar="BENCHMARK", help="Names of metrics, such as pope.")
+        list[str], argument(metavar="BENCHMARK", help="Names of metrics, such as pope.")
     ],
     *,
     references: Annotated[
@@ -170,7 +171,7 @@ def ask(
     declares.
     """
     if show_prompts:
-        typer.echo("".join(map(_prompts_of, benchmarks)), nl=False)
+        click.echo("".join(map(_prompts_of, benchmarks)), nl=False)
         return ExitCode.OK
     if not images or out is None:
         needed = "--out: a file" if images else "--images: the folder of images or videos"
@@ -217,7 +218,7 @@ def ask(
     runs = [files.run_of(name, asked, benchmarks) for name in dict.fromkeys(benchmarks)]
     for run in runs if estimate else ():
         of = f"{run.benchmark}: " if len(runs) > 1 else ""
-        typer.echo(f"{of}{estimate_line(estimate_asking(run))}")
+        click.echo(f"{of}{estimate_line(estimate_asking(run))}")
     return ExitCode.OK if estimate else _all_asked(runs, context.obj, quiet=quiet)
 
 
@@ -298,7 +299,7 @@ def _all_asked(runs: Sequence[AskRun], typed: Sequence[str], *, quiet: bool) -> 
         of = f"{run.benchmark}: " if len(runs) > 1 else ""
         notes = check_asking(run)
         for note in () if quiet else notes:
-            typer.echo(f"note: {of}{in_flags(note, typed)}", err=True)
+            click.echo(f"note: {of}{in_flags(note, typed)}", err=True)
     codes, calls, cost = [], 0, 0.0
     for run in runs:
         code, result = _asked(run.within(calls, cost), typed, quiet=quiet)
@@ -328,17 +329,17 @@ def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> tuple[ExitCode,
         with nullcontext(Progress(0)) if quiet else shown_progress(0, "answered") as progress:
             result = ask(run, progress)
     except KeyboardInterrupt as err:
-        typer.echo(": ".join(filter(None, (f"stopped by {stopped_by(err)}", _kept(run)))), err=True)
+        click.echo(": ".join(filter(None, (f"stopped by {stopped_by(err)}", _kept(run)))), err=True)
         return ExitCode.FAILED, None
     except BaseException as err:
         # After a mistake in the command line, the same command would fail again.
         is_mistake = isinstance(err, InvalidInputError) and _kept_replies(run) == before
         if not is_mistake and (kept := _kept(run)):
-            typer.echo(f"note: {kept}", err=True)
+            click.echo(f"note: {kept}", err=True)
         raise
     for note in () if quiet else (*_words_note(run), *_notes(result)):
-        typer.echo(f"note: {in_flags(note, typed)}", err=True)
-    typer.echo(f"{result.answered:,} of {result.questions:,} answers written to {result.archive}")
+        click.echo(f"note: {in_flags(note, typed)}", err=True)
+    click.echo(f"{result.answered:,} of {result.questions:,} answers written to {result.archive}")
     return (ExitCode.UNSCORED if result.unanswered else ExitCode.OK), result
 
 

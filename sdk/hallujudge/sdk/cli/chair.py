@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
@@ -25,7 +25,7 @@ from .output import write_file
 from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 
 
-@score_app.command(
+@score_app.add(
     epilog=examples("hallujudge score chair -r captions.jsonl -R objects.json -o results")
 )
 @grouped
@@ -52,7 +52,7 @@ def chair(
     )
 
 
-@build_app.command(
+@build_app.add(
     "references",
     epilog=examples(
         "hallujudge build references --instances instances_val2014.json \\",
@@ -86,5 +86,5 @@ def build_references(
     objects = read_coco(paths)
     lines = (f"{json.dumps(image)}: {json.dumps(names)}" for image, names in objects.items())
     write_file(out, "{\n" + ",\n".join(lines) + "\n}\n")
-    typer.echo(f"objects of {len(objects):,} images written to {out}")
+    click.echo(f"objects of {len(objects):,} images written to {out}")
     return ExitCode.OK

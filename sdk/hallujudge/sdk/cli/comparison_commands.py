@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
+import click
 
 from ..archives.json_files import amount
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
+from .commands import argument
 from .declared_options import grouped
 from .options import ModelNames, model_names
 from .output import Format, show_page, show_result, write_lines
@@ -28,7 +29,7 @@ Allow = Annotated[
 
 
 Runs = Annotated[
-    list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or the folder of score all.")
+    list[Path], argument(metavar="RUN", help="Folders of runs, or the folder of score all.")
 ]
 
 
@@ -65,12 +66,12 @@ class ComparingOptions:
         )
 
 
-@app.command(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
+@app.add(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
 @grouped
 def compare(
     *,
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Folders of runs, the baseline first.")
+        list[Path], argument(metavar="RUN", help="Folders of runs, the baseline first.")
     ],
     score: Annotated[
         list[str] | None, input_option(metavar="NAME", help="Score to compare; repeatable.")
@@ -96,19 +97,19 @@ def compare(
         if len(runs) != 2:
             raise InvalidInputError(f"--show-differences needs two runs; {len(runs)} are given")
         differing = differing_references(runs[0], runs[1], options)
-        typer.echo("".join(f"{each}\n" for each in differing), nl=False)
-        typer.echo(f"{amount(len(differing), 'item has', 'items have')} other references", err=True)
+        click.echo("".join(f"{each}\n" for each in differing), nl=False)
+        click.echo(f"{amount(len(differing), 'item has', 'items have')} other references", err=True)
         return ExitCode.OK
     result = compare_folders(*runs, options=options)
     if items is not None:
         changes = changed_items(*runs, options=options)
         count = write_lines(items, (change.to_json() for change in changes))
-        typer.echo(f"{count:,} changed items written to {items}", err=True)
+        click.echo(f"{count:,} changed items written to {items}", err=True)
     show_result(result, output_format)
     return ExitCode.OK
 
 
-@app.command(
+@app.add(
     epilog=examples(
         "hallujudge gate runs/new --baseline runs/old \\", "  --max-regression chair_i=0.01"
     )
@@ -116,7 +117,7 @@ def compare(
 @grouped
 def gate(
     *,
-    run: Annotated[Path, typer.Argument(help="Folder of the run that is checked.")],
+    run: Annotated[Path, argument(help="Folder of the run that is checked.")],
     baseline: Annotated[
         Path | None, input_option(metavar="RUN", help="Folder of the run to compare with.")
     ] = None,
@@ -187,7 +188,7 @@ def _limits(option: str, given: list[str] | None) -> dict[str, float]:
     return limits
 
 
-@app.command(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
+@app.add(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
 @grouped
 def leaderboard(
     *,
@@ -211,7 +212,7 @@ def leaderboard(
     return ExitCode.OK
 
 
-@app.command(
+@app.add(
     epilog=examples("hallujudge table runs/llava runs/minigpt --columns category,score -f latex")
 )
 @grouped

@@ -23,7 +23,7 @@ from typing import (
     get_type_hints,
 )
 
-import typer
+import click
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
@@ -103,7 +103,7 @@ class ScoreCommand:
     def note(self, *notes: str) -> None:
         """Print notes on standard error, unless only scores are wanted."""
         for note in () if self.quiet else notes:
-            typer.echo(f"note: {in_flags(note, self.typed)}", err=True)
+            click.echo(f"note: {in_flags(note, self.typed)}", err=True)
 
 
 def compares_variants(entry: MetricEntry) -> bool:
@@ -158,8 +158,8 @@ class DeclaredBy(Declared):
 
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield a parameter for the variant, and one for each option of the metric."""
-        # Typer passes the context to a parameter of this type; it knows what was given.
-        yield inspect.Parameter(_CONTEXT, _KEYWORD, annotation=typer.Context)
+        # A command passes the context to a parameter of this type; it knows what was given.
+        yield inspect.Parameter(_CONTEXT, _KEYWORD, annotation=click.Context)
         help_text = _variant_help(self._entry)
         flag = metric_option("--variant", *self._flags, help=help_text)
         yield parameter_of("variant", Annotated[str, flag], self._entry.variants[0])
@@ -175,7 +175,7 @@ class DeclaredBy(Declared):
         Raises:
             InvalidInputError: There is no such variant, or a file cannot be read.
         """
-        context = cast("typer.Context", given[_CONTEXT])
+        context = cast("click.Context", given[_CONTEXT])
         if given["variant"] not in (*self._entry.variants, BOTH):
             both = (BOTH,) if compares_variants(self._entry) else ()
             raise InvalidInputError(
@@ -209,7 +209,7 @@ def response_option(name: str, *flags: str, note: str = "", metavar: str | None 
     return input_option(*flags, help=f"{text}{note}.", metavar=metavar)
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
+def _is_given(context: click.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     # A default may depend on the variant; the engine knows it.
     return source is not None and source.name != "DEFAULT"
@@ -305,7 +305,7 @@ class _Fields(Declared):
 def grouped(command: Callable[P, T]) -> Callable[..., T]:
     """Turn each parameter that is a group of options into those options.
 
-    Typer derives options from a command's signature and does not support groups of options. The
+    Options are read off a command's signature, one for each parameter. The
     returned wrapper therefore has one parameter for each option, and passes the value built from
     them to the command.
 
@@ -333,10 +333,10 @@ def grouped(command: Callable[P, T]) -> Callable[..., T]:
             name: group.build({option: given.pop(option) for option in options})
             for name, (group, options) in groups.items()
         }
-        return command(**given, **built)  # type: ignore[arg-type,call-arg]  # what Typer read off the signature
+        return command(**given, **built)  # type: ignore[arg-type,call-arg]  # what was read off the signature
 
     functools.update_wrapper(called, command)
-    # Typer must read the wrapper's signature, not that of the wrapped command.
+    # Options are those of the wrapper's signature, not of the wrapped command's.
     del called.__dict__["__wrapped__"]
     called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # inspect looks for it
     called.__annotations__ = {option.name: option.annotation for option in shown}

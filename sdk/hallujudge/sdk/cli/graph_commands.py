@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.judge_service.settings.server_settings import load_settings
@@ -19,6 +19,7 @@ from ..archives.records import read_records
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from ..runs.score_run import graph_source
 from .app import ExitCode, command_group, examples, input_option, metric_option, output_option
+from .commands import argument
 from .options import LlmModel, LlmUrl, llm_options
 from .output import write_file
 
@@ -29,21 +30,21 @@ graph_app = command_group(
     "graph", "Show, check and extend synonym graphs.", "hallujudge graph show coco puppy"
 )
 
-Graph = Annotated[str, typer.Argument(help="A shipped name, or a graph file.")]
+Graph = Annotated[str, argument(help="A shipped name, or a graph file.")]
 OutFile = Annotated[Path, output_option("--out", "-o", help="File to write.")]
 _KINDS = ("objects", "behaviors")
 # The limit of graph files.
 _MAX_PATCH_BYTES = 16 << 20
 
 
-@graph_app.command(epilog=examples("hallujudge graph show coco puppy couch"))
+@graph_app.add(epilog=examples("hallujudge graph show coco puppy couch"))
 def show(
     graph: Graph,
-    words: Annotated[list[str] | None, typer.Argument(help="Words; all roots without any.")] = None,
+    words: Annotated[list[str] | None, argument(help="Words; all roots without any.")] = None,
 ) -> ExitCode:
     """Show roots and forms of words."""
     opened = _open(graph)
-    typer.echo(opened.label)
+    click.echo(opened.label)
     forms: dict[str, list[str]] = {root: [] for root in opened.roots}
     for form, roots in opened.edges:
         for root in roots:
@@ -51,15 +52,15 @@ def show(
                 forms.setdefault(root, []).append(form)
     if not words:
         for root in sorted(opened.roots):
-            typer.echo(f"{root}: {_named(forms[root])}")
+            click.echo(f"{root}: {_named(forms[root])}")
         return ExitCode.OK
     lost = 0
     for word in words:
         roots = opened.roots_of(word)
         lost += not roots
-        typer.echo(f"{word}: {'unknown' if not roots else 'leads to ' + ', '.join(roots)}")
+        click.echo(f"{word}: {'unknown' if not roots else 'leads to ' + ', '.join(roots)}")
         for root in roots:
-            typer.echo(f"  {root}: {_named(forms[root])}")
+            click.echo(f"  {root}: {_named(forms[root])}")
     return ExitCode.FAILED if lost else ExitCode.OK
 
 
@@ -67,7 +68,7 @@ def _named(forms: list[str]) -> str:
     return ", ".join(sorted(forms)) or "(no other form)"
 
 
-@graph_app.command(epilog=examples("hallujudge graph validate my_graph.json"))
+@graph_app.add(epilog=examples("hallujudge graph validate my_graph.json"))
 def validate(graph: Graph) -> ExitCode:
     """Check a graph for cycles, contradictions and blanks."""
     from hallujudge.synonym_graphs import GraphInvalidError, table_notes
@@ -77,56 +78,54 @@ def validate(graph: Graph) -> ExitCode:
     except InvalidInputError as err:
         if isinstance(err.__cause__, GraphInvalidError):
             for problem in err.__cause__.problems:
-                typer.echo(problem)
+                click.echo(problem)
         raise
-    typer.echo(f"{opened.label}: sound; {len(opened.roots)} roots, {len(opened.edges)} forms")
+    click.echo(f"{opened.label}: sound; {len(opened.roots)} roots, {len(opened.edges)} forms")
     for note in table_notes(opened):
-        typer.echo(f"note: {note}")
+        click.echo(f"note: {note}")
     return ExitCode.OK
 
 
-@graph_app.command(epilog=examples("hallujudge graph stats coco"))
+@graph_app.add(epilog=examples("hallujudge graph stats coco"))
 def stats(graph: Graph) -> ExitCode:
     """Print figures of a graph."""
     from hallujudge.synonym_graphs.tools import statistics_of
 
     opened = _open(graph)
     found = statistics_of(opened)
-    typer.echo(f"{opened.label}\nsha256 {opened.digest}")
+    click.echo(f"{opened.label}\nsha256 {opened.digest}")
     for name in ("roots", "forms", "edges", "ambiguous", "phrases", "alone"):
-        typer.echo(f"{name:<10} {getattr(found, name):>7,}")
-    typer.echo("largest    " + ", ".join(f"{root} {count}" for root, count in found.largest))
+        click.echo(f"{name:<10} {getattr(found, name):>7,}")
+    click.echo("largest    " + ", ".join(f"{root} {count}" for root, count in found.largest))
     return ExitCode.OK
 
 
-@graph_app.command(epilog=examples("hallujudge graph diff coco my_graph.json"))
+@graph_app.add(epilog=examples("hallujudge graph diff coco my_graph.json"))
 def diff(
-    first: Graph, second: Annotated[str, typer.Argument(help="The graph to compare with.")]
+    first: Graph, second: Annotated[str, argument(help="The graph to compare with.")]
 ) -> ExitCode:
     """Print the differences between two graphs."""
     from hallujudge.synonym_graphs.tools import difference
 
     old, new = _open(first), _open(second)
     found = difference(old, new)
-    typer.echo(f"--- {old.label}\n+++ {new.label}")
+    click.echo(f"--- {old.label}\n+++ {new.label}")
     for sign, roots in (("-", found.lost_roots), ("+", found.new_roots)):
         for root in roots:
-            typer.echo(f"{sign} root {root}")
+            click.echo(f"{sign} root {root}")
     for sign, links in (("-", found.removed), ("+", found.added)):
         for form, root in links:
             if form != root:
-                typer.echo(f"{sign} {form} -> {root}")
+                click.echo(f"{sign} {form} -> {root}")
     return ExitCode.OK
 
 
-@graph_app.command(
+@graph_app.add(
     epilog=examples("hallujudge graph merge coco patch.json -o my_graph.json --name mine")
 )
 def merge(
     graph: Graph,
-    with_: Annotated[
-        list[str], typer.Argument(metavar="OTHER", help="Patch files, or other graphs.")
-    ],
+    with_: Annotated[list[str], argument(metavar="OTHER", help="Patch files, or other graphs.")],
     out: OutFile,
     name: Annotated[str, output_option(help="Name of the new graph.")] = "",
     version: Annotated[str, output_option(help="Version of the new graph.")] = "",
@@ -142,12 +141,12 @@ def merge(
                 grown = merge_graphs(grown, _open(other), version=version or grown.version)
             else:
                 if patch.graph not in ("", before.label):
-                    typer.echo(
+                    click.echo(
                         f"note: {other} was made for {patch.graph}, not for {before.label}",
                         err=True,
                     )
                 if not any(entry.decision == "accept" for entry in patch.entries):
-                    typer.echo(
+                    click.echo(
                         f"note: nothing in {other} is accepted, so it changes nothing; set "
                         '"decision" to "accept" and name a "root"',
                         err=True,
@@ -159,11 +158,11 @@ def merge(
         grown = replace(grown, name=name)
     write_file(out, grown.to_json() + "\n")
     more = len(grown.edges) - len(before.edges)
-    typer.echo(f"{before.label} -> {grown.label}: {more:+d} forms, written to {out}")
+    click.echo(f"{before.label} -> {grown.label}: {more:+d} forms, written to {out}")
     return ExitCode.OK
 
 
-@graph_app.command(
+@graph_app.add(
     epilog=examples(
         "hallujudge graph suggest mementos-comics-objects --items results/items.jsonl \\",
         "    --kind objects -o patch.json",
@@ -218,7 +217,7 @@ def suggest(
     return ExitCode.OK
 
 
-@graph_app.command(epilog=examples("hallujudge graph draw coco --word dog -o dog.svg"))
+@graph_app.add(epilog=examples("hallujudge graph draw coco --word dog -o dog.svg"))
 def draw(
     graph: Graph,
     out: Annotated[Path, output_option("--out", "-o", help="FILE.svg or FILE.png.")],
@@ -244,7 +243,7 @@ def draw(
         write_file(out, _png(svg))
     else:
         raise InvalidInputError(f"--out {out}: name it .svg or .png")
-    typer.echo(f"drawn to {out}")
+    click.echo(f"drawn to {out}")
     return ExitCode.OK
 
 
@@ -365,7 +364,7 @@ def suggested(
         raise InvalidInputError(str(err)) from err
     asked = {"wordnet": wordnet, "embedding": similarity, "llm": choose}
     names = ["spelling", "words", *(name for name, source in asked.items() if source is not None)]
-    typer.echo(f"roots by {', '.join(names)}", err=True)
+    click.echo(f"roots by {', '.join(names)}", err=True)
     return GraphPatch(
         graph=graph.label,
         entries=tuple(
@@ -379,7 +378,7 @@ def kept(patch: GraphPatch, earlier: GraphPatch | None) -> GraphPatch:
     made = {e.form: e for e in earlier.entries if e.decision != "pending"} if earlier else {}
     if not made:
         return patch
-    typer.echo(f"note: {len(made)} decisions of the file that was there are kept", err=True)
+    click.echo(f"note: {len(made)} decisions of the file that was there are kept", err=True)
     entries = [
         replace(entry, decision=old.decision, root=old.root)
         if (old := made.pop(entry.form, None))
@@ -422,12 +421,12 @@ def show_patch(patch: GraphPatch, out: Path) -> None:
         best = ", ".join(f"{c.root} {c.score:.2f} ({c.source})" for c in entry.candidates[:3])
         mark = {"accept": "+", "reject": "-"}.get(entry.decision, "?")
         root = f" = {entry.root}" if entry.root else ""
-        typer.echo(f"{mark} {entry.count:>5}  {entry.form}{root}  <- {best or 'nothing close'}")
+        click.echo(f"{mark} {entry.count:>5}  {entry.form}{root}  <- {best or 'nothing close'}")
     if len(patch.entries) > _SHOWN_ENTRIES:
-        typer.echo(f"  … and {len(patch.entries) - _SHOWN_ENTRIES} more")
+        click.echo(f"  … and {len(patch.entries) - _SHOWN_ENTRIES} more")
     decisions = Counter(entry.decision for entry in patch.entries)
     summary = ", ".join(f"{count} {name}" for name, count in sorted(decisions.items()))
-    typer.echo(f"{len(patch.entries)} unknown keywords ({summary or 'none'}), written to {out}")
+    click.echo(f"{len(patch.entries)} unknown keywords ({summary or 'none'}), written to {out}")
 
 
 def _wordnet(folder: str) -> WordNet | None:
@@ -452,7 +451,7 @@ def _chooser(given: Mapping[str, object], kind: str) -> RootChooser | None:
     factory = JudgeFactory(resolved.judges, resolved.keys)
     return root_chooser(
         factory.extractor(LlmRootChooser, kind=kind),
-        lambda text: typer.echo(f"note: llm: {text}", err=True),
+        lambda text: click.echo(f"note: llm: {text}", err=True),
         factory.close,
     )
 

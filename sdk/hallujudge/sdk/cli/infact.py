@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from hallujudge.metrics.infact.operators import OPERATORS
 
@@ -25,6 +25,7 @@ from .app import (
     output_option,
     statistics_option,
 )
+from .commands import argument
 from .declared_options import grouped
 from .options import Estimate, Temperature, WriterOptions
 from .output import write_file, write_lines
@@ -47,7 +48,7 @@ Questions = Annotated[
 ]
 
 
-@build_app.command(
+@build_app.add(
     "infact",
     epilog=examples(
         "hallujudge build infact videos -R questions.jsonl --model llama \\",
@@ -59,7 +60,7 @@ def build_infact(
     *,
     videos: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[VIDEO]...", help="Videos, or folders of videos."),
+        argument(metavar="[VIDEO]...", help="Videos, or folders of videos."),
     ] = None,
     manifest: Annotated[
         list[Path] | None,
@@ -281,17 +282,17 @@ def _made(
 
 def _say(found: Degraded, out: Path) -> None:
     kept = f", {found.kept:,} kept" if found.kept else ""
-    typer.echo(f"{found.made:,} videos written to {out}{kept}")
+    click.echo(f"{found.made:,} videos written to {out}{kept}")
     # A video that can't be read fails under each operator.
     operators: dict[str, list[str]] = {}
     for operator, sentence in found.failed:
         operators.setdefault(sentence, []).append(operator)
     for sentence, names in [*operators.items()][:_SHOWN]:
-        typer.echo(f"not made: {', '.join(names)}: {sentence}", err=True)
+        click.echo(f"not made: {', '.join(names)}: {sentence}", err=True)
     if len(operators) > _SHOWN:
-        typer.echo(f"not made: {len(operators) - _SHOWN:,} more", err=True)
+        click.echo(f"not made: {len(operators) - _SHOWN:,} more", err=True)
     if found.changed:
-        typer.echo(
+        click.echo(
             f"note: {amount(len(found.changed), 'file differs', 'files differ')} from the "
             f"manifest, such as {found.changed[0]}: compare libraries in both manifests",
             err=True,
@@ -376,7 +377,7 @@ def _subtitles(folder: Path | None, videos: Mapping[str, Path]) -> dict[str, Pat
     return found
 
 
-@build_app.command(
+@build_app.add(
     "infact-questions",
     epilog=examples(
         "hallujudge build infact-questions -R questions.jsonl \\",
@@ -403,23 +404,23 @@ def build_infact_questions(
     questions = read_questions(references)
     kept = needing_video(questions, text_only, solved_by)
     write_lines(out, [question.record for question in kept.questions])
-    typer.echo(
+    click.echo(
         f"{len(kept.questions):,} of {len(questions):,} questions written to {out}; "
         f"{len(kept.solved):,} are answered without the video"
     )
     if kept.unanswered:
-        typer.echo(f"note: {kept.unanswered:,} have no answer, and are kept", err=True)
+        click.echo(f"note: {kept.unanswered:,} have no answer, and are kept", err=True)
     return ExitCode.OK
 
 
-@build_app.command(
+@build_app.add(
     "infact-audit",
     epilog=examples("hallujudge build infact-audit degraded -R questions.jsonl -o audit"),
 )
 def build_infact_audit(
     *,
     places: Annotated[
-        list[Path], typer.Argument(metavar="PLACE...", help="Folder of videos; filled sheets.")
+        list[Path], argument(metavar="PLACE...", help="Folder of videos; filled sheets.")
     ],
     references: Annotated[
         Path | None,
@@ -440,7 +441,7 @@ def build_infact_audit(
 
     if all(place.is_file() for place in places):
         count = write_lines(out, collected(places))
-        typer.echo(f"choices of {len(places)} people in {count:,} cases written to {out}")
+        click.echo(f"choices of {len(places)} people in {count:,} cases written to {out}")
         return ExitCode.OK
     if len(places) > 1 or references is None:
         raise InvalidInputError(
@@ -453,5 +454,5 @@ def build_infact_audit(
         write_file(out / f"annotator_{number}.csv", sheet)
     # Options take a line each within a row.
     rows = sum(1 for _ in csv.DictReader(io.StringIO(sheets[0], newline="")))
-    typer.echo(f"{len(sheets)} sheets of {rows:,} questions written to {out}")
+    click.echo(f"{len(sheets)} sheets of {rows:,} questions written to {out}")
     return ExitCode.OK

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
+import click
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 
@@ -54,7 +54,7 @@ class ConfigFormat(enum.StrEnum):
     TOML = "toml"
 
 
-@config_app.command(epilog=examples("hallujudge config show --format toml"))
+@config_app.add(epilog=examples("hallujudge config show --format toml"))
 def show(
     config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     format: Annotated[
@@ -66,10 +66,10 @@ def show(
 
     resolved = load_settings(file=config)
     if format is ConfigFormat.TOML:
-        typer.echo(settings_toml(resolved), nl=False)
+        click.echo(settings_toml(resolved), nl=False)
         return
     for setting in resolved.sources:
-        typer.echo(f"{setting.name} = {setting.value!r}  # {setting.source}: {setting.help}")
+        click.echo(f"{setting.name} = {setting.value!r}  # {setting.source}: {setting.help}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class CheckedServer(ServerOptions):
     """Host and port."""
 
 
-@app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
+@app.add(epilog=examples("hallujudge doctor --server localhost:50051"))
 @grouped
 def doctor(
     *,
@@ -109,7 +109,7 @@ def _show_findings(findings: Iterable[_Finding]) -> ExitCode:
     findings = list(findings)
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
-        typer.echo(f"{mark:>6}  {finding.name}: {finding.text}")
+        click.echo(f"{mark:>6}  {finding.name}: {finding.text}")
     failed = any(finding.needed and not finding.ok for finding in findings)
     return ExitCode.FAILED if failed else ExitCode.OK
 
@@ -157,11 +157,11 @@ def _size_vllm(model: str) -> ExitCode:
     code = _show_findings(_vllm_findings(shape))
     table = sizing_table(shape)
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    typer.echo()
+    click.echo()
     for row in table:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        typer.echo("  ".join(cells).rstrip())
-    typer.echo(
+        click.echo("  ".join(cells).rstrip())
+    click.echo(
         "\nfits: room for 64 calls of 1,024 tokens at once; tight: for fewer. Estimates: 92 % of "
         "the\nmemory, 4 GiB of each GPU for vLLM itself. Parts of a model that see images are not "
         "counted."

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
+from .commands import argument
 from .declared_options import ScoreCommand, grouped
 from .options import ServerOptions
 from .output import NewFolder, Written, refuse_run_file, show_new_run
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # What follows the metric or file is a score command, which has its own options.
 _SCORE_ARGUMENTS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
-Job = Annotated[str, typer.Argument(metavar="JOB", help="Id that hallujudge submit printed.")]
+Job = Annotated[str, argument(metavar="JOB", help="Id that hallujudge submit printed.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class JobServer(ServerOptions):
         return Client(self.server, connection=self.connection())
 
 
-@app.command(
+@app.add(
     context_settings=_SCORE_ARGUMENTS,
     epilog=examples(
         "hallujudge submit tri-he -r answers.jsonl -R graphs.json --judge llm \\",
@@ -52,7 +53,7 @@ class JobServer(ServerOptions):
 )
 def submit(
     command: Annotated[
-        list[str], typer.Argument(metavar="METRIC", help="Metric and options of its score command.")
+        list[str], argument(metavar="METRIC", help="Metric and options of its score command.")
     ],
     request_id: Annotated[
         str, server_option(help="Id of the request; another one is another job.")
@@ -79,7 +80,7 @@ def _check_submitted(command: Sequence[str]) -> None:
         )
 
 
-@jobs_app.command("list", epilog=examples("hallujudge jobs list --server localhost:50051"))
+@jobs_app.add("list", epilog=examples("hallujudge jobs list --server localhost:50051"))
 @grouped
 def list_command(
     *,
@@ -92,10 +93,10 @@ def list_command(
     with at.client() as client:
         for info in client.jobs(all_callers=all_callers):
             owner = f"  {info.owner}" if all_callers else ""
-            typer.echo(f"{_job_line(info)}{owner}")
+            click.echo(f"{_job_line(info)}{owner}")
 
 
-@jobs_app.command("show", epilog=examples("hallujudge jobs show JOB --server localhost:50051"))
+@jobs_app.add("show", epilog=examples("hallujudge jobs show JOB --server localhost:50051"))
 @grouped
 def show_command(*, job: Job, at: JobServer) -> ExitCode:
     """A job, and what hinders it."""
@@ -103,23 +104,21 @@ def show_command(*, job: Job, at: JobServer) -> ExitCode:
         return _print_job(client.job(job))
 
 
-@jobs_app.command("watch", epilog=examples("hallujudge jobs watch JOB --server localhost:50051"))
+@jobs_app.add("watch", epilog=examples("hallujudge jobs watch JOB --server localhost:50051"))
 @grouped
 def watch_command(*, job: Job, at: JobServer) -> ExitCode:
     """Progress of a job until it ends."""
     with at.client() as client:
         return _print_job(
-            client.wait_for_job(job, lambda info: typer.echo(_job_line(info), err=True))
+            client.wait_for_job(job, lambda info: click.echo(_job_line(info), err=True))
         )
 
 
-@jobs_app.command("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
+@jobs_app.add("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
 @grouped
 def cancel_command(
     *,
-    job: Annotated[
-        str, typer.Argument(metavar="JOB", help="Id that hallujudge submit printed.")
-    ] = "",
+    job: Annotated[str, argument(metavar="JOB", help="Id that hallujudge submit printed.")] = "",
     at: JobServer,
     key: Annotated[
         str, server_option(metavar="ID", help="All jobs of this key; needs the scope admin.")
@@ -130,7 +129,7 @@ def cancel_command(
         raise InvalidInputError("give the id of one job, or --key with the id of a key")
     with at.client() as client:
         for job_id in [job] if job else _unfinished_of(client, key):
-            typer.echo(_job_line(client.cancel_job(job_id)))
+            click.echo(_job_line(client.cancel_job(job_id)))
 
 
 def _unfinished_of(client: Client, key: str) -> list[str]:
@@ -144,16 +143,16 @@ def _unfinished_of(client: Client, key: str) -> list[str]:
     return [info.id for info in jobs if not info.is_finished]
 
 
-@jobs_app.command("delete", epilog=examples("hallujudge jobs delete JOB --server localhost:50051"))
+@jobs_app.add("delete", epilog=examples("hallujudge jobs delete JOB --server localhost:50051"))
 @grouped
 def delete_command(*, job: Job, at: JobServer) -> None:
     """Deletion of a finished job with its results."""
     with at.client() as client:
         client.delete_job(job)
-    typer.echo(f"deleted {job}")
+    click.echo(f"deleted {job}")
 
 
-@app.command(epilog=examples("hallujudge fetch JOB --server localhost:50051 --out results"))
+@app.add(epilog=examples("hallujudge fetch JOB --server localhost:50051 --out results"))
 @grouped
 def fetch(
     *,
@@ -173,7 +172,7 @@ def fetch(
     before = Written.of(out)
     with at.client() as client:
         if wait:
-            client.wait_for_job(job, lambda info: typer.echo(_job_line(info), err=True))
+            client.wait_for_job(job, lambda info: click.echo(_job_line(info), err=True))
         with RunFolder(out, overwrite=overwrite) as folder:
             report = client.fetch_job(job, folder, resume=resume, html=html)
     return show_new_run(report, out, before)
@@ -190,20 +189,18 @@ def _job_line(info: JobInfo) -> str:
 
 def _print_job(info: JobInfo) -> ExitCode:
     """Print a job; return 1 if it can't be fetched any more, 3 if items are unscored."""
-    typer.echo(_job_line(info))
+    click.echo(_job_line(info))
     if info.problem_detail:
-        typer.echo(f"note: {info.problem_detail}", err=True)
+        click.echo(f"note: {info.problem_detail}", err=True)
     if info.state in ("failed", "cancelled"):
         return ExitCode.FAILED
     return ExitCode.UNSCORED if info.state == "done" and info.unscored else ExitCode.OK
 
 
-Score = Annotated[
-    list[str], typer.Argument(metavar="SCORE", help="Command: score and its options.")
-]
+Score = Annotated[list[str], argument(metavar="SCORE", help="Command: score and its options.")]
 
 
-@batch_app.command(
+@batch_app.add(
     "export",
     context_settings=_SCORE_ARGUMENTS,
     epilog=examples(
@@ -212,7 +209,7 @@ Score = Annotated[
     ),
 )
 def export_command(
-    requests: Annotated[Path, typer.Argument(metavar="FILE", help="File of requests to write.")],
+    requests: Annotated[Path, argument(metavar="FILE", help="File of requests to write.")],
     score: Score,
 ) -> ExitCode:
     """Requests to language models that a score command would send, as a batch file."""
@@ -220,7 +217,7 @@ def export_command(
     return _in_batch(score, requests=requests)
 
 
-@batch_app.command(
+@batch_app.add(
     "import",
     context_settings=_SCORE_ARGUMENTS,
     epilog=examples(
@@ -229,7 +226,7 @@ def export_command(
     ),
 )
 def import_command(
-    replies: Annotated[Path, typer.Argument(metavar="FILE", help="File of replies to read.")],
+    replies: Annotated[Path, argument(metavar="FILE", help="File of replies to read.")],
     score: Score,
 ) -> ExitCode:
     """Scores with a batch's replies, which go into the verdict cache of the run."""

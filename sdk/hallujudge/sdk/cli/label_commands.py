@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
+import click
 
 from ..errors import InvalidInputError
 from .app import (
@@ -22,6 +22,7 @@ from .app import (
     output_option,
     statistics_option,
 )
+from .commands import argument
 from .options import LlmModel, LlmUrl, llm_options
 from .output import Format, show_as, write_file
 
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 # A cell of a sheet holds the beginning of a long response.
 _RESPONSE_CHARS = 2_000
 
-LabelledRun = Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")]
+LabelledRun = Annotated[Path, argument(help="Folder that hallujudge score wrote.")]
 
 
-@label_app.command(epilog=examples("hallujudge label plan results -n 100"))
+@label_app.add(epilog=examples("hallujudge label plan results -n 100"))
 def plan(
     run: LabelledRun,
     count: Annotated[
@@ -70,16 +71,16 @@ def plan(
         write_file(sheet, _plan_sheet(made, run))
     _print_plan(made)
     if sheet is not None:
-        typer.echo(f"written to {sheet}", err=True)
-    typer.echo(f"written to {path}", err=True)
+        click.echo(f"written to {sheet}", err=True)
+    click.echo(f"written to {path}", err=True)
     return ExitCode.OK
 
 
-@label_app.command("import", epilog=examples("hallujudge label import results labels.jsonl"))
+@label_app.add("import", epilog=examples("hallujudge label import results labels.jsonl"))
 def import_labels(
     run: LabelledRun,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Files of labels: JSON lines or CSV.")
+        list[Path], argument(metavar="FILE", help="Files of labels: JSON lines or CSV.")
     ],
 ) -> ExitCode:
     """Add files of labels to labels.jsonl in a run's folder.
@@ -91,22 +92,22 @@ def import_labels(
     from ..calibration.label_files import add_labels
 
     added = add_labels(run, files)
-    typer.echo(
+    click.echo(
         f"{added.labels:,} labels of {added.claims:,} claims; items labelled in full: "
         f"{added.items:,}; of claims or items that the run does not have: {added.unknown:,}; "
         f"without a majority: {added.unsure:,}"
     )
     if added.blank:
-        typer.echo(f"{added.blank:,} rows have no label yet")
+        click.echo(f"{added.blank:,} rows have no label yet")
     if added.note:
-        typer.echo(f"note: {added.note}")
-    typer.echo(f"written to {added.path}", err=True)
+        click.echo(f"note: {added.note}")
+    click.echo(f"written to {added.path}", err=True)
     return ExitCode.OK
 
 
-@label_app.command(epilog=examples("hallujudge label scores results --sheet scores.csv"))
+@label_app.add(epilog=examples("hallujudge label scores results --sheet scores.csv"))
 def scores(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of tri-he.")],
+    runs: Annotated[list[Path], argument(metavar="RUN", help="Folders of runs of tri-he.")],
     sheet: Annotated[Path, output_option(metavar="FILE", help="CSV file to fill in with scores.")],
     images: Annotated[
         int, input_option("-n", "--images", metavar="N", help="Images to draw.")
@@ -122,8 +123,8 @@ def scores(
     from ..analysis.score_sheets import GUIDELINE, score_sheet
 
     write_file(sheet, score_sheet(*runs, images=images, seed=seed))
-    typer.echo(GUIDELINE, nl=False)
-    typer.echo(f"written to {sheet}", err=True)
+    click.echo(GUIDELINE, nl=False)
+    click.echo(f"written to {sheet}", err=True)
     return ExitCode.OK
 
 
@@ -136,18 +137,18 @@ def _drawn_by(name: str | None) -> By | None:
 def _print_plan(made: LabelPlan) -> None:
     from ..calibration.score_corrections import FEW_LABELS
 
-    typer.echo(f"{len(made.units):,} {made.by}s to label, seed {made.seed}")
+    click.echo(f"{len(made.units):,} {made.by}s to label, seed {made.seed}")
     for stratum in made.strata:
         margin = ""
         if stratum.low is not None:
             end = "" if stratum.high is None else f" to below {stratum.high:.4g}"
             margin = f", margin from {stratum.low:.4g}{end}"
-        typer.echo(f"  {stratum.verdict}{margin}: {stratum.drawn:,} of {stratum.units:,}")
-    typer.echo("expected width of the interval of the share that is hallucinated, for this run:")
+        click.echo(f"  {stratum.verdict}{margin}: {stratum.drawn:,} of {stratum.units:,}")
+    click.echo("expected width of the interval of the share that is hallucinated, for this run:")
     for gain in made.gains:
-        typer.echo(f"  {gain.labels:,} labels: {gain.width:.3f}")
+        click.echo(f"  {gain.labels:,} labels: {gain.width:.3f}")
     if len(made.units) < FEW_LABELS:
-        typer.echo(
+        click.echo(
             f"note: with fewer than {FEW_LABELS} labels calibrate reports the raw score; 100 are "
             "better. Repeat the command to draw more."
         )
@@ -171,9 +172,9 @@ def _plan_sheet(made: LabelPlan, run: Path) -> str:
     return out.getvalue()
 
 
-@app.command(epilog=examples("hallujudge calibrate results --labels labels.jsonl"))
+@app.add(epilog=examples("hallujudge calibrate results --labels labels.jsonl"))
 def calibrate(
-    run: Annotated[Path, typer.Argument(help="Folder that hallujudge score wrote.")],
+    run: Annotated[Path, argument(help="Folder that hallujudge score wrote.")],
     labels: Annotated[
         list[Path] | None, input_option(metavar="FILE", help="File of labels; repeatable.")
     ] = None,
@@ -208,7 +209,7 @@ def calibrate(
     found = calibrate_run(run, options)
     written = [write_calibration(run, found), write_cascade(run, found)]
     show_as(output_format, found.to_text, lambda: calibration_page(found))
-    typer.echo(f"written to {' and '.join(str(path) for path in written if path)}", err=True)
+    click.echo(f"written to {' and '.join(str(path) for path in written if path)}", err=True)
     return ExitCode.OK
 
 
@@ -231,7 +232,7 @@ def _from_reference(
         lambda: cascade_text(learnt.calibration, learnt.reference),
         lambda: margin_page(learnt),
     )
-    typer.echo(f"written to {path}", err=True)
+    click.echo(f"written to {path}", err=True)
     return ExitCode.OK
 
 
@@ -240,20 +241,15 @@ _judge_app = command_group(
 )
 
 
-@_judge_app.callback()
-def _judge() -> None:
-    """How well a judge does."""
-
-
-@_judge_app.command("list", epilog=examples("hallujudge judge list"))
+@_judge_app.add("list", epilog=examples("hallujudge judge list"))
 def list_() -> None:
     """Print the small judges: model, licence, input, known accuracy."""
     from hallujudge.judge_service.engine.judge_options import small_judge_table
 
-    typer.echo(small_judge_table(), nl=False)
+    click.echo(small_judge_table(), nl=False)
 
 
-@_judge_app.command(epilog=examples("hallujudge judge panel --on results -o panel.json"))
+@_judge_app.add(epilog=examples("hallujudge judge panel --on results -o panel.json"))
 def panel(
     run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the panel's run.")],
     labels: Annotated[
@@ -275,12 +271,12 @@ def panel(
     found = panel_card(run, labels or ())
     if out is not None:
         write_file(out, found.to_text())
-        typer.echo(f"written to {out}", err=True)
+        click.echo(f"written to {out}", err=True)
     show_as(output_format, found.to_text, lambda: panel_page(found, run))
     return ExitCode.OK
 
 
-@_judge_app.command(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
+@_judge_app.add(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
 def card(
     run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the judge's run.")],
     labels: Annotated[
@@ -317,7 +313,7 @@ def card(
             lambda: json.dumps(content, indent=1) + "\n",
             lambda: judging_page(shares, run),
         )
-        typer.echo(
+        click.echo(
             "note: how often the verdicts are right is not known: give --labels FILE with human "
             "labels (hallujudge label plan chooses claims), or --reference RUN",
             err=True,
@@ -332,6 +328,6 @@ def card(
     )
     if out is not None:
         write_file(out, found.to_text())
-        typer.echo(f"written to {out}", err=True)
+        click.echo(f"written to {out}", err=True)
     show_as(output_format, found.to_text, lambda: card_page(found))
     return ExitCode.OK

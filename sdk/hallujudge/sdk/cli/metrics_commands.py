@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
+import click
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.answers.closed_questions import Bundling
@@ -18,6 +18,7 @@ from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from ..errors import InvalidInputError
 from .app import ExitCode, command_group, examples, output_option
+from .commands import argument
 from .output import echo_json
 
 LISTING_FORMATS = ("table", "json")
@@ -33,7 +34,7 @@ metrics_app = command_group(
 ListingFormat = Annotated[str, output_option("--format", help="Format: table or json.")]
 
 
-@metrics_app.command("list", epilog=examples("hallujudge metrics list"))
+@metrics_app.add("list", epilog=examples("hallujudge metrics list"))
 def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's name
     """Print every metric on one line."""
     _check_listing_format(format)
@@ -42,13 +43,13 @@ def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's n
         echo_json(_json([_declared(entry) for entry in entries]))
     else:
         for line in _two_columns((entry.name, entry.metric.summary) for entry in entries):
-            typer.echo(line)
+            click.echo(line)
     return ExitCode.OK
 
 
-@metrics_app.command("show", epilog=examples("hallujudge metrics show chair"))
+@metrics_app.add("show", epilog=examples("hallujudge metrics show chair"))
 def show_metric(
-    name: Annotated[str, typer.Argument(help="Name of the metric.")],
+    name: Annotated[str, argument(help="Name of the metric.")],
     format: ListingFormat = "table",  # the option's name
 ) -> ExitCode:
     """Print a metric's papers, variants, options, scores, statistics and signature fields."""
@@ -57,20 +58,20 @@ def show_metric(
     if format == "json":
         echo_json(_json(_declared(entry)))
     else:
-        typer.echo("\n".join(_metric_page(entry)))
+        click.echo("\n".join(_metric_page(entry)))
     return ExitCode.OK
 
 
-@metrics_app.command("cite", epilog=examples("hallujudge metrics cite chair"))
+@metrics_app.add("cite", epilog=examples("hallujudge metrics cite chair"))
 def cite_metrics(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Names of metrics; all if none.")
+        list[str] | None, argument(metavar="[NAME]...", help="Names of metrics; all if none.")
     ] = None,
 ) -> ExitCode:
     """Print BibTeX of the papers that define metrics, each paper once."""
     entries = [metric_entry(name) for name in names or metric_names()]
     papers = [paper.bibtex for entry in entries for paper in entry.metric.papers]
-    typer.echo("\n\n".join(dict.fromkeys(papers)))
+    click.echo("\n\n".join(dict.fromkeys(papers)))
     return ExitCode.OK
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from ..errors import InvalidInputError
 from .app import ExitCode, budget_option, input_option, judge_option, server_option
@@ -309,9 +309,9 @@ def replies_of(out: Path) -> Path:
 def say_failed(failed: Mapping[str, str], made: int) -> ExitCode:
     """Say what was not made and why, and return the command's exit code."""
     for name, why in list(failed.items())[:_SHOWN]:
-        typer.echo(f"not made: {name}: {why}", err=True)
+        click.echo(f"not made: {name}: {why}", err=True)
     if len(failed) > _SHOWN:
-        typer.echo(f"not made: {len(failed) - _SHOWN:,} more", err=True)
+        click.echo(f"not made: {len(failed) - _SHOWN:,} more", err=True)
     if not failed:
         return ExitCode.OK
     return ExitCode.UNSCORED if made else ExitCode.FAILED

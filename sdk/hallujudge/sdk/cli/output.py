@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
-import typer
+import click
 
 from hallujudge.metrics.framework.results import UnscoredReason
 
@@ -22,8 +22,6 @@ from .app import BENCHMARK, ExitCode, output_option
 from .options import JudgeOptions
 
 if TYPE_CHECKING:
-    from typer.exceptions import TyperException
-
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Report
 
@@ -170,8 +168,8 @@ def show_new_run(report: Report, out: Path, before: Written) -> ExitCode:
     """
     from ..report import render_table
 
-    typer.echo(render_table(with_flags(report)), nl=False)
-    typer.echo(where_written(out, before))
+    click.echo(render_table(with_flags(report)), nl=False)
+    click.echo(where_written(out, before))
     return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
 
@@ -179,7 +177,7 @@ def echo_json(text: str) -> None:
     """Print JSON text; on a terminal, escape characters that would control it."""
     from ..report.report_text import escaped
 
-    typer.echo(escaped(text) if is_terminal(sys.stdout) else text, nl=False)
+    click.echo(escaped(text) if is_terminal(sys.stdout) else text, nl=False)
 
 
 def show_result(result: Shown, name: str) -> None:
@@ -201,7 +199,7 @@ def show_page(page: Page, name: str) -> None:
 
     page = replace(page, notes=tuple(map(in_flags, page.notes)))
     text = render_page(page, width=output_width()) if name == "table" else PAGE_FORMATS[name](page)
-    typer.echo(text, nl=False)
+    click.echo(text, nl=False)
 
 
 # Names of Python arguments in messages of the SDK, which Python users read as well.
@@ -224,15 +222,6 @@ _SERVE = (
     "tls_cert",
     "tls_key",
 )
-# Types of pydantic's errors, with which typer reads numbers.
-_NEEDED = {
-    "int_parsing": "give a whole number",
-    "int_from_float": "give a whole number",
-    "float_parsing": "give a number",
-    "greater_than_equal": "give {ge} or more",
-    "less_than_equal": "give {le} or less",
-}
-_FLAG_OF_ERROR = re.compile(r"Invalid value for .*?'(?P<flag>[^']*)': ")
 # All other options have the names of their fields.
 _FIELD_FLAGS = {
     "key_map": "--map",
@@ -325,35 +314,6 @@ def _switched_on(metric: str, name: str) -> str:
     options = entries()[metric].options if metric in entries() else ()
     found = (option.choices for option in options if option.name == name)
     return next((choices[1] for choices in found if choices in _OFF_ON), "")
-
-
-def usage_error(error: TyperException) -> str:
-    """Return an error of typer's; one about a value names the value and what to give."""
-    message = error.format_message()
-    if message.startswith("No such command") and message.endswith("'."):
-        # Typer names those that look like it, if there are any.
-        context: Any = getattr(error, "ctx", None)
-        names = context.command.list_commands(context) if context is not None else []
-        return f"{message.removesuffix('.')}; choose from {', '.join(names)}" if names else message
-    # Typer checks numbers by pydantic, whose errors list what was wrong.
-    errors = getattr(error.__cause__, "errors", None)
-    flag = _FLAG_OF_ERROR.match(message)
-    if errors is None or flag is None:
-        return message
-    problem = errors()[0]
-    # No bound holds for "not a number", so that the first one would be named.
-    is_nan = str(problem["input"]).lower().endswith("nan")
-    needed = "give a number" if is_nan else _NEEDED.get(problem["type"])
-    if needed is None:
-        return message.replace(": Value error, ", ": ")
-    bounds = {name: _plain(bound) for name, bound in problem.get("ctx", {}).items()}
-    needed = needed.format(**bounds)
-    return f"{flag['flag']} is {problem['input']!r:.80}; {needed}"
-
-
-def _plain(bound: object) -> object:
-    """Return a bound of an option as people write it: 0 instead of 0.0."""
-    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 # A run may have dozens of reasons; the rarest are in items.jsonl.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hallujudge.synonym_graphs import SynonymGraph
 
 
-@build_app.command(
+@build_app.add(
     "pope",
     epilog=examples(
         "hallujudge build pope --objects objects.json \\",
@@ -113,10 +113,10 @@ def build_pope_command(
         )
         raise ArchiveError(f"{given[0]}: {few}")
     _write_questions(built, out)
-    typer.echo(f"{len(built.questions)} questions written to {out}")
+    click.echo(f"{len(built.questions)} questions written to {out}")
     if built.skipped:
         first = next(iter(built.skipped.items()))
-        typer.echo(
+        click.echo(
             f"note: {amount(len(built.skipped), 'image has', 'images have')} no questions, such as "
             f"{first[0]}: {first[1]}",
             err=True,
@@ -150,12 +150,12 @@ def objects_of_images(
 
 def _say(found: DetectedObjects) -> None:
     if found.below:
-        typer.echo(f"note: {found.below:,} detections have a lower score", err=True)
+        click.echo(f"note: {found.below:,} detections have a lower score", err=True)
     if found.unscored and found.below:
-        typer.echo(f"note: {found.unscored:,} detections have no score, and count", err=True)
+        click.echo(f"note: {found.unscored:,} detections have no score, and count", err=True)
     if found.unknown:
         most = max(found.unknown, key=lambda name: found.unknown[name])
-        typer.echo(
+        click.echo(
             f"note: the graph does not know {len(found.unknown):,} labels, which stay as they are; "
             f"the most frequent is {most!r:.60}, in {found.unknown[most]:,} images",
             err=True,

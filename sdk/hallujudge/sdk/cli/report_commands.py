@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 from msgspec import structs
 
 from ..errors import InvalidInputError
@@ -16,6 +16,7 @@ from ..runs import read_run
 from ..runs.manifest import ANALYSIS, PAGE
 from ..trackers import tracker_named
 from .app import ExitCode, app, examples, input_option, metric_option, output_option, server_option
+from .commands import argument
 from .comparison_commands import Allow
 from .declared_options import grouped
 from .output import (
@@ -42,7 +43,7 @@ _REPORT_FORMATS = ("table", "json", "markdown", "csv", "latex", "html", "parquet
 _PAGE_OF_TWO = "comparison.html"
 
 ReportedRuns = Annotated[
-    list[Path], typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote, or two.")
+    list[Path], argument(metavar="RUN", help="Folder that hallujudge score wrote, or two.")
 ]
 ReportFormats = Annotated[
     list[str] | None,
@@ -73,7 +74,7 @@ Dataset = Annotated[
 Embed = Annotated[bool, output_option("--embed-images", help="Thumbnails inside the page.")]
 
 
-@app.command(epilog=examples("hallujudge report results --format html --images val2014"))
+@app.add(epilog=examples("hallujudge report results --format html --images val2014"))
 def report(
     runs: ReportedRuns,
     format: ReportFormats = None,  # the option's name
@@ -115,14 +116,14 @@ def report(
                 write_file(page, page_of_run(stored[0], title, baseline, pictures, allow or ()))
             else:
                 write_file(page, page_of_two(*runs, images=pictures, allow=tuple(allow or ())))
-            typer.echo(f"written to {page}", err=True)
+            click.echo(f"written to {page}", err=True)
         elif name == "parquet":
-            typer.echo(f"written to {stored[0].items_to_parquet()}", err=True)
+            click.echo(f"written to {stored[0].items_to_parquet()}", err=True)
         else:
             _print_run(stored[0], name, all_rows=all_rows)
     for tracker in to or ():
         stored[0].log_to(tracker, model=model, dataset=dataset)
-        typer.echo(f"logged to {tracker}", err=True)
+        click.echo(f"logged to {tracker}", err=True)
     return ExitCode.OK
 
 
@@ -167,7 +168,7 @@ def _print_run(run: StoredRun, name: str, *, all_rows: bool) -> None:
         text = render_markdown(shown, run.calibration())
     else:
         text = PRINTED[name](shown)
-    typer.echo(text, nl=False)
+    click.echo(text, nl=False)
 
 
 def _images(given: str, folder: Path, run: StoredRun, *, embed: bool) -> Images:
@@ -204,9 +205,9 @@ def page_of_run(
     return run.page(about, images)
 
 
-@app.command(epilog=examples("hallujudge view runs"))
+@app.add(epilog=examples("hallujudge view runs"))
 def view(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of runs.")],
+    folder: Annotated[Path, argument(metavar="FOLDER", help="Folder of runs.")],
     port: Annotated[int, server_option(min=0, max=65535, help="Port; 0 for a free one.")] = 0,
     browser: Annotated[
         bool, server_option("--browser/--no-browser", help="Open the overview in a browser.")
@@ -216,7 +217,7 @@ def view(
     from .viewer import Viewer
 
     viewer = Viewer(folder, port)
-    typer.echo(f"{viewer.address} shows the runs of {folder}; Ctrl-C ends it")
+    click.echo(f"{viewer.address} shows the runs of {folder}; Ctrl-C ends it")
     if browser:
         webbrowser.open(viewer.address)
     try:
@@ -227,15 +228,15 @@ def view(
 
 
 StoredRunFolder = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Folder that hallujudge score wrote.")
+    Path, argument(metavar="RUN", help="Folder that hallujudge score wrote.")
 ]
 MergedRuns = Annotated[
-    list[Path], typer.Argument(metavar="RUN", help="Folders that hallujudge score wrote.")
+    list[Path], argument(metavar="RUN", help="Folders that hallujudge score wrote.")
 ]
 WithPage = Annotated[bool, output_option("--html", help="Also report.html.")]
 
 
-@app.command(epilog=examples("hallujudge merge shard-1 shard-2 --out results"))
+@app.add(epilog=examples("hallujudge merge shard-1 shard-2 --out results"))
 def merge(
     runs: MergedRuns, out: NewFolder, html: WithPage = False, overwrite: Overwrite = False
 ) -> ExitCode:
@@ -246,7 +247,7 @@ def merge(
     return show_new_run(merge_runs(runs, out, html=html, overwrite=overwrite), out, before)
 
 
-@app.command(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
+@app.add(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
 def rescore(
     run: StoredRunFolder,
     variant: Annotated[str, metric_option(help="Variant to score by.")],
@@ -320,15 +321,15 @@ class AnalysisFlags:
 
 
 AnalyzedRuns = Annotated[
-    list[Path], typer.Argument(metavar="RUN", help="Folders that hallujudge score wrote.")
+    list[Path], argument(metavar="RUN", help="Folders that hallujudge score wrote.")
 ]
 
 
-@app.command(epilog=examples("hallujudge analyze results --format latex --table trend"))
+@app.add(epilog=examples("hallujudge analyze results --format latex --table trend"))
 @grouped
 def analyze(
     *,
-    context: typer.Context,
+    context: click.Context,
     runs: AnalyzedRuns,
     name: Annotated[
         list[str] | None,
@@ -368,7 +369,7 @@ def analyze(
         write_file(runs[0] / PAGE, page_of_run(read_run(runs[0])))
     _print_analysis(shown, output_format)
     for note in found.notes:
-        typer.echo(f"note: {in_flags(note, context.obj)}", err=True)
+        click.echo(f"note: {in_flags(note, context.obj)}", err=True)
     return ExitCode.OK
 
 
@@ -383,4 +384,4 @@ def _print_analysis(shown: Analysis, output_format: str) -> None:
 def _write_all(found: Analysis, out: Path) -> None:
     for path, text in found.files().items():
         write_file(out / path, text)
-    typer.echo(f"written to {out}", err=True)
+    click.echo(f"written to {out}", err=True)

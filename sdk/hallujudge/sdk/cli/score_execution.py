@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import RunProgress
@@ -153,11 +153,11 @@ class ScoreExecution:
                 self.command.note(*(() if own else watch.reuse_notes))
                 return report
             except KeyboardInterrupt as err:
-                typer.echo(f"stopped by {stopped_by(err)}: {kept()}", err=True)
+                click.echo(f"stopped by {stopped_by(err)}: {kept()}", err=True)
                 return None
             except BaseException:
                 if output.written or _kept_replies(self._replies) > paid:
-                    typer.echo(kept(), err=True)
+                    click.echo(kept(), err=True)
                 raise
 
     def _estimate(self) -> ExitCode:
@@ -170,9 +170,9 @@ class ScoreExecution:
         with self._client() as client:
             rows = client.estimate_prepared(prepared)
         if not rows:
-            typer.echo("no calls: no language model judges or extracts")
+            click.echo("no calls: no language model judges or extracts")
         for row in rows:
-            typer.echo(estimate_line(row))
+            click.echo(estimate_line(row))
         return ExitCode.OK
 
     def _export(self, path: Path) -> ExitCode:
@@ -190,7 +190,7 @@ class ScoreExecution:
             client.score_items(prepared.spec, prepared.items)
         with path.open("rb") as file:
             count = sum(1 for _ in file)
-        typer.echo(f"{count:,} requests written to {path}")
+        click.echo(f"{count:,} requests written to {path}")
         return ExitCode.OK
 
     def _refuse_without_model(self, spec: ScoreSpec) -> None:
@@ -212,7 +212,7 @@ class ScoreExecution:
         prepared = self._prepared(self.command.run.spec())
         with self._client() as client:
             info = client.submit_prepared(prepared, request_id)
-        typer.echo(info.id)
+        click.echo(info.id)
         at = shlex.join(("--server", self.command.server, *self.command.connection_flags))
         self.command.note(
             f"job {info.id} is {info.state} and has {info.items:,} items; get its results with "
@@ -251,7 +251,7 @@ class ScoreExecution:
         from ..report import PRINTED, render_scores, render_table
 
         if self.command.quiet:
-            typer.echo(render_scores(report), nl=False)
+            click.echo(render_scores(report), nl=False)
             return
         shown = with_flags(report, self.command.typed)
         for name in self._printed:
@@ -260,13 +260,13 @@ class ScoreExecution:
                 table = render_table(
                     shown, width=output_width(), color=color, all_rows=self.command.all_rows
                 )
-                typer.echo(table, nl=False)
-                typer.echo(place)
+                click.echo(table, nl=False)
+                click.echo(place)
             elif name == "json":
                 # Programs read JSON, whatever calls them.
                 echo_json(report.to_text())
             else:
-                typer.echo(PRINTED[name](shown), nl=False)
+                click.echo(PRINTED[name](shown), nl=False)
 
     def _show_both(self, reports: list[Report], places: list[str]) -> None:
         from ..report import PRINTED, render_variants
@@ -274,15 +274,15 @@ class ScoreExecution:
         shown = [with_flags(report, self.command.typed) for report in reports]
         for name in self._printed:
             if name == "table":
-                typer.echo(render_variants(shown), nl=False)
+                click.echo(render_variants(shown), nl=False)
                 if not self.command.quiet:
-                    typer.echo("; ".join(places))
+                    click.echo("; ".join(places))
             elif name == "json":
                 for report in reports:
                     echo_json(report.to_text())
             else:
                 for report in shown:
-                    typer.echo(PRINTED[name](report), nl=False)
+                    click.echo(PRINTED[name](report), nl=False)
 
     def _progress(self, items: Sized) -> AbstractContextManager[Progress]:
         """Return what shows the progress: a bar on a terminal, lines elsewhere."""
@@ -359,7 +359,7 @@ def _list_unscored(lines: bytes) -> None:
         line = json.loads(text)
         if line["outcome"] == Outcome.UNSCORED.value:
             reason = f"unscored {line['id']}: {line['reason']}: {line['detail']}"
-            typer.echo(reason, err=True)
+            click.echo(reason, err=True)
 
 
 def _kept(output: RunFolder, items: Sized, replies: Path) -> str:

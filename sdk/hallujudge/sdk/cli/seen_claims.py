@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
@@ -28,7 +28,7 @@ from .run_options import InputsOf, Responses, RunOptions
 from .shown_pictures import say_where
 
 
-@score_app.command(
+@score_app.add(
     "seen-claims",
     epilog=examples(
         "hallujudge score seen-claims -r answers.jsonl --images pictures --judge llm \\",
@@ -66,7 +66,7 @@ def seen_claims(
     return run.of(scoring, settings, only_estimate=estimate)
 
 
-@build_app.command(
+@build_app.add(
     "seen-probes",
     epilog=examples(
         "hallujudge build seen-probes --instances instances_val2014.json --images 100 \\",
@@ -118,8 +118,8 @@ def build_seen_probes(
     write_file(out, _lines(probe.to_json() for probe in probes))
     write_file(labels, _lines(label for probe in probes for label in probe.labels()))
     claims, pictures = sum(len(p.objects) for p in probes), len({p.image for p in probes})
-    typer.echo(f"{claims:,} claims about {pictures:,} images written to {out}")
-    typer.echo(f"their labels written to {labels}", err=True)
+    click.echo(f"{claims:,} claims about {pictures:,} images written to {out}")
+    click.echo(f"their labels written to {labels}", err=True)
     return ExitCode.OK
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from hallujudge.judge_service.access.caller import MAX_LIMIT, MAX_WEIGHT, Scope
 from hallujudge.metrics.families import added_sources
@@ -26,6 +26,7 @@ from .app import (
     output_option,
     server_option,
 )
+from .commands import argument
 from .declared_options import Declared, grouped, parameter_of
 from .options import JudgeOptions
 
@@ -122,7 +123,7 @@ class _ServedSettings(Declared):
         return {**given, **flags}
 
 
-@app.command(epilog=examples("hallujudge serve --port 50051"))
+@app.add(epilog=examples("hallujudge serve --port 50051"))
 @grouped
 def serve(
     *,
@@ -186,13 +187,13 @@ _Scopes = Annotated[
     list[str],
     access_option(metavar="SCOPE", help="score, extract, judge or admin; repeatable."),
 ]
-_KeyId = Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from keys list.")]
+_KeyId = Annotated[str, argument(metavar="ID", help="Id of the key, from keys list.")]
 
 
-@keys_app.command(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
+@keys_app.add(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
 @grouped
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose key it is.")],
+    name: Annotated[str, argument(metavar="NAME", help="Whose key it is.")],
     *,
     scope: _Scopes,
     expires: Annotated[
@@ -228,7 +229,7 @@ def _warn_of_small_budget(limits: KeyLimits) -> None:
     if (prices := prices_of(load_settings().judges, "llm")) is None:
         return
     if (least := least_cost(prices)) > limits.cost_per_day:
-        typer.echo(
+        click.echo(
             f"note: --cost-per-day {limits.cost_per_day:g} is less than one call of the judge may "
             f"cost: at least {least:.6f} is reserved before it is sent, so this key can make none",
             err=True,
@@ -246,8 +247,8 @@ def _scopes(given: Sequence[str]) -> tuple[Scope, ...]:
 
 
 def _show_key(key: str, path: Path, more: str = "") -> None:
-    typer.echo(key)
-    typer.echo(
+    click.echo(key)
+    click.echo(
         f"note: {path} keeps only its hash, so this is the only time that the key is shown. Give "
         "it to clients as HALLUJUDGE_API_KEY, or in a file that HALLUJUDGE_API_KEY_FILE names"
         f"{more}",
@@ -255,13 +256,13 @@ def _show_key(key: str, path: Path, more: str = "") -> None:
     )
 
 
-@keys_app.command(epilog=examples("hallujudge keys edit k3jd7a2m --cost-per-day 40"))
+@keys_app.add(epilog=examples("hallujudge keys edit k3jd7a2m --cost-per-day 40"))
 @grouped
 def edit(
     key_id: _KeyId,
     *,
     name: Annotated[str | None, access_option(help="Whose key it is.")] = None,
-    scope: _Scopes = [],  # noqa: B006 - Typer copies it
+    scope: _Scopes = [],  # noqa: B006 - it is copied for each call
     expires: Annotated[
         str, access_option(metavar="WHEN", help="End: 90d, 12h, a day, or never.")
     ] = "",
@@ -269,7 +270,7 @@ def edit(
     no_limit: Annotated[
         list[str],
         budget_option(metavar="LIMIT", help="Limit to remove; repeatable."),
-    ] = [],  # noqa: B006 - Typer copies it
+    ] = [],  # noqa: B006 - it is copied for each call
     file: _File = None,
 ) -> None:
     """Change a key; its secret, jobs and what it spent stay."""
@@ -285,7 +286,7 @@ def edit(
             "there is nothing to change; give --name, --scope, --expires, a limit or --no-limit"
         )
     key = edit_key(_keys_path(file), key_id, limits=given, **changes)
-    typer.echo(_key_line(key, now(), None))
+    click.echo(_key_line(key, now(), None))
     _warn_of_small_budget(limits)
 
 
@@ -300,7 +301,7 @@ def _removed(names: Sequence[str], limits: KeyLimits) -> dict[str, None]:
     return dict.fromkeys(known[name] for name in names)
 
 
-@keys_app.command(epilog=examples("hallujudge keys rotate k3jd7a2m --old-until 2h"))
+@keys_app.add(epilog=examples("hallujudge keys rotate k3jd7a2m --old-until 2h"))
 def rotate(
     key_id: _KeyId,
     *,
@@ -319,7 +320,7 @@ def rotate(
     _show_key(key, path, f". {ended}; running servers learn of both within a second")
 
 
-@keys_app.command("list", epilog=examples("hallujudge keys list --file keys.json"))
+@keys_app.add("list", epilog=examples("hallujudge keys list --file keys.json"))
 def list_keys(file: _File = None) -> None:
     """Print the keys, without their secrets, and what they spent today."""
     from hallujudge.judge_service.access.key_store import now, read_keys
@@ -328,13 +329,13 @@ def list_keys(file: _File = None) -> None:
     moment, ledger = now(), _ledger(path)
     try:
         for key in read_keys(path):
-            typer.echo(_key_line(key, moment, ledger))
+            click.echo(_key_line(key, moment, ledger))
     finally:
         if ledger is not None:
             ledger.close()
 
 
-@keys_app.command(epilog=examples("hallujudge keys revoke k3jd7a2m --file keys.json"))
+@keys_app.add(epilog=examples("hallujudge keys revoke k3jd7a2m --file keys.json"))
 def revoke(
     key_id: _KeyId,
     *,
@@ -344,7 +345,7 @@ def revoke(
     from hallujudge.judge_service.access.key_store import revoke_key
 
     key = revoke_key(_keys_path(file), key_id)
-    typer.echo(f"revoked {key.id} ({key.name})")
+    click.echo(f"revoked {key.id} ({key.name})")
 
 
 def _keys_path(file: Path | None) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from hallujudge.metrics.framework.metric import SEES
 
@@ -54,7 +54,7 @@ TextsOrNone = Annotated[
 ]
 
 
-@score_app.command(
+@score_app.add(
     "tri-he",
     epilog=examples("hallujudge score tri-he -r answers.jsonl -R scene_graphs.json -o results"),
 )
@@ -91,7 +91,7 @@ def tri_he(
     return run.of(scoring, settings, only_estimate=estimate)
 
 
-@build_app.command(
+@build_app.add(
     "tri-he",
     epilog=examples(
         "hallujudge build tri-he --scene-graphs graphs.json --images images \\",
@@ -141,9 +141,9 @@ def build_tri_he(
         found = asyncio.run(build())
     write_file(out, json.dumps(found.images, ensure_ascii=False, indent=1) + "\n")
     written = sum(len(record["instance"]) for record in found.images.values())
-    typer.echo(f"{written:,} questions about {len(found.images):,} images written to {out}")
+    click.echo(f"{written:,} questions about {len(found.images):,} images written to {out}")
     if found.rejected_questions or found.rejected_triplets:
-        typer.echo(
+        click.echo(
             f"note: {found.rejected_questions:,} questions and {found.rejected_triplets:,} "
             "triplets failed a check",
             err=True,

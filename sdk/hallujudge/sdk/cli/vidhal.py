@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from ..runs.progress_bar import shown_progress
 from .app import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..asking.vidhal_captions import Built
 
 
-@build_app.command(
+@build_app.add(
     "vidhal",
     epilog=examples(
         "hallujudge build vidhal -R videos.jsonl --url http://localhost:8000/v1 \\",
@@ -67,11 +67,11 @@ def build_vidhal(
     with shown_progress(len(videos), "captioned") as progress:
         found = asyncio.run(build())
     write_file(out, json.dumps(found.rows, ensure_ascii=False, indent=1) + "\n")
-    typer.echo(f"captions of {len(found.rows):,} of {len(videos):,} videos written to {out}")
+    click.echo(f"captions of {len(found.rows):,} of {len(videos):,} videos written to {out}")
     return say_failed(found.failed, len(found.rows))
 
 
-@build_app.command(
+@build_app.add(
     "vidhal-votes",
     epilog=examples(
         "hallujudge build vidhal-votes -R annotations.json \\",
@@ -101,11 +101,11 @@ def build_vidhal_votes(
     with shown_progress(len(videos), "judged") as progress:
         found = asyncio.run(build())
     count = write_lines(out, found.rows)
-    typer.echo(f"{count:,} votes on {len(videos):,} videos written to {out}")
+    click.echo(f"{count:,} votes on {len(videos):,} videos written to {out}")
     return say_failed(found.failed, len(found.rows))
 
 
-@build_app.command(
+@build_app.add(
     "vidhal-best",
     epilog=examples(
         "hallujudge build vidhal-best -R annotations.json --votes gpt.jsonl \\",
@@ -135,5 +135,5 @@ def build_vidhal_best(
     records = [each for each in read_records(references) if id_under(each, "video") in kept]
     rows = [dict(each.values) for each in records]
     write_file(out, json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
-    typer.echo(f"{len(rows):,} of {len(found):,} videos written to {out}")
+    click.echo(f"{len(rows):,} of {len(found):,} videos written to {out}")
     return ExitCode.OK

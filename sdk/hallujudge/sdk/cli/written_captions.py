@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from ..errors import InvalidInputError
 from ..runs.progress_bar import shown_progress
@@ -102,7 +102,7 @@ class CaptionWriter:
             async with text_model(*given, keeps=False) as model:
                 return await estimate_lines(questions, model, prompt)
 
-        typer.echo(estimate_line(asyncio.run(estimate())))
+        click.echo(estimate_line(asyncio.run(estimate())))
 
     def write(
         self, questions: Mapping[str, Sequence[Question]], out: Path, settings: DegradeSettings

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import pytest
-import typer
 from support.running import assert_refused, here
-from typer.exceptions import TyperException
 
 from hallujudge.sdk.cli import command_tree
-from hallujudge.sdk.cli.app import StrictCommand, StrictTyper
+from hallujudge.sdk.cli.commands import StrictCommand, command_of, option
+from hallujudge.sdk.errors import InvalidInputError
 
 
 def commands(group: Any) -> Iterator[Any]:
@@ -24,49 +24,62 @@ _DAMAGED = "a\udcff"
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "received"),
     [
-        *(
-            ["--number", text]
-            for text in ("1", "007", "0", "101", "-1", " 5", "5.0", "x", "9" * 20)
-        ),
-        ["--number", "9" * 5000],
-        *(["--path", text] for text in (".", "/dev/null", "absent", "a//b", _DAMAGED)),
-        *(["--text", text] for text in ("plain", "é", _DAMAGED, "1")),
-        ["--several", "a", "--several", "é"],
-        ["--several", "a", "--several", _DAMAGED],
-        ["--share", "0.5"],
-        ["--share", "2"],
-        [],
+        ([], (3, Path("default"), "default", [], 0.25)),
+        (["--number", "007"], (7, Path("default"), "default", [], 0.25)),
+        (["--number", " 5", "--share", "1"], (5, Path("default"), "default", [], 1.0)),
+        (["--path", "a//b", "--text", "é"], (3, Path("a/b"), "é", [], 0.25)),
+        (["--path", _DAMAGED, "--text", _DAMAGED], (3, Path(_DAMAGED), _DAMAGED, [], 0.25)),
+        (["--several", "a", "--several", "1"], (3, Path("default"), "default", ["a", "1"], 0.25)),
     ],
 )
-def test_plain_values_are_converted_as_typer_converts_them(given: list[str]) -> None:
-    assert converted(StrictTyper(), given) == converted(typer.Typer(), given)
+def test_values_have_the_types_of_their_parameters(
+    given: list[str], received: tuple[object, ...]
+) -> None:
+    made = converted(given)
+    assert made == received
+    assert [type(value) for value in made] == [type(value) for value in received]
 
 
-def converted(app: typer.Typer, given: list[str]) -> object:
-    """Return the values that a command receives, with their types, or the error."""
-    received: list[object] = []
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--number", "101"], "--number is '101'; give 100 or less"),
+        (["--number", "-1"], "--number is '-1'; give 0 or more"),
+        (["--number", "5.0"], "--number is '5.0'; give a whole number"),
+        (["--number", ""], "--number is empty; give a value"),
+        # Python refuses to read a number of thousands of digits.
+        (["--number", "9" * 5000], "999; give a whole number"),
+        (["--share", "2"], "--share is '2'; give 1 or less"),
+        (["--share", "nan"], "--share is 'nan'; give a number"),
+        (["--share", "high"], "--share is 'high'; give a number"),
+    ],
+)
+def test_other_values_are_refused_by_name(given: list[str], said: str) -> None:
+    with pytest.raises((click.UsageError, InvalidInputError)) as caught:
+        converted(given)
+    assert said in str(caught.value)
 
-    @app.command()
+
+def converted(given: list[str]) -> tuple[Any, ...]:
+    """Return the values that a command receives."""
+
     def command(
-        number: Annotated[int, typer.Option(min=0, max=100)] = 3,
+        number: Annotated[int, option(min=0, max=100)] = 3,
         path: Path = Path("default"),
         text: str = "default",
         several: list[str] | None = None,
-        share: Annotated[float, typer.Option(max=1)] = 0.25,
-    ) -> None:
-        received.extend((number, path, text, list(several or ()), share))
+        share: Annotated[float, option(max=1)] = 0.25,
+    ) -> tuple[Any, ...]:
+        return number, path, text, list(several or ()), share
 
-    try:
-        typer.main.get_command(app).main(given, standalone_mode=False)
-    except TyperException as err:
-        return type(err), str(err)
-    return [(type(value), value) for value in received]
+    received: tuple[Any, ...] = command_of(command).main(given, standalone_mode=False)
+    return received
 
 
 def test_every_command_is_strict() -> None:
-    found = list(commands(typer.main.get_command(command_tree())))
+    found = list(commands(command_tree()))
     assert len(found) > 50
     assert [command.name for command in found if not isinstance(command, StrictCommand)] == []
 

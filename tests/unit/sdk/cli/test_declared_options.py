@@ -6,9 +6,10 @@ import inspect
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-from typer.testing import CliRunner
+import click
+from click.testing import CliRunner
 
+from hallujudge.sdk.cli.commands import command_of, option
 from hallujudge.sdk.cli.declared_options import grouped
 
 
@@ -16,16 +17,16 @@ from hallujudge.sdk.cli.declared_options import grouped
 class Common:
     """Options that commands share."""
 
-    out: Annotated[str, typer.Option("--out", help="Where to.")]
+    out: Annotated[str, option("--out", help="Where to.")]
     """Required."""
-    seed: Annotated[int, typer.Option("--seed")] = 3
+    seed: Annotated[int, option("--seed")] = 3
     """With a default."""
 
 
 @grouped
-def command(*, name: Annotated[str, typer.Option("--name")] = "n", common: Common) -> None:
+def command(*, name: Annotated[str, option("--name")] = "n", common: Common) -> None:
     """Says what it got."""
-    typer.echo(f"{name} {common}")
+    click.echo(f"{name} {common}")
 
 
 def test_fields_replace_the_group_in_place() -> None:
@@ -36,15 +37,12 @@ def test_fields_replace_the_group_in_place() -> None:
     assert (command.__name__, command.__doc__) == ("command", "Says what it got.")
 
 
-def test_typer_reads_them_and_the_command_gets_its_group() -> None:
-    app = typer.Typer()
-    app.command()(command)
+def test_they_are_parsed_and_the_command_gets_its_group() -> None:
+    app = command_of(command)
     ran = CliRunner().invoke(app, ["--out", "here", "--seed", "7"])
     assert (ran.exit_code, ran.output) == (0, f"n {Common(out='here', seed=7)}\n")
     assert "--out" in CliRunner().invoke(app, ["--help"]).output
 
 
 def test_a_required_option_of_a_group_is_missed() -> None:
-    app = typer.Typer()
-    app.command()(command)
-    assert CliRunner().invoke(app, []).exit_code == 2
+    assert CliRunner().invoke(command_of(command), []).exit_code == 2
