@@ -27,8 +27,8 @@ try:
     from hallujudge.metrics.families import declaring_line
 
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
-    from .app import ASKED, BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
-    from .commands import usage_error
+    from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
+    from .commands import ASKED, usage_error
     from .output import in_flags
 except KeyboardInterrupt:
     # Half of a short command's time is imports, which begin before there is a command to stop.

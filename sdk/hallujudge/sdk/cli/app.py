@@ -26,7 +26,8 @@ from hallujudge.metrics.families import (
 )
 
 from ..errors import CancelledError, InvalidInputError
-from .commands import Group, group_of, option
+from .commands import Group, group_of
+from .parameters import option
 
 BENCHMARK = "--benchmark"
 """The option that names a file of declarations, of every command."""
@@ -60,8 +61,6 @@ class ExitCode(enum.IntEnum):
     UNSCORED = 3
 
 
-ASKED = "_HALLUJUDGE_COMPLETE"
-"""The variable by which a shell asks for completions."""
 # The help page lists commands by task, in this order.
 _TASKS = {
     "Score": ("demo", "new", "score", "archive", "rescore", "merge", "metrics", "audit"),

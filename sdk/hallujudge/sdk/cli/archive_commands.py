@@ -26,10 +26,10 @@ from .app import (
     output_option,
     score_app,
 )
-from .commands import argument
 from .declared_options import grouped, option_text
 from .options import ModelNames, ServerOptions, model_names
 from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
+from .parameters import argument
 from .run_options import Overwrite, Workers
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..comparison.planned_runs import RunChoice
 
 
-@score_app.add("all", epilog=examples("hallujudge score all logs -o scores"))
+@score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
 @grouped
 def score_all(
     context: click.Context,
@@ -212,7 +212,7 @@ _archive_app = command_group(
 )
 
 
-@_archive_app.add(epilog=examples("hallujudge archive inspect logs"))
+@_archive_app.command(epilog=examples("hallujudge archive inspect logs"))
 def inspect(
     context: click.Context,
     paths: Annotated[
@@ -302,7 +302,7 @@ def _responses(summary: ArchiveSummary) -> str:
     return ", ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
-@app.add(epilog=examples("hallujudge audit logs/samples_pope.jsonl --items items.jsonl"))
+@app.command(epilog=examples("hallujudge audit logs/samples_pope.jsonl --items items.jsonl"))
 def audit(
     archive: Annotated[
         str, argument(metavar="ARCHIVE", help="File of another tool, or its folder.")
@@ -370,7 +370,7 @@ _DEMO = "chair"
 _OWN = "benchmark"
 
 
-@app.add(epilog=examples("hallujudge demo"))
+@app.command(epilog=examples("hallujudge demo"))
 def demo(
     *,
     out: Annotated[
@@ -393,7 +393,7 @@ def demo(
     return ExitCode.OK
 
 
-@app.add(epilog=examples("hallujudge new benchmark chart-pairs"))
+@app.command(epilog=examples("hallujudge new benchmark chart-pairs"))
 def new(
     metric: Annotated[
         str,

@@ -15,7 +15,7 @@ from .options import Estimate, JudgeOptions
 from .run_options import InputsOf, RunOptions
 
 
-@score_app.add(epilog=examples("hallujudge score argus -r evals/judge_model_gpt-4o -o results"))
+@score_app.command(epilog=examples("hallujudge score argus -r evals/judge_model_gpt-4o -o results"))
 @grouped
 def argus(
     *,

@@ -24,9 +24,9 @@ from .app import (
     output_option,
     stopped_by,
 )
-from .commands import argument, option
 from .options import Estimate, prompt_text
 from .output import estimate_line, in_flags
+from .parameters import argument, option
 
 if TYPE_CHECKING:
     from ..asking import AskResult, AskRun
@@ -35,7 +35,7 @@ model_option = partial(option, panel="Model")
 _SHOWN_REASONS = 8
 
 
-@app.add(
+@app.command(
     epilog=examples(
         "hallujudge ask pope -R questions.jsonl --images val2014 \\",
         "    --url http://localhost:8000/v1 --model qwen-vl -o answers.jsonl",

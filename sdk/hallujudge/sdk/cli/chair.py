@@ -25,7 +25,7 @@ from .output import write_file
 from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 
 
-@score_app.add(
+@score_app.command(
     epilog=examples("hallujudge score chair -r captions.jsonl -R objects.json -o results")
 )
 @grouped
@@ -52,7 +52,7 @@ def chair(
     )
 
 
-@build_app.add(
+@build_app.command(
     "references",
     epilog=examples(
         "hallujudge build references --instances instances_val2014.json \\",

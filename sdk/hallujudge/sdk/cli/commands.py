@@ -1,241 +1,20 @@
-"""Commands made of annotated functions, with strict parsing and help pages in panels.
-
-A parameter is annotated ``Annotated[TYPE, option("--flag", help="…")]``, or with
-:func:`argument`. TYPE is bool, int, float, str, Path, an enumeration of texts, or a list of these.
-"""
+"""Commands made of annotated functions, with strict parsing and help pages in panels."""
 
 from __future__ import annotations
 
-import enum
 import inspect
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 import click
 
 from ..errors import InvalidInputError
+from .parameters import parameters_of, shown_name
 
+ASKED = "_HALLUJUDGE_COMPLETE"
+"""The variable by which a shell asks for completions."""
 _F = TypeVar("_F", bound=Callable[..., Any])
-_PLACEHOLDERS = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
-_MISSING = inspect.Parameter.empty
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """What a command line calls a parameter of a function."""
-
-    flags: tuple[str, ...] = ()
-    """Names of an option; without any, the parameter's name is one."""
-    help: str = ""
-    """One line of the help page."""
-    panel: str = "Options"
-    """Heading of the help page under which the line is."""
-    metavar: str | None = None
-    """What the value is called on the help page."""
-    min: float | None = None
-    """Lowest number that is accepted."""
-    max: float | None = None
-    """Highest number that is accepted."""
-    callback: Callable[[Any], Any] | None = None
-    """Returns the value that the function receives."""
-    show_default: bool = True
-    """Whether the help page shows the default."""
-    hidden: bool = False
-    """Whether the help page leaves the option out."""
-    is_eager: bool = False
-    """Whether the option is read before all others."""
-    is_argument: bool = False
-    """Whether the value has a place in place of a flag."""
-
-
-def option(*flags: str, **settings: Any) -> Declaration:
-    """Return the declaration of an option; the settings are the fields of a declaration."""
-    return Declaration(flags=flags, **settings)
-
-
-def argument(**settings: Any) -> Declaration:
-    """Return the declaration of an argument; the settings are the fields of a declaration."""
-    return Declaration(is_argument=True, panel="Arguments", **settings)
-
-
-class _Number(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5 alone
-    """A number within bounds, whose error says what to give."""
-
-    name = "number"
-
-    def __init__(self, kind: type[int] | type[float], declared: Declaration) -> None:
-        self._kind, self._low, self._high = kind, declared.min, declared.max
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number of a text; a default is a number already."""
-        try:
-            number = self._kind(value)
-        except ValueError:
-            needed = "give a whole number" if self._kind is int else "give a number"
-        else:
-            needed = self._needed(number)
-            if not needed:
-                return number
-        shown = _shown(param) if param is not None else self.name
-        raise click.UsageError(f"{shown} is {value!r:.80}; {needed}", ctx)
-
-    def _needed(self, number: float) -> str:
-        """Return what to give in place of a number; empty if it is accepted."""
-        if math.isnan(number):
-            return "give a number"
-        if self._low is not None and number < self._low:
-            return f"give {_plain(self._low)} or more"
-        if self._high is not None and number > self._high:
-            return f"give {_plain(self._high)} or less"
-        return ""
-
-    @property
-    def range(self) -> str:
-        """The bounds, as a help page shows them."""
-        low, high = (None if b is None else _plain(b) for b in (self._low, self._high))
-        if low is not None and high is not None:
-            return f"{low}<=x<={high}"
-        return f"x>={low}" if low is not None else f"x<={high}" if high is not None else ""
-
-
-class _Option(click.Option):
-    """An option with a panel."""
-
-    def __init__(self, *settings: Any, panel: str, **more: Any) -> None:
-        super().__init__(*settings, **more)
-        self.panel = panel
-
-    def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return what follows the help in brackets."""
-        extra: dict[str, Any] = {**super().get_help_extra(ctx)}
-        if isinstance(self.type, _Number) and self.type.range:
-            extra["range"] = self.type.range
-        return extra
-
-
-class _Argument(click.Argument):
-    """An argument with a line on the help page."""
-
-    def __init__(self, *settings: Any, help: str, panel: str, **more: Any) -> None:
-        super().__init__(*settings, **more)
-        # Click before 8.5 takes no help of arguments.
-        self.help = help
-        self.panel = panel
-        self.hidden = False
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """Return the name and the line."""
-        required = "  [required]" if self.required else ""
-        return self.make_metavar(ctx), f"{self.help}{required}"
-
-
-def _parameter(parameter: inspect.Parameter, hint: object) -> click.Parameter:
-    """Return the option or argument of a function's parameter."""
-    kind, declared = _declared(hint)
-    single, several = _single(kind)
-    settings: dict[str, Any] = {
-        "type": _type(single, declared),
-        "required": parameter.default is _MISSING,
-        "callback": _received(single, several, parameter.default, declared),
-        "is_eager": declared.is_eager,
-    }
-    if parameter.default is not _MISSING and not several:
-        default = parameter.default
-        settings["default"] = default.value if isinstance(default, enum.Enum) else default
-    if declared.is_argument:
-        settings["nargs"] = -1 if several else 1
-        settings["metavar"] = _place_of(parameter, declared, several)
-        return _Argument([parameter.name], help=declared.help, panel=declared.panel, **settings)
-    if single is bool:
-        settings |= {"is_flag": True, "type": None}
-    elif isinstance(placeholder := _PLACEHOLDERS.get(single), str):
-        settings["metavar"] = declared.metavar or placeholder
-    shows = declared.show_default and parameter.default is not False and parameter.default != ""
-    flags = declared.flags or (_flag_of(parameter.name, is_switch=single is bool),)
-    return _Option(
-        [parameter.name, *flags],
-        help=declared.help,
-        panel=declared.panel,
-        multiple=several,
-        show_default=shows,
-        hidden=declared.hidden,
-        **settings,
-    )
-
-
-def _flag_of(name: str, *, is_switch: bool) -> str:
-    """Return the flag of a parameter's name; one that may be on by default has its contrary."""
-    shown = name.replace("_", "-")
-    return f"--{shown}/--no-{shown}" if is_switch else f"--{shown}"
-
-
-def _declared(hint: object) -> tuple[object, Declaration]:
-    if get_origin(hint) is not Annotated:
-        return hint, Declaration()
-    kind, *notes = get_args(hint)
-    return kind, next((note for note in notes if isinstance(note, Declaration)), Declaration())
-
-
-def _single(kind: object) -> tuple[Any, bool]:
-    """Return the type of one value, and whether there may be several."""
-    some = [part for part in get_args(kind) if part is not NoneType]
-    if get_origin(kind) is list:
-        return some[0], True
-    return _single(some[0]) if some else (kind, False)
-
-
-def _type(single: Any, declared: Declaration) -> click.ParamType[Any] | None:
-    if single in (int, float):
-        return _Number(single, declared)
-    if single is Path:
-        return click.Path(path_type=Path)
-    if isinstance(single, type) and issubclass(single, enum.Enum):
-        return click.Choice([each.value for each in single])
-    return click.STRING
-
-
-def _received(
-    single: Any, several: bool, default: object, declared: Declaration
-) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return what makes the value that a function receives of the value that click has read."""
-
-    def received(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-        if several:
-            usual = list(default) if isinstance(default, list) else None
-            made: Any = list(value) if value else usual
-        elif isinstance(single, type) and issubclass(single, enum.Enum) and value is not None:
-            made = single(value)
-        else:
-            made = value
-        return declared.callback(made) if declared.callback else made
-
-    return received
-
-
-def _place_of(parameter: inspect.Parameter, declared: Declaration, several: bool) -> str:
-    """Return how a usage line shows an argument."""
-    metavar = declared.metavar or parameter.name.upper()
-    if metavar.startswith("[") or metavar.endswith("..."):
-        return metavar
-    shown = metavar if parameter.default is _MISSING else f"[{metavar}]"
-    return f"{shown}{'...' if several else ''}"
-
-
-def _parameters(function: Callable[..., Any]) -> tuple[list[click.Parameter], str]:
-    """Return the parameters of a command, and the name of the one for the context, if any."""
-    hints = get_type_hints(function, include_extras=True)
-    made, context = [], ""
-    for parameter in inspect.signature(function).parameters.values():
-        if hints[parameter.name] is click.Context:
-            context = parameter.name
-        else:
-            made.append(_parameter(parameter, hints[parameter.name]))
-    return made, context
 
 
 def _called(function: Callable[..., Any], context: str) -> Callable[..., Any]:
@@ -286,7 +65,7 @@ class StrictCommand(PanelCommand):
         given, _, order = self.make_parser(ctx).parse_args(args=list(args))
         counts = Counter(parameter.name for parameter in order)
         for parameter in {parameter.name: parameter for parameter in order}.values():
-            value, shown = given.get(parameter.name or ""), _shown(parameter)
+            value, shown = given.get(parameter.name or ""), shown_name(parameter)
             if "" in (parts := [*_parts(value)]):
                 # The words of another command have its options among them.
                 before = parts[: parts.index("")][-1:]
@@ -302,7 +81,10 @@ class StrictCommand(PanelCommand):
 class Group(PanelCommand, click.Group):
     """A group of commands."""
 
-    def add(self, name: str = "", **settings: Any) -> Callable[[_F], _F]:
+    # A function stays a function, which others may call; with click it becomes the command.
+    def command(  # type: ignore[override]
+        self, name: str = "", **settings: Any
+    ) -> Callable[[_F], _F]:
         """Return a decorator that adds a function as a command.
 
         Args:
@@ -338,7 +120,9 @@ class Group(PanelCommand, click.Group):
         Raises:
             UsageError: There is none; the error names those that exist.
         """
-        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+        # A shell that asks for completions may be given anything.
+        named = ctx.resilient_parsing or args[0].startswith("-")
+        if not named and self.get_command(ctx, args[0]) is None:
             from difflib import get_close_matches
 
             names = self.list_commands(ctx)
@@ -358,7 +142,7 @@ def command_of(function: Callable[..., Any], name: str = "", **settings: Any) ->
         name: The command's name; empty for the function's.
         settings: Further settings of the command.
     """
-    parameters, context = _parameters(function)
+    parameters, context = parameters_of(function)
     return StrictCommand(
         name=name or function.__name__.replace("_", "-"),
         callback=_called(function, context),
@@ -377,14 +161,9 @@ def group_of(function: Callable[..., Any], cls: type[Group], name: str, **settin
         name: The group's name.
         settings: Further settings of the group.
     """
-    parameters, _ = _parameters(function)
+    parameters, _ = parameters_of(function)
     text = inspect.getdoc(function)
     return cls(name=name, callback=function, params=parameters, help=text, **settings)
-
-
-def _plain(bound: float) -> str:
-    """Return a bound of an option as people write it: 0 instead of 0.0."""
-    return str(int(bound) if float(bound).is_integer() else bound)
 
 
 def _line_of(command: click.Command) -> str:
@@ -402,12 +181,6 @@ def _twice(shown: str, flags: Iterable[str], args: Iterable[str]) -> str:
 
 def _parts(value: object) -> Iterable[object]:
     return value if isinstance(value, (list, tuple)) else (value,)
-
-
-def _shown(parameter: click.Parameter) -> str:
-    """Return how other errors name an option or an argument."""
-    name = str(parameter.opts[0])
-    return name if name.startswith("-") else f"argument {name!r}"
 
 
 def usage_error(error: click.ClickException) -> str:

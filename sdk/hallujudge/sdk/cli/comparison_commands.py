@@ -12,10 +12,10 @@ import click
 from ..archives.json_files import amount
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
-from .commands import argument
 from .declared_options import grouped
 from .options import ModelNames, model_names
 from .output import Format, show_page, show_result, write_lines
+from .parameters import argument
 
 if TYPE_CHECKING:
     from ..comparison import CompareOptions
@@ -66,7 +66,7 @@ class ComparingOptions:
         )
 
 
-@app.add(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
+@app.command(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
 @grouped
 def compare(
     *,
@@ -109,7 +109,7 @@ def compare(
     return ExitCode.OK
 
 
-@app.add(
+@app.command(
     epilog=examples(
         "hallujudge gate runs/new --baseline runs/old \\", "  --max-regression chair_i=0.01"
     )
@@ -188,7 +188,7 @@ def _limits(option: str, given: list[str] | None) -> dict[str, float]:
     return limits
 
 
-@app.add(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
+@app.command(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
 @grouped
 def leaderboard(
     *,
@@ -212,7 +212,7 @@ def leaderboard(
     return ExitCode.OK
 
 
-@app.add(
+@app.command(
     epilog=examples("hallujudge table runs/llava runs/minigpt --columns category,score -f latex")
 )
 @grouped

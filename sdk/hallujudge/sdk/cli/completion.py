@@ -14,7 +14,7 @@ from click.shell_completion import (
 )
 
 from ..errors import InvalidInputError, OutputError
-from .app import ASKED
+from .commands import ASKED
 
 _NAME = "hallujudge"
 _SHELLS = ("bash", "zsh", "fish", "powershell")

@@ -19,9 +19,9 @@ from ..archives.records import read_records
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from ..runs.score_run import graph_source
 from .app import ExitCode, command_group, examples, input_option, metric_option, output_option
-from .commands import argument
 from .options import LlmModel, LlmUrl, llm_options
 from .output import write_file
+from .parameters import argument
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs.tools import GraphPatch, RootChooser, Similarity, WordNet
@@ -37,7 +37,7 @@ _KINDS = ("objects", "behaviors")
 _MAX_PATCH_BYTES = 16 << 20
 
 
-@graph_app.add(epilog=examples("hallujudge graph show coco puppy couch"))
+@graph_app.command(epilog=examples("hallujudge graph show coco puppy couch"))
 def show(
     graph: Graph,
     words: Annotated[list[str] | None, argument(help="Words; all roots without any.")] = None,
@@ -68,7 +68,7 @@ def _named(forms: list[str]) -> str:
     return ", ".join(sorted(forms)) or "(no other form)"
 
 
-@graph_app.add(epilog=examples("hallujudge graph validate my_graph.json"))
+@graph_app.command(epilog=examples("hallujudge graph validate my_graph.json"))
 def validate(graph: Graph) -> ExitCode:
     """Check a graph for cycles, contradictions and blanks."""
     from hallujudge.synonym_graphs import GraphInvalidError, table_notes
@@ -86,7 +86,7 @@ def validate(graph: Graph) -> ExitCode:
     return ExitCode.OK
 
 
-@graph_app.add(epilog=examples("hallujudge graph stats coco"))
+@graph_app.command(epilog=examples("hallujudge graph stats coco"))
 def stats(graph: Graph) -> ExitCode:
     """Print figures of a graph."""
     from hallujudge.synonym_graphs.tools import statistics_of
@@ -100,7 +100,7 @@ def stats(graph: Graph) -> ExitCode:
     return ExitCode.OK
 
 
-@graph_app.add(epilog=examples("hallujudge graph diff coco my_graph.json"))
+@graph_app.command(epilog=examples("hallujudge graph diff coco my_graph.json"))
 def diff(
     first: Graph, second: Annotated[str, argument(help="The graph to compare with.")]
 ) -> ExitCode:
@@ -120,7 +120,7 @@ def diff(
     return ExitCode.OK
 
 
-@graph_app.add(
+@graph_app.command(
     epilog=examples("hallujudge graph merge coco patch.json -o my_graph.json --name mine")
 )
 def merge(
@@ -162,7 +162,7 @@ def merge(
     return ExitCode.OK
 
 
-@graph_app.add(
+@graph_app.command(
     epilog=examples(
         "hallujudge graph suggest mementos-comics-objects --items results/items.jsonl \\",
         "    --kind objects -o patch.json",
@@ -217,7 +217,7 @@ def suggest(
     return ExitCode.OK
 
 
-@graph_app.add(epilog=examples("hallujudge graph draw coco --word dog -o dog.svg"))
+@graph_app.command(epilog=examples("hallujudge graph draw coco --word dog -o dog.svg"))
 def draw(
     graph: Graph,
     out: Annotated[Path, output_option("--out", "-o", help="FILE.svg or FILE.png.")],

@@ -25,10 +25,10 @@ from .app import (
     output_option,
     statistics_option,
 )
-from .commands import argument
 from .declared_options import grouped
 from .options import Estimate, Temperature, WriterOptions
 from .output import write_file, write_lines
+from .parameters import argument
 from .written_captions import OPERATOR as CAPTIONS
 from .written_captions import CaptionWriter
 
@@ -48,7 +48,7 @@ Questions = Annotated[
 ]
 
 
-@build_app.add(
+@build_app.command(
     "infact",
     epilog=examples(
         "hallujudge build infact videos -R questions.jsonl --model llama \\",
@@ -377,7 +377,7 @@ def _subtitles(folder: Path | None, videos: Mapping[str, Path]) -> dict[str, Pat
     return found
 
 
-@build_app.add(
+@build_app.command(
     "infact-questions",
     epilog=examples(
         "hallujudge build infact-questions -R questions.jsonl \\",
@@ -413,7 +413,7 @@ def build_infact_questions(
     return ExitCode.OK
 
 
-@build_app.add(
+@build_app.command(
     "infact-audit",
     epilog=examples("hallujudge build infact-audit degraded -R questions.jsonl -o audit"),
 )

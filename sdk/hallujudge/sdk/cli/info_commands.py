@@ -54,7 +54,7 @@ class ConfigFormat(enum.StrEnum):
     TOML = "toml"
 
 
-@config_app.add(epilog=examples("hallujudge config show --format toml"))
+@config_app.command(epilog=examples("hallujudge config show --format toml"))
 def show(
     config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     format: Annotated[
@@ -82,7 +82,7 @@ class CheckedServer(ServerOptions):
     """Host and port."""
 
 
-@app.add(epilog=examples("hallujudge doctor --server localhost:50051"))
+@app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
 @grouped
 def doctor(
     *,

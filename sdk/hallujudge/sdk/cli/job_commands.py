@@ -12,10 +12,10 @@ import click
 
 from ..errors import InvalidInputError
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
-from .commands import argument
 from .declared_options import ScoreCommand, grouped
 from .options import ServerOptions
 from .output import NewFolder, Written, refuse_run_file, show_new_run
+from .parameters import argument
 from .run_options import Overwrite
 from .score_execution import ScoreExecution
 
@@ -44,7 +44,7 @@ class JobServer(ServerOptions):
         return Client(self.server, connection=self.connection())
 
 
-@app.add(
+@app.command(
     context_settings=_SCORE_ARGUMENTS,
     epilog=examples(
         "hallujudge submit tri-he -r answers.jsonl -R graphs.json --judge llm \\",
@@ -80,7 +80,7 @@ def _check_submitted(command: Sequence[str]) -> None:
         )
 
 
-@jobs_app.add("list", epilog=examples("hallujudge jobs list --server localhost:50051"))
+@jobs_app.command("list", epilog=examples("hallujudge jobs list --server localhost:50051"))
 @grouped
 def list_command(
     *,
@@ -96,7 +96,7 @@ def list_command(
             click.echo(f"{_job_line(info)}{owner}")
 
 
-@jobs_app.add("show", epilog=examples("hallujudge jobs show JOB --server localhost:50051"))
+@jobs_app.command("show", epilog=examples("hallujudge jobs show JOB --server localhost:50051"))
 @grouped
 def show_command(*, job: Job, at: JobServer) -> ExitCode:
     """A job, and what hinders it."""
@@ -104,7 +104,7 @@ def show_command(*, job: Job, at: JobServer) -> ExitCode:
         return _print_job(client.job(job))
 
 
-@jobs_app.add("watch", epilog=examples("hallujudge jobs watch JOB --server localhost:50051"))
+@jobs_app.command("watch", epilog=examples("hallujudge jobs watch JOB --server localhost:50051"))
 @grouped
 def watch_command(*, job: Job, at: JobServer) -> ExitCode:
     """Progress of a job until it ends."""
@@ -114,7 +114,7 @@ def watch_command(*, job: Job, at: JobServer) -> ExitCode:
         )
 
 
-@jobs_app.add("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
+@jobs_app.command("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
 @grouped
 def cancel_command(
     *,
@@ -143,7 +143,7 @@ def _unfinished_of(client: Client, key: str) -> list[str]:
     return [info.id for info in jobs if not info.is_finished]
 
 
-@jobs_app.add("delete", epilog=examples("hallujudge jobs delete JOB --server localhost:50051"))
+@jobs_app.command("delete", epilog=examples("hallujudge jobs delete JOB --server localhost:50051"))
 @grouped
 def delete_command(*, job: Job, at: JobServer) -> None:
     """Deletion of a finished job with its results."""
@@ -152,7 +152,7 @@ def delete_command(*, job: Job, at: JobServer) -> None:
     click.echo(f"deleted {job}")
 
 
-@app.add(epilog=examples("hallujudge fetch JOB --server localhost:50051 --out results"))
+@app.command(epilog=examples("hallujudge fetch JOB --server localhost:50051 --out results"))
 @grouped
 def fetch(
     *,
@@ -200,7 +200,7 @@ def _print_job(info: JobInfo) -> ExitCode:
 Score = Annotated[list[str], argument(metavar="SCORE", help="Command: score and its options.")]
 
 
-@batch_app.add(
+@batch_app.command(
     "export",
     context_settings=_SCORE_ARGUMENTS,
     epilog=examples(
@@ -217,7 +217,7 @@ def export_command(
     return _in_batch(score, requests=requests)
 
 
-@batch_app.add(
+@batch_app.command(
     "import",
     context_settings=_SCORE_ARGUMENTS,
     epilog=examples(

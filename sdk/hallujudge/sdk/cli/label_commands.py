@@ -22,9 +22,9 @@ from .app import (
     output_option,
     statistics_option,
 )
-from .commands import argument
 from .options import LlmModel, LlmUrl, llm_options
 from .output import Format, show_as, write_file
+from .parameters import argument
 
 if TYPE_CHECKING:
     from ..calibration.label_plans import By, LabelPlan
@@ -36,7 +36,7 @@ _RESPONSE_CHARS = 2_000
 LabelledRun = Annotated[Path, argument(help="Folder that hallujudge score wrote.")]
 
 
-@label_app.add(epilog=examples("hallujudge label plan results -n 100"))
+@label_app.command(epilog=examples("hallujudge label plan results -n 100"))
 def plan(
     run: LabelledRun,
     count: Annotated[
@@ -76,7 +76,7 @@ def plan(
     return ExitCode.OK
 
 
-@label_app.add("import", epilog=examples("hallujudge label import results labels.jsonl"))
+@label_app.command("import", epilog=examples("hallujudge label import results labels.jsonl"))
 def import_labels(
     run: LabelledRun,
     files: Annotated[
@@ -105,7 +105,7 @@ def import_labels(
     return ExitCode.OK
 
 
-@label_app.add(epilog=examples("hallujudge label scores results --sheet scores.csv"))
+@label_app.command(epilog=examples("hallujudge label scores results --sheet scores.csv"))
 def scores(
     runs: Annotated[list[Path], argument(metavar="RUN", help="Folders of runs of tri-he.")],
     sheet: Annotated[Path, output_option(metavar="FILE", help="CSV file to fill in with scores.")],
@@ -172,7 +172,7 @@ def _plan_sheet(made: LabelPlan, run: Path) -> str:
     return out.getvalue()
 
 
-@app.add(epilog=examples("hallujudge calibrate results --labels labels.jsonl"))
+@app.command(epilog=examples("hallujudge calibrate results --labels labels.jsonl"))
 def calibrate(
     run: Annotated[Path, argument(help="Folder that hallujudge score wrote.")],
     labels: Annotated[
@@ -241,7 +241,7 @@ _judge_app = command_group(
 )
 
 
-@_judge_app.add("list", epilog=examples("hallujudge judge list"))
+@_judge_app.command("list", epilog=examples("hallujudge judge list"))
 def list_() -> None:
     """Print the small judges: model, licence, input, known accuracy."""
     from hallujudge.judge_service.engine.judge_options import small_judge_table
@@ -249,7 +249,7 @@ def list_() -> None:
     click.echo(small_judge_table(), nl=False)
 
 
-@_judge_app.add(epilog=examples("hallujudge judge panel --on results -o panel.json"))
+@_judge_app.command(epilog=examples("hallujudge judge panel --on results -o panel.json"))
 def panel(
     run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the panel's run.")],
     labels: Annotated[
@@ -276,7 +276,7 @@ def panel(
     return ExitCode.OK
 
 
-@_judge_app.add(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
+@_judge_app.command(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
 def card(
     run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the judge's run.")],
     labels: Annotated[

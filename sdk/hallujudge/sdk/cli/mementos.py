@@ -16,7 +16,7 @@ from .run_options import InputsOf, RunOptions
 _DOMAINS = ("daily_life", "robotics", "comics", "general")
 
 
-@score_app.add(
+@score_app.command(
     epilog=examples(
         "hallujudge score mementos -r descriptions.csv -R human.csv \\",
         "    --domain comics -o results",

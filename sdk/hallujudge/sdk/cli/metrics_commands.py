@@ -18,8 +18,8 @@ from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from ..errors import InvalidInputError
 from .app import ExitCode, command_group, examples, output_option
-from .commands import argument
 from .output import echo_json
+from .parameters import argument
 
 LISTING_FORMATS = ("table", "json")
 # Pages of metrics are read in terminals of any width, and in files.
@@ -34,7 +34,7 @@ metrics_app = command_group(
 ListingFormat = Annotated[str, output_option("--format", help="Format: table or json.")]
 
 
-@metrics_app.add("list", epilog=examples("hallujudge metrics list"))
+@metrics_app.command("list", epilog=examples("hallujudge metrics list"))
 def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's name
     """Print every metric on one line."""
     _check_listing_format(format)
@@ -47,7 +47,7 @@ def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's n
     return ExitCode.OK
 
 
-@metrics_app.add("show", epilog=examples("hallujudge metrics show chair"))
+@metrics_app.command("show", epilog=examples("hallujudge metrics show chair"))
 def show_metric(
     name: Annotated[str, argument(help="Name of the metric.")],
     format: ListingFormat = "table",  # the option's name
@@ -62,7 +62,7 @@ def show_metric(
     return ExitCode.OK
 
 
-@metrics_app.add("cite", epilog=examples("hallujudge metrics cite chair"))
+@metrics_app.command("cite", epilog=examples("hallujudge metrics cite chair"))
 def cite_metrics(
     names: Annotated[
         list[str] | None, argument(metavar="[NAME]...", help="Names of metrics; all if none.")

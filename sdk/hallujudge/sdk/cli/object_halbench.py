@@ -12,7 +12,7 @@ from .options import JudgeOptions
 from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 
 
-@score_app.add(
+@score_app.command(
     "object-halbench",
     epilog=examples("hallujudge score object-halbench -r items.jsonl -R objects.json -o results"),
 )

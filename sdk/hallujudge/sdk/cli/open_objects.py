@@ -12,7 +12,7 @@ from .options import JudgeOptions
 from .run_options import InputsOf, ObjectGraph, Responses, RunOptions
 
 
-@score_app.add(
+@score_app.command(
     "open-objects",
     epilog=examples("hallujudge score open-objects -r captions.jsonl -R captions.json -o results"),
 )

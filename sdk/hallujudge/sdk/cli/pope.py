@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hallujudge.synonym_graphs import SynonymGraph
 
 
-@build_app.add(
+@build_app.command(
     "pope",
     epilog=examples(
         "hallujudge build pope --objects objects.json \\",

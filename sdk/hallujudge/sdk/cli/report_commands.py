@@ -16,7 +16,6 @@ from ..runs import read_run
 from ..runs.manifest import ANALYSIS, PAGE
 from ..trackers import tracker_named
 from .app import ExitCode, app, examples, input_option, metric_option, output_option, server_option
-from .commands import argument
 from .comparison_commands import Allow
 from .declared_options import grouped
 from .output import (
@@ -31,6 +30,7 @@ from .output import (
     with_flags,
     write_file,
 )
+from .parameters import argument
 from .run_options import Overwrite
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ Dataset = Annotated[
 Embed = Annotated[bool, output_option("--embed-images", help="Thumbnails inside the page.")]
 
 
-@app.add(epilog=examples("hallujudge report results --format html --images val2014"))
+@app.command(epilog=examples("hallujudge report results --format html --images val2014"))
 def report(
     runs: ReportedRuns,
     format: ReportFormats = None,  # the option's name
@@ -205,7 +205,7 @@ def page_of_run(
     return run.page(about, images)
 
 
-@app.add(epilog=examples("hallujudge view runs"))
+@app.command(epilog=examples("hallujudge view runs"))
 def view(
     folder: Annotated[Path, argument(metavar="FOLDER", help="Folder of runs.")],
     port: Annotated[int, server_option(min=0, max=65535, help="Port; 0 for a free one.")] = 0,
@@ -236,7 +236,7 @@ MergedRuns = Annotated[
 WithPage = Annotated[bool, output_option("--html", help="Also report.html.")]
 
 
-@app.add(epilog=examples("hallujudge merge shard-1 shard-2 --out results"))
+@app.command(epilog=examples("hallujudge merge shard-1 shard-2 --out results"))
 def merge(
     runs: MergedRuns, out: NewFolder, html: WithPage = False, overwrite: Overwrite = False
 ) -> ExitCode:
@@ -247,7 +247,7 @@ def merge(
     return show_new_run(merge_runs(runs, out, html=html, overwrite=overwrite), out, before)
 
 
-@app.add(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
+@app.command(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
 def rescore(
     run: StoredRunFolder,
     variant: Annotated[str, metric_option(help="Variant to score by.")],
@@ -325,7 +325,7 @@ AnalyzedRuns = Annotated[
 ]
 
 
-@app.add(epilog=examples("hallujudge analyze results --format latex --table trend"))
+@app.command(epilog=examples("hallujudge analyze results --format latex --table trend"))
 @grouped
 def analyze(
     *,

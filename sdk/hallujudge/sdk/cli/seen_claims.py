@@ -28,7 +28,7 @@ from .run_options import InputsOf, Responses, RunOptions
 from .shown_pictures import say_where
 
 
-@score_app.add(
+@score_app.command(
     "seen-claims",
     epilog=examples(
         "hallujudge score seen-claims -r answers.jsonl --images pictures --judge llm \\",
@@ -66,7 +66,7 @@ def seen_claims(
     return run.of(scoring, settings, only_estimate=estimate)
 
 
-@build_app.add(
+@build_app.command(
     "seen-probes",
     epilog=examples(
         "hallujudge build seen-probes --instances instances_val2014.json --images 100 \\",

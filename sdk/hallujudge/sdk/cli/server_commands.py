@@ -26,9 +26,9 @@ from .app import (
     output_option,
     server_option,
 )
-from .commands import argument
 from .declared_options import Declared, grouped, parameter_of
 from .options import JudgeOptions
+from .parameters import argument
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.access.key_store import ApiKey
@@ -123,7 +123,7 @@ class _ServedSettings(Declared):
         return {**given, **flags}
 
 
-@app.add(epilog=examples("hallujudge serve --port 50051"))
+@app.command(epilog=examples("hallujudge serve --port 50051"))
 @grouped
 def serve(
     *,
@@ -190,7 +190,7 @@ _Scopes = Annotated[
 _KeyId = Annotated[str, argument(metavar="ID", help="Id of the key, from keys list.")]
 
 
-@keys_app.add(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
+@keys_app.command(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
 @grouped
 def create(
     name: Annotated[str, argument(metavar="NAME", help="Whose key it is.")],
@@ -256,7 +256,7 @@ def _show_key(key: str, path: Path, more: str = "") -> None:
     )
 
 
-@keys_app.add(epilog=examples("hallujudge keys edit k3jd7a2m --cost-per-day 40"))
+@keys_app.command(epilog=examples("hallujudge keys edit k3jd7a2m --cost-per-day 40"))
 @grouped
 def edit(
     key_id: _KeyId,
@@ -301,7 +301,7 @@ def _removed(names: Sequence[str], limits: KeyLimits) -> dict[str, None]:
     return dict.fromkeys(known[name] for name in names)
 
 
-@keys_app.add(epilog=examples("hallujudge keys rotate k3jd7a2m --old-until 2h"))
+@keys_app.command(epilog=examples("hallujudge keys rotate k3jd7a2m --old-until 2h"))
 def rotate(
     key_id: _KeyId,
     *,
@@ -320,7 +320,7 @@ def rotate(
     _show_key(key, path, f". {ended}; running servers learn of both within a second")
 
 
-@keys_app.add("list", epilog=examples("hallujudge keys list --file keys.json"))
+@keys_app.command("list", epilog=examples("hallujudge keys list --file keys.json"))
 def list_keys(file: _File = None) -> None:
     """Print the keys, without their secrets, and what they spent today."""
     from hallujudge.judge_service.access.key_store import now, read_keys
@@ -335,7 +335,7 @@ def list_keys(file: _File = None) -> None:
             ledger.close()
 
 
-@keys_app.add(epilog=examples("hallujudge keys revoke k3jd7a2m --file keys.json"))
+@keys_app.command(epilog=examples("hallujudge keys revoke k3jd7a2m --file keys.json"))
 def revoke(
     key_id: _KeyId,
     *,

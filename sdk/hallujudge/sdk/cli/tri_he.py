@@ -54,7 +54,7 @@ TextsOrNone = Annotated[
 ]
 
 
-@score_app.add(
+@score_app.command(
     "tri-he",
     epilog=examples("hallujudge score tri-he -r answers.jsonl -R scene_graphs.json -o results"),
 )
@@ -91,7 +91,7 @@ def tri_he(
     return run.of(scoring, settings, only_estimate=estimate)
 
 
-@build_app.add(
+@build_app.command(
     "tri-he",
     epilog=examples(
         "hallujudge build tri-he --scene-graphs graphs.json --images images \\",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..asking.vidhal_captions import Built
 
 
-@build_app.add(
+@build_app.command(
     "vidhal",
     epilog=examples(
         "hallujudge build vidhal -R videos.jsonl --url http://localhost:8000/v1 \\",
@@ -71,7 +71,7 @@ def build_vidhal(
     return say_failed(found.failed, len(found.rows))
 
 
-@build_app.add(
+@build_app.command(
     "vidhal-votes",
     epilog=examples(
         "hallujudge build vidhal-votes -R annotations.json \\",
@@ -105,7 +105,7 @@ def build_vidhal_votes(
     return say_failed(found.failed, len(found.rows))
 
 
-@build_app.add(
+@build_app.command(
     "vidhal-best",
     epilog=examples(
         "hallujudge build vidhal-best -R annotations.json --votes gpt.jsonl \\",

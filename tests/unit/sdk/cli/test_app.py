@@ -11,7 +11,8 @@ import pytest
 from support.running import assert_refused, here
 
 from hallujudge.sdk.cli import command_tree
-from hallujudge.sdk.cli.commands import StrictCommand, command_of, option
+from hallujudge.sdk.cli.commands import StrictCommand, command_of
+from hallujudge.sdk.cli.parameters import option
 from hallujudge.sdk.errors import InvalidInputError
 
 

@@ -9,8 +9,9 @@ from typing import Annotated
 import click
 from click.testing import CliRunner
 
-from hallujudge.sdk.cli.commands import command_of, option
+from hallujudge.sdk.cli.commands import command_of
 from hallujudge.sdk.cli.declared_options import grouped
+from hallujudge.sdk.cli.parameters import option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
