@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from hallujudge.judge_service.engine import ScoringSession
-from hallujudge.judge_service.server.worker_processes import main
+from hallujudge.judge_service.forked_workers import main
 from hallujudge.metrics import Item, ItemResult
 
 __all__ = ["die_of_item", "dying_python"]
@@ -37,4 +36,4 @@ def die_of_item(fatal: str) -> None:
 
 if __name__ == "__main__":
     die_of_item("fatal")
-    main(socket.socket(fileno=int(sys.argv[-1])))
+    main(int(sys.argv[-1]))

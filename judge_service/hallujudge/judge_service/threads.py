@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -171,6 +172,11 @@ class SharedLoads(Generic[_K, _V]):
                 if self._loads.get(key) is future:
                     del self._loads[key]
             future.set_exception(err)
+
+
+def can_fork() -> bool:
+    """Return whether this system can start the processes of a pool."""
+    return hasattr(os, "fork") and bool(sys.executable)
 
 
 def usable_cores(quota_file: Path = _QUOTA_FILE) -> int:

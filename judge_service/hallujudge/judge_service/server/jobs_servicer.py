@@ -32,8 +32,8 @@ from ..wire.job_messages import (
     token_of,
 )
 from .request_checks import admitted_spec, check_count
-from .worker_pool import Tallies
 from .worker_tasks import Task
+from .workers import Tallies
 
 if TYPE_CHECKING:
     from hallujudge.judge.v1 import judge_service_pb2
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..settings.judge_settings import JudgeSettings
     from ..settings.server_settings import ResolvedSettings, ServerSettings
     from .interceptors import Context
-    from .worker_pool import WorkerPool
+    from .workers import Workers
 
 
 _LOG = logging.getLogger(__name__)
@@ -197,7 +197,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
 def job_service(
     resolved: ResolvedSettings,
     engine: Engine,
-    workers: WorkerPool | None = None,
+    workers: Workers | None = None,
     opened: Callable[[str], None] = lambda _id: None,
 ) -> JobService | None:
     """Return the job service that the settings describe, if they allow jobs.
@@ -239,7 +239,7 @@ class WorkersOfJob:
         metric: The name of the metric.
     """
 
-    def __init__(self, pool: WorkerPool, spec: bytes, metric: str) -> None:
+    def __init__(self, pool: Workers, spec: bytes, metric: str) -> None:
         self._pool = pool
         self._spec = spec
         self._metric = metric

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..observe.prometheus import MetricsPage
     from ..settings.server_settings import ServerSettings
     from ..work_recorder import JudgeState
-    from .worker_pool import WorkerPool
+    from .workers import Workers
 
 _LOG = logging.getLogger(__name__)
 
@@ -361,7 +361,7 @@ class Observation:
 def observe(
     settings: ServerSettings,
     engine: Engine,
-    workers: WorkerPool | None = None,
+    workers: Workers | None = None,
     jobs: JobService | None = None,
 ) -> Observation:
     """Return the observation that the settings describe.
@@ -404,7 +404,7 @@ def _metrics(
     settings: ServerSettings,
     engine: Engine,
     check: SelfCheck,
-    workers: WorkerPool | None,
+    workers: Workers | None,
     jobs: JobService | None,
     access: AccessLog | None,
 ) -> tuple[MetricsPage, Recorder]:

@@ -44,8 +44,8 @@ from .request_reader import (
     plan_of,
     read_message,
 )
-from .worker_pool import Tallies, WorkerPool
 from .worker_tasks import Reply, Task
+from .workers import Tallies, Workers
 
 _SERVICE = "/hallujudge.judge.v1.JudgeService/"
 # Sending a smaller message to a worker and back takes as long as scoring it here.
@@ -70,7 +70,7 @@ class OffloadInterceptor(WrappingInterceptor):
             again for workers, which takes a hundredth of the time of scoring.
     """
 
-    def __init__(self, pool: WorkerPool, settings: ServerSettings, *, raw: bool = True) -> None:
+    def __init__(self, pool: Workers, settings: ServerSettings, *, raw: bool = True) -> None:
         super().__init__()
         self._pool = pool
         self._settings = settings
@@ -129,7 +129,7 @@ class _Streams:
         handler: Scores streams in this process.
     """
 
-    def __init__(self, pool: WorkerPool, settings: ServerSettings, handler: Handler) -> None:
+    def __init__(self, pool: Workers, settings: ServerSettings, handler: Handler) -> None:
         self._pool = pool
         self._settings = settings
         self._reader = RequestReader(ProtobufForm(handler.request_deserializer))
@@ -168,7 +168,7 @@ class _Run:
 
     def __init__(
         self,
-        pool: WorkerPool,
+        pool: Workers,
         settings: ServerSettings,
         spec: ScoreSpec,
         first: pb.ScoreStreamRequest,

@@ -47,7 +47,7 @@ from .logs import open_again
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
 from .tls import server_credentials
-from .worker_pool import WorkerPool, started
+from .workers import Workers, started
 
 if TYPE_CHECKING:
     from ..engine.judge_factory import JudgeFactory
@@ -179,7 +179,7 @@ async def start(
     settings: ServerSettings,
     engine: Engine | None = None,
     jobs: JobService | None = None,
-    workers: WorkerPool | None = None,
+    workers: Workers | None = None,
 ) -> RunningServer:
     """Start a server.
 

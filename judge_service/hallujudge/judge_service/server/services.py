@@ -29,7 +29,7 @@ from .judge_servicer import JudgeServicer
 from .observation import ObservingInterceptor
 from .offload import OffloadInterceptor
 from .request_reader import Form, ProtobufForm
-from .worker_pool import WorkerPool
+from .workers import Workers
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -66,7 +66,7 @@ class Services:
     """The recorder of calls."""
     authenticator: Authenticator
     """Identifies callers."""
-    workers: WorkerPool | None = None
+    workers: Workers | None = None
     """Worker processes for scoring without models, or None if this process does it."""
     scheduler: CpuScheduler = field(default_factory=CpuScheduler)
     """How callers share the processor."""

@@ -1,18 +1,22 @@
-"""Tasks of worker processes: the frames they are sent as, and the work itself."""
+"""Tasks of worker processes: the blocks they are sent as, and the work itself."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
+from types import FrameType
 
 import msgspec
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Item, Report
+from hallujudge.metrics.families import add_benchmarks
 
 from ..access.memory import MemoryBudget
 from ..engine import Engine, ScoringSession, metric_names
@@ -21,16 +25,19 @@ from ..engine.resources import Resources
 from ..engine.spec import ScoreSpec
 from ..engine.streams import keys_of
 from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
+from ..forked_workers import Answer, Program
 from ..observe.recorder import Recorder, begin_recording
 from ..wire.job_messages import WireCodec
 from ..work_recorder import EvaluatedItem, Outcomes
 from .calls import Calls, died_of, with_scores
-from .logs import internal_error
+from .logs import internal_error, set_up_logging
 from .request_checks import groups_of
 from .request_reader import MoreMemoryError, read_message
 
-LENGTH_BYTES = 4
-"""Size of the length before each frame, little-endian."""
+# Work in C code may not notice the exception of the first timer; after this margin it is killed.
+_MARGIN_SECONDS = 5.0
+# Workers have lower priority than the server's process, which all calls wait for.
+_NICE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +76,6 @@ class Task:
     """Why the items are not scored; empty to score them."""
     memory: int | None = None
     """Maximum memory for parsing the messages, in bytes, or None for no limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
-    """The first frame of a worker, which means that it is ready."""
-
-    pid: int
-    """Its process id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,25 +137,88 @@ class Reply:
     """Why the task failed."""
     seconds: float = 0.0
     """The processor time that it took."""
-    last: bool = False
-    """Whether the worker ends after it."""
 
 
-_encoder = msgspec.msgpack.Encoder()
-
-
-def framed(frame: WorkerSettings | Task | Hello | Reply) -> bytearray:
-    """Return the bytes of a frame, with their length in front."""
-    data = bytearray(LENGTH_BYTES)
-    _encoder.encode_into(frame, data, LENGTH_BYTES)
-    data[:LENGTH_BYTES] = (len(data) - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "little")
-    return data
-
-
+encode = msgspec.msgpack.Encoder().encode
 decode_task = msgspec.msgpack.Decoder(Task).decode
-decode_hello = msgspec.msgpack.Decoder(Hello).decode
 decode_reply = msgspec.msgpack.Decoder(Reply).decode
-decode_settings = msgspec.msgpack.Decoder(WorkerSettings).decode
+
+
+class TooLongError(BaseException):
+    """A task took too long. It is not an Exception, so that no handler of errors swallows it."""
+
+
+class WorkerJob:
+    """What worker processes do with the blocks of tasks.
+
+    Args:
+        settings: The settings of workers.
+    """
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        self._settings = settings
+        self._limited = False
+        self._work = Work(settings)
+
+    def prepare(self) -> None:
+        """Load what all workers share."""
+        set_up_logging(self._settings.log_level)
+        add_benchmarks(self._settings.benchmarks, alone=True)
+        self._work.warm_up()
+        # A fork copies no thread, such as the log's: each worker starts its own.
+        logging.shutdown()
+
+    def begin(self) -> None:
+        """Limit the processor time of each task, which needs the timers of a process."""
+        signal.signal(signal.SIGPROF, _too_long)
+        self._limited = True
+        logging.getLogger().handlers.clear()
+        set_up_logging(self._settings.log_level)
+
+    def do(self, block: bytes) -> Answer:
+        """Return the reply to a task; if it takes too long, the worker ends after its reply."""
+        task = decode_task(block)
+        if not self._limited:
+            return Answer(encode(self._work.do(task)))
+        seconds = self._settings.max_seconds
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        # The signal of this timer has no handler, so that the system kills the process.
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds + _MARGIN_SECONDS)
+        try:
+            return Answer(encode(self._work.do(task)))
+        except TooLongError:
+            reply = Reply(failure=too_long(seconds), seconds=seconds)
+            return Answer(encode(reply), last=True)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+    def close(self) -> None:
+        """Close the event loop of the work."""
+        self._work.close()
+
+
+def _too_long(_signal: int, _frame: FrameType | None) -> None:
+    raise TooLongError
+
+
+def too_long(seconds: float) -> Failure:
+    """Return the failure of a task that takes too long."""
+    return Failure(
+        reason="TOO_COSTLY",
+        message=f"the request took more than {seconds:g} s of processor time (setting "
+        "max_work_seconds); send fewer or shorter items, or group by fewer values",
+    )
+
+
+def worker_program(settings: WorkerSettings) -> Program:
+    """Return the program of workers."""
+    return Program.of(worker_job, encode(settings), nice=_NICE)
+
+
+def worker_job(settings: bytes) -> WorkerJob:
+    """Return what workers do."""
+    return WorkerJob(msgspec.msgpack.decode(settings, type=WorkerSettings))
 
 
 class Work:

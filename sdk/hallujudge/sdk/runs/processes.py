@@ -1,45 +1,34 @@
-"""A pool of worker processes, each with its own pipe, and the parts that the pool makes.
-
-``concurrent.futures.ProcessPoolExecutor`` has one pipe for the results of all workers. A worker
-that is killed while it writes leaves part of a result there, and the reader waits for the rest
-forever. A pipe of its own ends when its worker dies, at whatever moment.
-"""
+"""Worker processes of the SDK: tasks as values, for a pool that moves bytes."""
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import signal
 import traceback
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import aclosing, contextmanager
+from concurrent.futures import Future
+from contextlib import aclosing, suppress
+from importlib import import_module
 from itertools import islice
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.reduction import ForkingPickler
-from queue import SimpleQueue
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import ordered_map
+from hallujudge.judge_service.forked_workers import Answer, Program
+from hallujudge.judge_service.process_pool import ClosedError, DiedError, ProcessPool
 
 from ..errors import HallujudgeError
 from .batches import batch_size
 from .parts import Part
 from .worker import (
-    ATTEMPTS,
-    DiedError,
     Group,
     SliceCheck,
     WorkerSettings,
-    do_task,
     groups_of,
     parts_of,
-    prepare_worker,
+    run_worker,
 )
 
 if TYPE_CHECKING:
@@ -52,183 +41,113 @@ Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# One thread packs the next task, or unpacks a result, while the other waits for the process. With
-# the pipe's own `send` and `recv`, the process would idle during packing.
-_THREADS_PER_PROCESS = 2
 # Groups that are begun for each process before the first result is written.
 _GROUPS_AHEAD = 3
 
 
 class Work(NamedTuple, Generic[Settings, Task, Result]):
-    """What processes do. A process imports these functions by name."""
+    """What processes do."""
 
-    prepare: Callable[[Settings], None]
-    """Called once in each process."""
+    make: Callable[[Settings], Callable[[Task], Result]]
+    """Returns what does tasks; called once in each process, which imports it by name."""
     settings: Settings
-    """The argument of ``prepare``."""
-    do: Callable[[Task], Result]
-    """Called with each task of the process."""
+    """Its argument."""
 
 
 class Processes(Generic[Settings, Task, Result]):
-    """Processes that do tasks.
+    """Processes that do tasks. A thread has the event loop of their pool.
 
     Args:
         work: What they do.
         count: How many there are.
-        attempts: How often a task is tried if its process dies.
-        preload: Modules to import once for all processes, if the system can fork them.
+        preload: Modules to import once for all processes.
     """
 
     def __init__(
-        self,
-        work: Work[Settings, Task, Result],
-        *,
-        count: int,
-        attempts: int,
-        preload: tuple[str, ...] = (),
+        self, work: Work[Settings, Task, Result], *, count: int, preload: tuple[str, ...] = ()
     ) -> None:
-        self._work = work
-        self._count = count
-        self._attempts = attempts
-        self._context = _context(preload)
+        self._pool = ProcessPool(Program.of(task_job, _packed((preload, _packed(work)))), count)
         self._lock = Lock()
-        self._all: set[_Process] = set()
-        self._idle: SimpleQueue[_Process] = SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
-        self.threads = ThreadPoolExecutor(_THREADS_PER_PROCESS * count, "hallujudge-run")
-        """Threads to call :meth:`result` in."""
-
-    def start(self) -> None:
-        """Start the processes that are not running.
-
-        Raises:
-            DiedError: The pool was closed.
-        """
-        with self._lock:
-            if self._closed:
-                raise DiedError
-            while len(self._all) < self._count:
-                self._add()
 
     def start_soon(self) -> Future[None]:
-        """Start the processes in a thread, and return at once.
+        """Start the processes in the background, and return at once.
 
-        The first start waits until the fork server has imported its modules. An error is raised
-        again by :meth:`result`.
+        They are ready when the future is done; an error is raised again by :meth:`submit`.
         """
-        return self.threads.submit(self.start)
+        loop = self._running()
+        self._pool.start()
+        return asyncio.run_coroutine_threadsafe(self._pool.start_all(), loop)
 
-    def result(self, task: Task) -> Result:
-        """Wait for an idle process, and return its result of a task.
+    def submit(self, task: Task) -> Future[Result]:
+        """Return the future result of a task.
+
+        It raises DiedError if the process died in every attempt, ClosedError if the processes were
+        closed, and otherwise the error that the task raised.
 
         Raises:
-            DiedError: The process died in every attempt, or the pool was closed.
-            Exception: The error that the task raised.
+            ClosedError: The processes were closed.
         """
-        self.start()
-        packed = _packed(task)
-        for _ in range(self._attempts):
-            process = self._idle.get()
-            reply = process.reply(packed)
-            if reply is None:
-                self._replace(process)
-                continue
-            self._idle.put(process)
-            result: Result = _unpacked(reply)
-            return result
-        raise DiedError
+        loop, packed = self._running(), _packed(task)
+        return asyncio.run_coroutine_threadsafe(self._result(packed), loop)
 
     def results(self, tasks: Iterable[Task], *, ahead: int) -> Iterator[Result]:
-        """Yield the results of tasks in their order.
+        """Yield the results of tasks in their order; see :meth:`submit`.
 
         Args:
             tasks: The tasks.
             ahead: How many tasks are begun before the first result is read.
-
-        Raises:
-            DiedError: The process of a task died in every attempt, or the pool was closed.
-            Exception: The error that a task raised.
         """
         left = iter(tasks)
-        begun = deque(self.threads.submit(self.result, task) for task in islice(left, ahead))
+        begun = deque(self.submit(task) for task in islice(left, ahead))
         try:
             while begun:
                 yield begun.popleft().result()
-                begun.extend(self.threads.submit(self.result, task) for task in islice(left, 1))
+                begun.extend(self.submit(task) for task in islice(left, 1))
         finally:
             for future in begun:
                 future.cancel()
 
     def close(self) -> None:
-        """Terminate the processes, even in the middle of a task."""
+        """Kill the processes, even in the middle of a task."""
         with self._lock:
             self._closed = True
-            for process in self._all:
-                process.end()
-        self.threads.shutdown(wait=False, cancel_futures=True)
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            killed = Event()
+            asyncio.run_coroutine_threadsafe(self._end(killed), loop)
+            killed.wait()
 
-    def _replace(self, dead: _Process) -> None:
+    async def _result(self, task: bytes) -> Result:
+        result: Result = _unpacked(await self._pool.reply(task))
+        return result
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        """Return the loop of the pool, which runs from the first task on."""
         with self._lock:
-            dead.end()
             if self._closed:
-                # Threads that wait for an idle process get this one, and fail at once.
-                self._idle.put(dead)
-            else:
-                self._all.discard(dead)
-                self._add()
+                raise ClosedError
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                Thread(target=_run, args=(self._loop,), name="hallujudge-run", daemon=True).start()
+            return self._loop
 
-    def _add(self) -> None:
-        process = _Process(self._context, self._work)
-        self._all.add(process)
-        self._idle.put(process)
-
-
-class _Process:
-    """A process and this end of its pipe, which one thread at a time uses."""
-
-    def __init__(
-        self,
-        context: ForkServerContext | SpawnContext,
-        work: Work[Settings, Task, Result],
-    ) -> None:
-        self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(other, work), daemon=True)
-        with _sigint_blocked():
-            self._process.start()
-        # The pipe closes with the process only if this process does not keep that end open.
-        other.close()
-
-    def reply(self, packed: bytes) -> bytes | None:
-        """Return the result of a task, or None if the process has died."""
-        try:
-            self._pipe.send_bytes(packed)
-            return self._pipe.recv_bytes()
-        except (EOFError, OSError):
-            return None
-
-    def end(self) -> None:
-        """End the process; a thread that waits for its reply gets none."""
-        self._process.terminate()
+    async def _end(self, killed: Event) -> None:
+        self._pool.kill()
+        killed.set()
+        # Tasks that are left fail now that the pool is closed.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._pool.close()
+        asyncio.get_running_loop().stop()
 
 
-@contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Block Ctrl-C in this thread, and in processes that are started meanwhile.
-
-    Ctrl-C reaches every process of a terminal. The fork server and workers ignore it, but not
-    before they have imported what they need; until then they would end with a traceback.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows has no masks
-        yield
-        return
-    # Starting it later would unblock the signal again.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _run(loop: asyncio.AbstractEventLoop) -> None:
     try:
-        yield
+        loop.run_forever()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        loop.close()
 
 
 class _Failed(NamedTuple):
@@ -237,23 +156,54 @@ class _Failed(NamedTuple):
     error: Exception
 
 
-def _serve(pipe: Connection, work: Work[Settings, Task, Result]) -> None:
-    """Do tasks until the pipe closes; the main function of a process."""
-    work.prepare(work.settings)
-    try:
-        while True:
-            pipe.send_bytes(_done(work.do, pipe.recv_bytes()))
-    except (EOFError, OSError):
-        return
+class TaskJob:
+    """Does tasks that arrive as pickled values; see :class:`Job`.
+
+    Args:
+        preload: Modules that all processes need.
+        work: The pickled :class:`Work`.
+    """
+
+    def __init__(self, preload: tuple[str, ...], work: bytes) -> None:
+        self._preload = preload
+        self._packed = work
+        self._do: Callable[[Any], Any] | None = None
+
+    def prepare(self) -> None:
+        """Import the modules."""
+        for name in self._preload:
+            # A benchmark from outside may be a file, which each process loads by itself.
+            with suppress(ImportError):
+                import_module(name)
+
+    def begin(self) -> None:
+        """Get a process ready."""
+        # The first task fails again, and returns the error.
+        with suppress(Exception):
+            self._made()
+
+    def do(self, block: bytes) -> Answer:
+        """Return the result of a task, or its error."""
+        try:
+            return Answer(_packed(self._made()(ForkingPickler.loads(block))))
+        except Exception as err:
+            if not isinstance(err, HallujudgeError):
+                err.add_note(f"In a worker process:\n{traceback.format_exc()}")
+            return Answer(_packed(_Failed(err)))
+
+    def close(self) -> None:
+        """Do nothing: tasks leave nothing open."""
+
+    def _made(self) -> Callable[[Any], Any]:
+        if self._do is None:
+            work: Work[Any, Any, Any] = ForkingPickler.loads(self._packed)
+            self._do = work.make(work.settings)
+        return self._do
 
 
-def _done(do: Callable[[Task], Result], task: bytes) -> bytes:
-    try:
-        return _packed(do(ForkingPickler.loads(task)))
-    except Exception as err:
-        if not isinstance(err, HallujudgeError):
-            err.add_note(f"In a worker process:\n{traceback.format_exc()}")
-        return _packed(_Failed(err))
+def task_job(settings: bytes) -> TaskJob:
+    """Return the job of a process; the processes import this function by name."""
+    return TaskJob(*ForkingPickler.loads(settings))
 
 
 def _packed(value: object) -> bytes:
@@ -267,18 +217,6 @@ def _unpacked(reply: bytes) -> Any:
     if isinstance(result, _Failed):
         raise result.error
     return result
-
-
-def _context(preload: tuple[str, ...]) -> ForkServerContext | SpawnContext:
-    """Return a context that forks workers from a preloaded server process, if the system can.
-
-    A fork of this process would copy locks that other threads hold.
-    """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(preload))
-    return context
 
 
 class PoolParts:
@@ -295,13 +233,10 @@ class PoolParts:
         self._size = batch_size(settings.spec, local=True)
         self._starting: Future[None] | None = None
         self._processes: Processes[WorkerSettings, Any, Any] = Processes(
-            Work(prepare_worker, settings, do_task),
+            Work(run_worker, settings),
             count=workers,
-            attempts=ATTEMPTS,
             preload=(
                 f"{__package__}.preloaded",
-                # A worker imports the main module again, which is the command line's script.
-                "hallujudge.sdk.cli",
                 # Of the metrics only the run's own: all of them take half a second.
                 entry.metric.__module__,
                 entry.open.__module__,
@@ -345,7 +280,4 @@ class PoolParts:
         self._processes.close()
 
     async def _made(self, group: Group) -> list[Part]:
-        loop, processes = asyncio.get_running_loop(), self._processes
-        return await parts_of(
-            group, lambda task: loop.run_in_executor(processes.threads, processes.result, task)
-        )
+        return await parts_of(group, lambda task: asyncio.wrap_future(self._processes.submit(task)))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.threads import usable_cores
+from hallujudge.judge_service.threads import can_fork, usable_cores
 
 from ..errors import InvalidInputError
 
@@ -162,4 +162,6 @@ def _spreading_obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:
         return "language models are called concurrently by one process, which keeps the budget"
     if run.on_batch is not None:
         return "on_batch needs the results in this process"
+    if run.engine == ENGINES[0] and not can_fork():
+        return "this system can't fork processes"
     return ""

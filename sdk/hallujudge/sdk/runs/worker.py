@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import signal
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from multiprocessing import connection, parent_process
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from hallujudge.judge_service.process_pool import DiedError
 from hallujudge.metrics.families import add_benchmarks, added_sources
 
 from ..backends import BatchResult
@@ -35,9 +32,6 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-
-ATTEMPTS = 2
-"""How often a task is tried if its worker dies. The items of a group are then scored alone."""
 
 # If so many items in a row end their workers when they are alone, the items are not the cause.
 _MOST_DEATHS = 4
@@ -152,10 +146,6 @@ class AloneScored(NamedTuple):
 
 Task: TypeAlias = "Group | ItemAlone | AloneScored"
 """What a worker does for a run."""
-
-
-class DiedError(Exception):
-    """The processes died in every attempt at a task, or were closed."""
 
 
 async def parts_of(group: Group, done: Callable[[Task], Awaitable[Any]]) -> list[Part]:
@@ -357,40 +347,15 @@ def _read(session: ScoringSession, batch: Batch, results: Sequence[ItemResult]) 
     return BatchResult(items=session.read(batch, results), results=results)
 
 
-class _OnlyWorker(NamedTuple):
-    """The worker of this process."""
-
-    worker: Worker
-    loop: asyncio.AbstractEventLoop
-
-
-# Processes import `prepare_worker` and `do_task` by name, so that their state is the module's.
-_workers: dict[str, _OnlyWorker] = {}
-
-
-def prepare_worker(settings: WorkerSettings) -> None:
-    """Get a worker process ready; called once in each."""
-    # Ctrl-C reaches every process of a terminal. The parent, which writes the journal, stops the
-    # workers in an orderly way.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def run_worker(settings: WorkerSettings) -> Callable[[Task | SliceCheck], Any]:
+    """Return what makes tasks' parts and results, and checks slices, in a process of its own."""
     gc.set_threshold(_NEW_OBJECTS)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     loop, worker = asyncio.new_event_loop(), Worker(settings)
     loop.run_until_complete(worker.open())
-    _workers["only"] = _OnlyWorker(worker, loop)
 
+    def do(task: Task | SliceCheck) -> list[Part] | ItemResult | CheckedSlice | None:
+        if isinstance(task, SliceCheck):
+            return worker.check(task)
+        return loop.run_until_complete(worker.done(task))
 
-def do_task(task: Task | SliceCheck) -> list[Part] | ItemResult | CheckedSlice | None:
-    """Return what a worker makes of a task, or what a slice of an archive holds."""
-    worker, loop = _workers["only"]
-    if isinstance(task, SliceCheck):
-        return worker.check(task)
-    return loop.run_until_complete(worker.done(task))
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent has died, for example by kill -9."""
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
+    return do

@@ -10,19 +10,20 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from hallujudge.judge_service.process_pool import DiedError
+from hallujudge.judge_service.threads import can_fork, usable_cores
 from hallujudge.metrics.infact.operators import BASE
 
 from ..archives.stored_files import refuse_schema
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError, OutputError
 from ..runs.processes import Processes, Work
 from ..runs.progress_bar import shown_line
-from ..runs.worker import DiedError
 from .degrading import MADE, PROCEDURAL, DegradeSettings, Making, make, settings_of
 from .video_writer import Encoding, link_or_copy
 
@@ -45,8 +46,6 @@ VIDEO_SUFFIXES = frozenset(
     )
 )
 """Suffixes of the files of a folder that are videos."""
-# A video that ends its process once does so again.
-_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,15 +213,14 @@ def degrade(makings: Sequence[Making], *, workers: int, resume: bool) -> Degrade
 
 def _results(makings: Sequence[Making], workers: int) -> Iterator[tuple[Making, Any]]:
     """Yield each line of the manifest, or the sentence that says why there is none."""
-    count = min(workers or len(os.sched_getaffinity(0)), len(makings))
-    if count <= 1:
+    count = min(workers or usable_cores(), len(makings))
+    if count <= 1 or not can_fork():
         yield from ((making, _try(making)) for making in makings)
         return
     processes: Processes[None, Making, Any] = Processes(
-        Work(_prepare, None, _try),
+        Work(_maker, None),
         count=count,
-        attempts=_ATTEMPTS,
-        preload=(__name__, "hallujudge.sdk.cli"),
+        preload=(__name__,),
     )
     try:
         # A long video should not keep the other processes waiting.
@@ -246,8 +244,9 @@ def _in_order(
         ) from err
 
 
-def _prepare(_settings: None) -> None:
-    """Prepare a process; every file is made alone."""
+def _maker(_settings: None) -> Callable[[Making], dict[str, Any] | str]:
+    """Return what makes files in a process."""
+    return _try
 
 
 def _try(making: Making) -> dict[str, Any] | str:

@@ -17,7 +17,7 @@ from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.http.asgi_app import Handlers, routes_of
 from hallujudge.judge_service.server.http.exchange import HttpContext
 from hallujudge.judge_service.server.services import Services
-from hallujudge.judge_service.server.worker_pool import WorkerPool
+from hallujudge.judge_service.server.workers import Workers
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
@@ -44,7 +44,7 @@ async def score_call(recorder: Recorder) -> Callable[[], Awaitable[bytes]]:
         recorder=recorder,
         authenticator=Authenticator(),
         # So small a message does not go to a worker.
-        workers=cast(WorkerPool, object()),
+        workers=cast(Workers, object()),
     )
     handlers = Handlers()
     services.register(handlers)

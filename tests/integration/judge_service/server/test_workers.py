@@ -38,8 +38,8 @@ from hallujudge.judge_service.errors import InternalError, InvalidInputError, Ov
 from hallujudge.judge_service.flights import FlightLog, Flights
 from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.server.worker_pool import WorkerPool
 from hallujudge.judge_service.server.worker_tasks import Task
+from hallujudge.judge_service.server.workers import Workers
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -60,31 +60,31 @@ class NoEngine(Engine):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool() -> AsyncIterator[WorkerPool]:
-    async with running(WorkerPool(2, worker_settings())) as made:
+async def pool() -> AsyncIterator[Workers]:
+    async with running(Workers(2, worker_settings())) as made:
         yield made
 
 
 @asynccontextmanager
-async def running(pool: WorkerPool) -> AsyncIterator[WorkerPool]:
-    pool.start()
+async def running(pool: Workers) -> AsyncIterator[Workers]:
+    pool.processes.start()
     try:
         yield pool
     finally:
-        await pool.close()
+        await pool.processes.close()
 
 
-async def idle_worker(pool: WorkerPool) -> int:
+async def idle_worker(pool: Workers) -> int:
     """Let the pool start a worker; return its process."""
     await pool.run(TASK)
-    return pool.idle[-1]
+    return pool.processes.idle[-1]
 
 
 def parsed(raw: bytes) -> pb.ScoreResponse:
     return pb.ScoreResponse.FromString(raw)
 
 
-async def test_a_server_with_workers_responds_as_one_without(pool: WorkerPool) -> None:
+async def test_a_server_with_workers_responds_as_one_without(pool: Workers) -> None:
     server = await start(ServerSettings(port=0), NoEngine(), workers=pool)
     spec = ScoreSpec(metric="chair", group_by=("split",))
     batches = [batch(captions(20)), batch(captions(20, first=20))]
@@ -107,7 +107,7 @@ async def test_a_server_with_workers_responds_as_one_without(pool: WorkerPool) -
     await server.stop(0)
 
 
-async def test_errors_of_workers_are_those_of_a_server_without(pool: WorkerPool) -> None:
+async def test_errors_of_workers_are_those_of_a_server_without(pool: Workers) -> None:
     graph = InlineGraph(name="mine", text="{" + " " * 5_000)
     broken = [
         score_request(SPEC, captions(60) * 2),
@@ -128,7 +128,7 @@ async def test_errors_of_workers_are_those_of_a_server_without(pool: WorkerPool)
     await without.stop(0)
 
 
-async def test_equal_ids_in_two_messages_of_a_stream_are_refused(pool: WorkerPool) -> None:
+async def test_equal_ids_in_two_messages_of_a_stream_are_refused(pool: Workers) -> None:
     batches = [batch(captions(5)), batch(captions(5, first=5)), batch(captions(2, first=3))]
 
     async def requests(count: int) -> AsyncIterator[pb.ScoreStreamRequest]:
@@ -157,39 +157,39 @@ async def test_equal_ids_in_two_messages_of_a_stream_are_refused(pool: WorkerPoo
     assert str(words).startswith("items[10].id: '3'")
 
 
-async def test_the_task_of_a_killed_worker_is_done_again(pool: WorkerPool) -> None:
+async def test_the_task_of_a_killed_worker_is_done_again(pool: Workers) -> None:
     worker = await idle_worker(pool)
     os.kill(worker, signal.SIGSTOP)
     work = asyncio.ensure_future(pool.run(TASK))
-    await until(lambda: pool.busy == (worker,))
+    await until(lambda: pool.processes.busy == (worker,))
     os.kill(worker, signal.SIGKILL)
     reply = await work
     assert parsed(reply.parts[0]) == await in_process(REQUEST)
-    assert worker not in pool.idle
+    assert worker not in pool.processes.idle
     assert pool.state.deaths > 0
 
 
-async def test_a_worker_that_died_while_idle_is_replaced(pool: WorkerPool) -> None:
+async def test_a_worker_that_died_while_idle_is_replaced(pool: Workers) -> None:
     worker = await idle_worker(pool)
     os.kill(worker, signal.SIGKILL)
     assert (await pool.run(TASK)).outcomes == {"": 100}
 
 
-async def test_a_task_that_kills_two_workers_is_refused(pool: WorkerPool) -> None:
+async def test_a_task_that_kills_two_workers_is_refused(pool: Workers) -> None:
     await asyncio.gather(pool.run(TASK), pool.run(TASK))
-    workers = set(pool.idle)
+    workers = set(pool.processes.idle)
     assert len(workers) == 2
     for worker in workers:
         os.kill(worker, signal.SIGSTOP)
     work = asyncio.ensure_future(pool.run(TASK))
     for _ in range(2):
-        await until(lambda: bool(workers.intersection(pool.busy)))
-        [worker] = workers.intersection(pool.busy)
+        await until(lambda: bool(workers.intersection(pool.processes.busy)))
+        [worker] = workers.intersection(pool.processes.busy)
         workers.remove(worker)
         os.kill(worker, signal.SIGKILL)
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.server.worker_pool:worker-processes-ended-or-hung"),
+        match=expected_message("judge_service.server.workers:worker-processes-ended-or-hung"),
     ) as caught:
         await work
     assert caught.value.reason == "TOO_COSTLY"
@@ -197,10 +197,10 @@ async def test_a_task_that_kills_two_workers_is_refused(pool: WorkerPool) -> Non
 
 
 @pytest.fixture
-def dying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerPool:
+def dying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workers:
     """A pool whose workers end when they score a certain item."""
     monkeypatch.setattr(sys, "executable", dying_python(tmp_path))
-    return WorkerPool(2, worker_settings())
+    return Workers(2, worker_settings())
 
 
 FATAL = ChairItem(
@@ -208,7 +208,7 @@ FATAL = ChairItem(
 )
 
 
-async def test_an_item_of_a_stream_that_ends_its_workers_is_unscored(dying: WorkerPool) -> None:
+async def test_an_item_of_a_stream_that_ends_its_workers_is_unscored(dying: Workers) -> None:
     spec = ScoreSpec(metric="chair", group_by=("split",))
     first, second = captions(3), captions(3, first=3)
     batches = [batch([*first, FATAL]), batch(second), batch([structs.replace(FATAL, id="1")])]
@@ -247,7 +247,7 @@ def flights_of(contents: Sequence[bytes]) -> Flights:
     return Flights(FlightLog(write), range(len(contents)))
 
 
-async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: WorkerPool) -> None:
+async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: Workers) -> None:
     codec = WireCodec()
     async with running(dying) as pool:
         work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
@@ -266,7 +266,7 @@ async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: WorkerP
 
 async def test_a_task_that_takes_too_long_is_refused_and_the_next_one_done() -> None:
     large = score_request(SPEC, captions(5_000)).SerializeToString()
-    async with running(WorkerPool(1, worker_settings(max_seconds=0.05))) as pool:
+    async with running(Workers(1, worker_settings(max_seconds=0.05))) as pool:
         with pytest.raises(InvalidInputError, match="of processor time"):
             await pool.run(Task(kind="score", parts=(large,)))
         small = score_request(SPEC, captions(1))
@@ -276,23 +276,23 @@ async def test_a_task_that_takes_too_long_is_refused_and_the_next_one_done() -> 
 
 async def test_a_worker_that_hangs_is_ended() -> None:
     large = score_request(SPEC, captions(5_000)).SerializeToString()
-    async with running(WorkerPool(1, worker_settings(), reply_seconds=0.001)) as pool:
+    async with running(Workers(1, worker_settings(), reply_seconds=0.001)) as pool:
         with pytest.raises(InvalidInputError, match="ended or hung"):
             await pool.run(Task(kind="score", parts=(large,)))
-        assert not pool.busy
+        assert not pool.processes.busy
         assert pool.state.deaths == 2
 
 
 async def test_a_worker_that_does_not_start_in_time_holds_no_call() -> None:
     settings = worker_settings()
-    async with running(WorkerPool(1, settings, start_seconds=0.001, retry_seconds=60)) as pool:
+    async with running(Workers(1, settings, start_seconds=0.001, retry_seconds=60)) as pool:
         reply = await pool.run(TASK)
         assert parsed(reply.parts[0]) == await in_process(REQUEST)
-        assert not pool.idle
+        assert not pool.processes.idle
 
 
 async def test_the_log_has_the_defects_of_workers(capfd: pytest.CaptureFixture[str]) -> None:
-    async with running(WorkerPool(1, worker_settings())) as pool:
+    async with running(Workers(1, worker_settings())) as pool:
         with pytest.raises(InternalError) as caught:
             await pool.run(Task(kind="no such kind", parts=()))
         logged: list[str] = []
@@ -312,10 +312,10 @@ async def test_workers_whose_log_is_not_read_work_on_and_end() -> None:
         while True:
             os.write(ends[1], b"." * 4096)
     os.set_blocking(ends[1], True)
-    pool = WorkerPool(1, worker_settings())
+    pool = Workers(1, worker_settings())
     os.dup2(ends[1], 2)
     try:
-        pool.start()
+        pool.processes.start()
     finally:
         os.dup2(own, 2)
     async with asyncio.timeout(PATIENCE):
@@ -323,7 +323,7 @@ async def test_workers_whose_log_is_not_read_work_on_and_end() -> None:
             with pytest.raises(InternalError):
                 await pool.run(Task(kind="no such kind", parts=()))
         assert (await pool.run(TASK)).parts
-        await pool.close()
+        await pool.processes.close()
     for end in (*ends, own):
         os.close(end)
 
@@ -332,7 +332,7 @@ async def test_where_no_worker_starts_the_server_scores_until_one_does(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    async with running(WorkerPool(1, worker_settings(), retry_seconds=0.01)) as pool:
+    async with running(Workers(1, worker_settings(), retry_seconds=0.01)) as pool:
         expected = await in_process(REQUEST)
         for _ in range(2):
             assert parsed((await pool.run(TASK)).parts[0]) == expected
@@ -341,44 +341,43 @@ async def test_where_no_worker_starts_the_server_scores_until_one_does(
             await pool.run(broken)
         assert [record.levelname for record in caplog.records] == ["WARNING"]
         assert (
-            expected_message("judge_service.server.worker_pool:no-worker-process-starts")
-            in caplog.text
+            expected_message("judge_service.process_pool:no-worker-process-starts") in caplog.text
         )
         monkeypatch.undo()
-        await until(lambda: bool(pool.idle))
-        [worker] = pool.idle
+        await until(lambda: bool(pool.processes.idle))
+        [worker] = pool.processes.idle
         await pool.run(TASK)
-        assert pool.idle == (worker,)
+        assert pool.processes.idle == (worker,)
 
 
-async def test_the_worker_of_a_call_that_ended_gets_free(pool: WorkerPool) -> None:
+async def test_the_worker_of_a_call_that_ended_gets_free(pool: Workers) -> None:
     worker = await idle_worker(pool)
     os.kill(worker, signal.SIGSTOP)
     work = asyncio.ensure_future(pool.run(TASK))
-    await until(lambda: pool.busy == (worker,))
+    await until(lambda: pool.processes.busy == (worker,))
     work.cancel()
-    await until(lambda: not pool.busy)
+    await until(lambda: not pool.processes.busy)
     assert (await pool.run(TASK)).outcomes == {"": 100}
 
 
 async def test_a_server_with_a_busy_worker_ends() -> None:
-    pool = WorkerPool(1, worker_settings())
-    pool.start()
+    pool = Workers(1, worker_settings())
+    pool.processes.start()
     server = await start(ServerSettings(port=0), NoEngine(), workers=pool)
     worker = await idle_worker(pool)
     os.kill(worker, signal.SIGSTOP)
     async with grpc.aio.insecure_channel(server.address) as channel:
         call = pb_grpc.JudgeServiceStub(channel).Score(REQUEST, timeout=PATIENCE)
         call.add_done_callback(lambda _: None)
-        await until(lambda: pool.busy == (worker,))
+        await until(lambda: pool.processes.busy == (worker,))
         async with asyncio.timeout(PATIENCE):
             await server.stop(0.1)
-            await pool.close()
+            await pool.processes.close()
         with pytest.raises(grpc.aio.AioRpcError):
             await call
 
 
-async def test_workers_score_items_of_jobs(pool: WorkerPool) -> None:
+async def test_workers_score_items_of_jobs(pool: Workers) -> None:
     codec, items = (
         WireCodec(),
         [*captions(3), ChairItem(id="x", response=None, reference_objects=())],
@@ -398,7 +397,7 @@ async def test_workers_score_items_of_jobs(pool: WorkerPool) -> None:
     assert codec.report(await work.report()) == codec.report(report)
 
 
-async def test_workers_make_the_report_of_a_job(pool: WorkerPool) -> None:
+async def test_workers_make_the_report_of_a_job(pool: Workers) -> None:
     codec, session = WireCodec(), await Engine().open(SPEC)
     results = await session.evaluate(captions(7))
     session.add(results)
@@ -410,7 +409,7 @@ async def test_workers_make_the_report_of_a_job(pool: WorkerPool) -> None:
     assert codec.report(report) == codec.report(codec.report_bytes(session.report()))
 
 
-async def test_a_dense_message_takes_the_memory_that_it_needs(pool: WorkerPool) -> None:
+async def test_a_dense_message_takes_the_memory_that_it_needs(pool: Workers) -> None:
     # Two bytes for each field, and above the size from which fields are counted.
     many = scoring_pb2.StringList(values=[""] * 40_000)
     item = pb.Item(id="1", chair=chair_pb2.ChairTask(reference_objects=many))
@@ -426,7 +425,7 @@ async def test_a_dense_message_takes_the_memory_that_it_needs(pool: WorkerPool) 
         await pool.run(Task(kind="score", parts=(raw,), memory=8 * len(raw)), full)
 
 
-async def test_bytes_with_two_specs_load_no_model_in_a_worker(pool: WorkerPool) -> None:
+async def test_bytes_with_two_specs_load_no_model_in_a_worker(pool: Workers) -> None:
     other = scoring_pb2.ScoreSpec(metric="tri-he")
     raw = REQUEST.SerializeToString() + pb.ScoreRequest(spec=other).SerializeToString()
     with pytest.raises(

@@ -4,65 +4,70 @@ from __future__ import annotations
 
 import gc
 import json
-import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import replace
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 from support import process_tasks
 from support.messages import expected_message
 from support.process_tasks import DeadlyReader
-from support.threads import eventually
+from support.threads import PATIENCE, eventually
 
+from hallujudge.judge_service.process_pool import ClosedError, DiedError
 from hallujudge.sdk import Client, RunFolder, ScoreRun
 from hallujudge.sdk.archives.inputs import spans_of
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.processes import PoolParts, Processes, Work
 from hallujudge.sdk.runs.run_inputs import PreparedRun
 from hallujudge.sdk.runs.score_run import SaveOptions
-from hallujudge.sdk.runs.worker import DiedError, WorkerSettings
+from hallujudge.sdk.runs.worker import WorkerSettings
 
 
-def processes(do: Callable[[Any], Any]) -> Processes[None, Any, Any]:
-    return Processes(Work(process_tasks.nothing, None, do), count=1, attempts=2)
+def processes(do: Callable[[Any], Any], **more: Any) -> Processes[Any, Any, Any]:
+    return Processes(Work(process_tasks.given, do), count=1, **more)
 
 
-def test_the_start_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    go_on, start = Event(), BaseProcess.start
+# A module that workers import: it waits until the test goes on.
+WAITS = """
+import os, time
+while not os.path.exists({!r}):
+    time.sleep(0.01)
+"""
 
-    def start_later(process: BaseProcess) -> None:
-        assert go_on.wait(60)
-        start(process)
 
-    monkeypatch.setattr(BaseProcess, "start", start_later)
-    with closing(processes(process_tasks.nothing)) as pool:
-        pool.start_soon()
-        go_on.set()
-        assert pool.result(None) is None
+def test_the_start_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = tmp_path / "go on"
+    (tmp_path / "waits.py").write_text(WAITS.format(str(go_on)))
+    monkeypatch.syspath_prepend(tmp_path)
+    with closing(processes(process_tasks.nothing, preload=("waits",))) as pool:
+        starting = pool.start_soon()
+        assert not starting.done()
+        go_on.touch()
+        assert pool.submit(None).result(PATIENCE) is None
+        assert starting.result(PATIENCE) is None
 
 
 # A module that workers import: Ctrl-C reaches them before they have imported everything.
 INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+# Without a guard: processes do not import the main module again.
 WORKS = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from support import process_tasks
 from hallujudge.sdk.runs.processes import Processes, Work
 
-if __name__ == "__main__":
-    work = Work(process_tasks.nothing, None, process_tasks.nothing)
-    pool = Processes(work, count=1, attempts=1, preload=("interrupted",))
-    print(pool.result(None))
-    pool.close()
+work = Work(process_tasks.given, process_tasks.nothing)
+pool = Processes(work, count=1, preload=("interrupted",))
+print(pool.submit(None).result())
+pool.close()
 """
 
 
@@ -83,33 +88,43 @@ def test_ctrl_c_does_not_end_processes_that_start(tmp_path: Path) -> None:
 def test_a_process_that_dies_while_it_writes_is_noticed(tmp_path: Path) -> None:
     with closing(processes(process_tasks.die_while_writing)) as pool:
         marker = tmp_path / "was here"
-        assert pool.result(marker) == "whole"
+        assert pool.submit(marker).result(PATIENCE) == "whole"
         assert marker.exists()
 
 
 def test_a_task_that_its_processes_die_of_is_given_up() -> None:
     with closing(processes(process_tasks.die)) as pool, pytest.raises(DiedError):
-        pool.result(None)
+        pool.submit(None).result(PATIENCE)
 
 
 def test_errors_of_tasks_are_raised_and_the_process_goes_on() -> None:
     with closing(processes(process_tasks.refuse)) as pool:
         for _ in range(2):
             with pytest.raises(InvalidInputError, match="a mistake of the user"):
-                pool.result(None)
+                pool.submit(None).result(PATIENCE)
+
+
+def test_an_error_before_the_first_task_is_that_of_each_task(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with closing(Processes(Work(process_tasks.refused, None), count=1)) as pool:
+        for _ in range(2):
+            with pytest.raises(InvalidInputError, match="a mistake of the user"):
+                pool.submit(None).result(PATIENCE)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_defect_says_where_it_was_found() -> None:
     with closing(processes(process_tasks.fail)) as pool:
         with pytest.raises(ZeroDivisionError) as caught:
-            pool.result(None)
+            pool.submit(None).result(PATIENCE)
         assert "in fail" in caught.value.__notes__[0]
 
 
 def test_the_traceback_of_an_error_can_be_collected() -> None:
     with closing(processes(process_tasks.fail)) as pool:
         with pytest.raises(ZeroDivisionError) as caught:
-            pool.result(None)
+            pool.submit(None).result(PATIENCE)
         # A cycle with the frames of the traceback; what its collection raises is an error here.
         caught.value.args = (caught.value,)
         del caught
@@ -119,17 +134,18 @@ def test_the_traceback_of_an_error_can_be_collected() -> None:
 def test_ended_processes_keep_nobody_waiting(tmp_path: Path) -> None:
     with closing(processes(process_tasks.wait_forever)) as pool:
         ready = tmp_path / "ready"
-        waiting: list[Future[Any]] = [pool.threads.submit(pool.result, ready) for _ in range(2)]
-        assert eventually(lambda: ready.exists() and all(each.running() for each in waiting))
+        waiting: list[Future[Any]] = [pool.submit(ready) for _ in range(2)]
+        assert eventually(ready.exists)
+        assert not any(each.done() for each in waiting)
     for future in waiting:
-        assert isinstance(future.exception(), DiedError)
+        assert isinstance(future.exception(PATIENCE), ClosedError)
 
 
 def test_closed_processes_do_not_start_again() -> None:
     pool = processes(process_tasks.refuse)
     pool.close()
-    with pytest.raises(DiedError):
-        pool.result(None)
+    with pytest.raises(ClosedError):
+        pool.submit(None).result(PATIENCE)
 
 
 # Workers run the file of a benchmark from outside.
@@ -189,7 +205,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def kill_a_worker() -> None:
-    multiprocessing.active_children()[0].kill()
+    os.kill(process_tasks.workers_of(os.getpid())[0], signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from support.messages import expected_message
 
+from hallujudge.judge_service.process_pool import DiedError
 from hallujudge.metrics import ChairItem, ItemResult, Outcome
 from hallujudge.sdk.errors import InternalError
 from hallujudge.sdk.runs.worker import (
     AloneScored,
-    DiedError,
     ItemAlone,
     ItemGroup,
     Task,
