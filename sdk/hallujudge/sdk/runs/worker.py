@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,10 +42,6 @@ _GROUP_ITEMS = 512
 # A slice is read by the worker, so it may be larger than a group, which travels through the pipe.
 _SLICE_ITEMS = 2048
 _SLICE_BYTES = 2 << 20
-
-# Items are freed by their reference counts. With Python's default of 700 new objects, searching
-# them for cycles takes a tenth of a CHAIR run and finds none.
-_NEW_OBJECTS = 50_000
 
 
 class Group(Protocol):
@@ -349,7 +344,6 @@ def _read(session: ScoringSession, batch: Batch, results: Sequence[ItemResult]) 
 
 def run_worker(settings: WorkerSettings) -> Callable[[Task | SliceCheck], Any]:
     """Return what makes tasks' parts and results, and checks slices, in a process of its own."""
-    gc.set_threshold(_NEW_OBJECTS)
     loop, worker = asyncio.new_event_loop(), Worker(settings)
     loop.run_until_complete(worker.open())
 
