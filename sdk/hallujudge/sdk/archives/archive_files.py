@@ -92,8 +92,12 @@ class Archive(Struct, frozen=True, kw_only=True):
         )
 
 
-def open_file(file: FoundFile) -> Archive:
+def open_file(file: FoundFile, metric: str = "") -> Archive:
     """Return a file with its format and reader.
+
+    Args:
+        file: The file.
+        metric: The metric that scores it, whose layouts are tried; empty to try all.
 
     Raises:
         ArchiveError: The file can't be read.
@@ -102,7 +106,7 @@ def open_file(file: FoundFile) -> Archive:
     with with_given_name(file):
         content = read_format(file.path)
         candidates = list(first_values(content.source))
-    found = next(((values, r) for values in candidates if (r := recognised(values))), None)
+    found = next(((values, r) for values in candidates if (r := recognised(values, metric))), None)
     values, reader = found or (candidates[-1] if candidates else {}, None)
     status = content.status or _status_of(candidates)
     if status not in ("", "success"):

@@ -121,7 +121,7 @@ def opened_once(files: list[FoundFile]) -> list[FoundFile]:
 def _opened_path(source: str | Path, metric: str, encoding: str, *, may_repeat: bool) -> Opened:
     files = _files(source, encoding)
     if len(files) == 1 and files[0].root is None:
-        return replace(_opened_file(open_file(files[0]), metric), files=files)
+        return replace(_opened_file(open_file(files[0], metric), metric), files=files)
     return _opened_files(files, str(source), metric, may_repeat=may_repeat)
 
 
@@ -203,7 +203,7 @@ def _other_protocol(archive: Archive, metric: str) -> tuple[str, ...]:
 
 def _opened_records(records: Iterable[object], metric: str) -> Opened:
     first = next(read_records(records), None)
-    reader = None if first is None else recognised(first.values)
+    reader = None if first is None else recognised(first.values, metric)
     if reader is None or reader.convert is None:
         return Opened(source=records, reader=reader)
     _refuse_other(reader, "The archive of responses", metric)
@@ -238,6 +238,9 @@ def explained(
         references: The archive of references.
     """
     given, known = _reader_of(responses), _reader_of(references)
+    if responses.reader is None:
+        # The metric's own layouts alone were tried so far.
+        _refuse_other(given, responses.name or "The archive of responses", metric)
     sentences = [
         sentence
         for role, opened, reader in (

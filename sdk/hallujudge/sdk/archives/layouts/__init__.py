@@ -65,11 +65,40 @@ def _readers_of(found: object, name: str) -> Iterator[ArchiveReader]:
         yield reader
 
 
-def recognised(values: Mapping[str, object]) -> ArchiveReader | None:
-    """Return the reader of a record; None if its layout is not known."""
+def recognised(values: Mapping[str, object], metric: str = "") -> ArchiveReader | None:
+    """Return the reader of a record; None if its layout is not known.
+
+    Args:
+        values: The record's values.
+        metric: The metric that scores it; empty to try all layouts. Other families' layouts that
+            have no keys are not tried then: the metric finds no keys of its own in their records,
+            which are tried again to explain why they are refused.
+
+    Raises:
+        ArchiveError: The reader of another package fails.
+    """
     if own := _asked_for(mapping_at(values, "asked").get("benchmark")):
         return own
-    return next((reader for reader in archive_readers() if _recognises(reader, values)), None)
+    for reader in archive_readers():
+        if metric and not reader.keys and _is_of_others(reader, metric):
+            continue
+        try:
+            if reader.recognises(values):
+                return reader
+        except Exception as err:
+            problem = f"{type(err).__name__}: {err}".rstrip(": ")
+            raise ArchiveError(
+                f"the archive reader of {reader.name} failed to look at a record with the keys "
+                f"{named(sorted(values))} ({problem:.200}). Correct its function matches, or "
+                "uninstall the package that registers it"
+            ) from err
+    return None
+
+
+def _is_of_others(reader: ArchiveReader, metric: str) -> bool:
+    """Return whether a layout is certainly of other families of metrics, such as ``vidhal``."""
+    families = {name.partition("-")[0] for name in reader.metrics}
+    return not reader.any_metric and bool(families) and families.isdisjoint((metric.partition("-")[0],))
 
 
 @lru_cache(64)
@@ -125,16 +154,3 @@ def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> A
             **{"response": response, "label": label},
         },
     )
-
-
-def _recognises(reader: ArchiveReader, values: Mapping[str, object]) -> bool:
-    """Return whether a reader recognises a record; that of another package may fail."""
-    try:
-        return reader.recognises(values)
-    except Exception as err:
-        problem = f"{type(err).__name__}: {err}".rstrip(": ")
-        raise ArchiveError(
-            f"the archive reader of {reader.name} failed to look at a record with the keys "
-            f"{named(sorted(values))} ({problem:.200}). Correct its function matches, or uninstall "
-            "the package that registers it"
-        ) from err

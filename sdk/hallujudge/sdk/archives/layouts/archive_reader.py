@@ -77,7 +77,7 @@ class ArchiveReader:
 
     def recognises(self, values: Mapping[str, object]) -> bool:
         """Return whether a record has this layout."""
-        return all(key in values for key in self.keys) and self.matches(values)
+        return values.keys() >= set(self.keys) and self.matches(values)
 
     def converted(self, records: Iterator[Record]) -> Iterator[Record]:
         """Yield records with the common keys where the reader converts them.
