@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -41,6 +42,9 @@ USUAL: Mapping[str, st.SearchStrategy[object]] = {
     "text": st.sampled_from(["Is it a dog?", "Yes", "Is it a doog?"]),
     "image": st.sampled_from(["1.jpg", "2.jpg"]),
     "category": st.sampled_from(["random", "popular", ""]),
+    "image_id": st.one_of(st.integers(0, 9), st.just("COCO_val2014_000000000007.jpg")),
+    "caption": st.sampled_from(["A cat.", "A dog, no cat.", "é"]),
+    "objects": st.sampled_from([["cat"], ["dog", "cat", "dog"], []]),
     "more.part": st.sampled_from(["a", "b"]),
     "more": st.just({"part": "c"}),
 }
@@ -124,7 +128,8 @@ OPTIONS = st.builds(
     allow_duplicates=st.booleans(),
     skip_bad=st.booleans(),
 )
-KEYS = tuple(USUAL)
+CAPTIONS = ("image_id", "caption", "objects", "category", "id", "more", "response")
+KEYS = tuple(key for key in USUAL if key not in CAPTIONS[:3])
 LABELLED = ("question_id", "response", "label", "category", "image", "question", "text")
 GROUPS = ("category", "more.part")
 
@@ -149,6 +154,22 @@ def test_answers_joined_with_questions(
     assume(is_one_record(answers) and is_one_record(questions))
     found = from_files("pope", answers, questions, options)
     assert found == outcome("pope", answers, questions, options, GROUPS)
+
+
+@given(captions=records(CAPTIONS), options=OPTIONS, apart=st.booleans())
+@FEW
+def test_captions(captions: Rows, options: InputOptions, apart: bool) -> None:
+    assume(is_one_record(captions))
+    for number, row in enumerate(captions):
+        row |= {"image_id": number} if apart else {}
+    own = without_joins(options)
+    found = from_files("chair", captions, None, own)
+    assert found == outcome("chair", captions, None, own, GROUPS)
+
+
+def without_joins(options: InputOptions) -> InputOptions:
+    """Return options as captions take them: they are joined by their images alone."""
+    return replace(options, join="auto", key_map={}, drop_unknown=False, allow_missing=False)
 
 
 def dash_b(n: int) -> dict[str, object]:

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import cast
-
-from msgspec import Struct
+from typing import Any
 
 from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.claims import well_formed
@@ -21,7 +19,6 @@ from .bad_records import note_bad
 from .chair_references import (
     ID_KEYS,
     OBJECT_KEYS,
-    SHORTEST_NAME,
     Objects,
     coco_notes,
     coco_number,
@@ -29,6 +26,7 @@ from .chair_references import (
     shared_names,
 )
 from .id_maps import IdMap
+from .ids import canonical_id
 from .inputs import (
     CheckedArchive,
     CheckedSlice,
@@ -57,10 +55,12 @@ from .records import (
     first_record,
     id_under,
     read_records,
+    read_rows,
     response_value,
 )
 from .response_texts import not_a_text
 from .rival_keys import LOOKED_AT, refuse_other_texts
+from .typed_rows import Row, RowDecoder
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 # Different lists of objects that are kept, as one tuple each. COCO's 40,000 validation images have
@@ -268,17 +268,6 @@ class _Given:
         return None if self._references is None else read_objects(self._references)
 
 
-class _Caption(Struct, frozen=True, gc=False):
-    """A caption."""
-
-    image: str
-    """The image id."""
-    text: str | None
-    """The text; None if it is missing."""
-    record: Record
-    """The record."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Keys:
     """Keys that an archive uses."""
@@ -317,6 +306,9 @@ class _Archive:
         others = {*_TEXT_KEYS} - {self._keys.text}
         if any(map(others.intersection, [record.values for record in looked_at])):
             refuse_other_texts(looked_at, self._keys.text, _TEXT_KEYS, options)
+        fields = {"id": self._keys.id, "response": self._keys.text, "objects": self._keys.objects}
+        usual = {name: (key,) for name, key in fields.items() if key is not None}
+        self._decoder = RowDecoder(looked_at[0].values, usual, self._groups)
 
     def _first_with_objects(self, first: Record) -> Record:
         """Return the record that has the key of objects: the first, unless it may lack them."""
@@ -328,10 +320,10 @@ class _Archive:
     def found(self) -> _Found:
         """Return what the whole archive holds."""
         found = _Found(known=self._references.objects)
-        for caption in self._captions(marks=found.marks):
-            found.add(caption.image)
+        for image, row in self._captions(marks=found.marks):
+            found.add(image)
             if self._keys.objects is not None:
-                found.names.update(self._own_names(caption.record))
+                found.names.update(self._own_names(row))
         return found
 
     def slice(self, start: Mark, size: int) -> CheckedSlice | None:
@@ -340,10 +332,10 @@ class _Archive:
         ids: list[str] = []
         marks = Marks()
         try:
-            for caption in self._captions(start, size, marks):
-                ids.append(caption.image)
+            for image, row in self._captions(start, size, marks):
+                ids.append(image)
                 if self._keys.objects is not None:
-                    names.update(self._own_names(caption.record))
+                    names.update(self._own_names(row))
         except ArchiveError:
             return None
         if not marks.usable:
@@ -352,20 +344,19 @@ class _Archive:
 
     def images(self) -> Iterator[str]:
         """Yield the image ids."""
-        return (caption.image for caption in self._captions())
+        return (image for image, _ in self._captions())
 
     def items(self, start: Mark | None = None, size: int = 0) -> Iterator[ChairItem]:
         """Yield the items of the whole archive, or of a slice; see :class:`SliceReader`."""
         unique = numbered(self.images()) if self._allow_duplicates and start is None else None
         known = self._references.objects
-        for caption in self._captions(start, size):
-            image, record = caption.image, caption.record
+        for image, row in self._captions(start, size):
             yield ChairItem(
                 id=image if unique is None else next(unique),
                 group_id=image,
-                fields=self._groups.of(record.values) if self._groups.keys else {},
-                response=caption.text,
-                reference_objects=self._own_objects(record) if known is None else known.get(image),
+                fields=self._groups.of(row.groups) if self._groups.keys else {},
+                response=row.response,
+                reference_objects=self._own_objects(row) if known is None else known.get(image),
             )
 
     def names_from(self, start: Mark) -> frozenset[str]:
@@ -374,46 +365,51 @@ class _Archive:
             return _names(known.values())
         return _names(item.reference_objects for item in self.items(start))
 
-    def _own_names(self, record: Record) -> Iterable[str]:
+    def _own_names(self, row: Row) -> Iterable[str]:
         """Return the names of the objects that a caption carries as references."""
         # What can be read only once is left for the scoring.
-        if isinstance(record.values.get(cast("str", self._keys.objects)), Iterator):
-            return ()
-        return self._own_objects(record) or ()
+        return () if isinstance(row.objects, Iterator) else self._own_objects(row) or ()
 
-    def _own_objects(self, record: Record) -> Objects | None:
+    def _own_objects(self, row: Row) -> Objects | None:
         """Return the reference objects that a caption carries; None where they may be absent."""
-        given = record.values.get(cast("str", self._keys.objects))
-        if given is None and self._allow_unknown:
+        if row.objects is None and self._allow_unknown:
             return None
         if len(self._shared) >= _SHARED_LISTS:
             self._shared.clear()
+        record = row.record
+        place = "" if record is None else record.place
         try:
-            return shared_names(given, lambda: record.place, self._shared)
+            return shared_names(row.objects, lambda: place, self._shared)
         except ArchiveError as err:
-            if note_bad(err, record.position, record.place):
+            if record is not None and note_bad(err, record.position, place):
                 return None
             raise
 
     def _captions(
         self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
-    ) -> Iterator[_Caption]:
-        """Yield captions, without bad ones where these are noted."""
-        id_key = None if self._id_map is not None else self._keys.id
-        for record in read_records(self._responses, start=start, size=size, marks=marks):
-            own, text = record.values.get(id_key or ""), record.values.get(self._keys.text)
+    ) -> Iterator[tuple[str, Row]]:
+        """Yield captions with the ids of their images, without bad ones where these are noted."""
+        # An id map finds an entry by its position too.
+        decoder = self._decoder if self._id_map is None else None
+        source = self._responses
+        found: Any
+        for found in read_rows(source, decoder, start=start, size=size, marks=marks):
+            if type(found) is not Record:
+                yield coco_number(canonical_id(found.id, "a caption")), found
+                continue
             try:
-                # Nearly all archives have numbers as ids, and texts of ASCII.
-                image = str(own)
-                if not id_key or not image.isdigit() or len(image) >= SHORTEST_NAME:
-                    image = self._image_id(record)
-                if type(text) is not str or not text.isascii():
-                    text = self._text(record)
+                row = self._row(found)
             except ArchiveError as err:
-                if note_bad(err, record.position, record.place):
+                if note_bad(err, found.position, found.place):
                     continue
                 raise
-            yield _Caption(image, text, record)
+            yield row.key, row
+
+    def _row(self, record: Record) -> Row:
+        """Return what is read of a caption."""
+        image, values, objects = self._image_id(record), record.values, self._keys.objects
+        own = None if objects is None else values.get(objects)
+        return Row("", image, self._text(record), objects=own, groups=values, record=record)
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:

@@ -28,6 +28,10 @@ from .records import (
 )
 from .typed_rows import Row, RowDecoder
 
+# Different texts and images of questions that are kept as one value each; more start again, so
+# that a file whose images all differ takes no table of them beside the questions.
+_MOST_SHARED = 1 << 16
+
 JOINS = ("auto", "id", "text", "order")
 """How answers find their questions."""
 
@@ -94,7 +98,8 @@ def read_questions(
     reader = _QuestionReader(declared, by, id_key, label_key, groups)
     # Labels repeat, and there is one for every question. Texts and images repeat too: equal ones
     # are one value, which saves memory.
-    label_of, once = labels_of(declared), dict[str, str]().setdefault
+    label_of, shared = labels_of(declared), dict[str, str]()
+    once = shared.setdefault
     for row in reader.rows(references, question):
         own = canonical_id(row.id, "a question")
         if (label := label_of(row.label)) is None:
@@ -105,6 +110,8 @@ def read_questions(
             media.add(row.image, row.record.place, row.record.values)
         if (key := row.key or own) in table:
             duplicates.append(own)
+        if len(shared) >= _MOST_SHARED:
+            shared.clear()
         text, image = once(row.question, row.question), once(row.image, row.image)
         fields = groups.of(row.groups) if row.groups else groups.blank
         table[key] = Question(own, text, label or "", image, fields)

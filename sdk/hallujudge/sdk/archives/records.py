@@ -149,7 +149,7 @@ def read_records(
         ArchiveError: The file can't be read, or an entry is not a record.
     """
     if isinstance(source, (str, Path)):
-        return _of_file(as_path(source), start or Mark(), size, marks)
+        return _of_file(as_path(source), start or Mark(), size, marks, None)
     if isinstance(source, Mapping):
         return _of_mapping(source)
     return _of_values((value, f"record {i}") for i, value in enumerate(source))
@@ -165,16 +165,24 @@ def _of_mapping(source: Mapping[str, object]) -> Iterator[Record]:
 
 
 def read_rows(
-    source: str | Path | Iterable[object] | Mapping[str, object], decode: BlockDecoder
+    source: str | Path | Iterable[object] | Mapping[str, object],
+    decode: BlockDecoder | None,
+    *,
+    start: Mark | None = None,
+    size: int = 0,
+    marks: Marks | None = None,
 ) -> Iterator[Any]:
-    """Yield what a decoder makes of the records of a file, and records where it knows none."""
+    """Yield what a decoder makes of the records of a file, and records where it knows none.
+
+    The other arguments are those of :func:`read_records`.
+    """
     if isinstance(source, (str, Path)):
-        return _of_file(as_path(source), Mark(), 0, None, decode)
+        return _of_file(as_path(source), start or Mark(), size, marks, decode)
     return read_records(source)
 
 
 def _of_file(
-    path: Path, start: Mark, size: int, marks: Marks | None, decode: BlockDecoder | None = None
+    path: Path, start: Mark, size: int, marks: Marks | None, decode: BlockDecoder | None
 ) -> Iterator[Any]:
     before = f"{path} line "
     position, by_id = start.values, False

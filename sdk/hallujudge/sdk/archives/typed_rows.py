@@ -23,14 +23,14 @@ _NOTHING: Mapping[str, object] = {}
 
 
 class Row(Struct, frozen=True, gc=False):
-    """What is read of an answer, or of a question with its label."""
+    """What is read of an answer, of a question with its label, or of a caption."""
 
     id: str | int
     """The id; an int stands for its digits."""
     key: str = ""
     """What it is joined by where that is not its id: a position, or image and text."""
     response: str | None = None
-    """The response of an answer."""
+    """The response."""
     label: object = None
     """The label as the file has it."""
     question: str = ""
@@ -43,6 +43,8 @@ class Row(Struct, frozen=True, gc=False):
     """Values to group by, under their keys; empty without any."""
     record: Record | None = None
     """The record; None if nothing can be wrong with it."""
+    objects: object = None
+    """The objects of a caption's image as the file has them."""
 
 
 class RowDecoder:
@@ -60,13 +62,17 @@ class RowDecoder:
         found = {name: next(filter(sample.__contains__, names), "") for name, names in keys.items()}
         used = {key: name for name, key in found.items() if key}
         grouped = {key: f"group_{n}" for n, key in enumerate(groups.keys) if key in sample}
-        kinds = {key: type(sample[key]) for key in (*used, *grouped)}
+        kinds: dict[str, Any] = {key: type(sample[key]) for key in (*used, *grouped)}
+        own, objects = found.get("id", ""), found.get("objects", "")
+        if kinds.get(objects) is list:
+            kinds[objects] = list[str]
         self.usable = (
             len(used) == sum(map(bool, found.values()))
             and used.keys().isdisjoint(grouped)
             and groups.begun.isdisjoint(sample.keys() - grouped.keys())
-            and kinds.get(found["id"]) in (str, int)
-            and {str}.issuperset(kind for key, kind in kinds.items() if key != found["id"])
+            and kinds.get(own) in (str, int)
+            and kinds.get(objects) in (None, list[str])
+            and all(kinds[key] is str for key in kinds.keys() - {own, objects})
         )
         """Whether such records can be decoded."""
         self.fields = frozenset(used.values())
@@ -89,7 +95,9 @@ class RowDecoder:
         self._lines, self._list = Decoder(self._row), Decoder(list[self._row])  # type: ignore[name-defined]  # made above
         # All keys are texts, and so are the values of those that are read.
         self._texts = len(names) + list(kinds.values()).count(str)
-        self._others = [attrgetter(names[key]) for key in sample if key not in kinds]
+        self._others = [
+            attrgetter(name) for key, name in names.items() if kinds.get(key) not in (str, int)
+        ]
         filled = {"id", "image"}.intersection(used.values())
         self._filled = [attrgetter(name) for name in filled if kinds[found[name]] is str]
 

@@ -99,6 +99,19 @@ def test_records_that_are_never_decoded(sample: Mapping[str, object]) -> None:
     assert decoder(json.dumps([sample]).encode(), False) is None
 
 
+CAPTION = {"image_id": 7, "caption": "A cat.", "objects": ["cat", 'a "dog"']}
+OF_CAPTIONS = {"id": ("image_id",), "response": ("caption",), "objects": ("objects",)}
+
+
+def test_captions_with_objects() -> None:
+    decoder = RowDecoder(CAPTION, OF_CAPTIONS, SharedFields(()))
+    (row,) = decoder(json.dumps([CAPTION]).encode(), False) or ()
+    assert (row.id, row.response, row.objects) == (7, "A cat.", ["cat", 'a "dog"'])
+    for objects in ("cat", [1], None, [["cat"]], {"cat": 1}):
+        odd = {**CAPTION, "objects": objects}
+        assert decoder(json.dumps([CAPTION, odd]).encode(), False) is None
+
+
 IDS = (1, "1", 1.0, "1.0", " 1", 2, "2.0", "a b", 10**20, "é")
 
 

@@ -98,7 +98,11 @@ def recognised(values: Mapping[str, object], metric: str = "") -> ArchiveReader 
 def _is_of_others(reader: ArchiveReader, metric: str) -> bool:
     """Return whether a layout is certainly of other families of metrics, such as ``vidhal``."""
     families = {name.partition("-")[0] for name in reader.metrics}
-    return not reader.any_metric and bool(families) and families.isdisjoint((metric.partition("-")[0],))
+    return (
+        not reader.any_metric
+        and bool(families)
+        and families.isdisjoint((metric.partition("-")[0],))
+    )
 
 
 @lru_cache(64)
