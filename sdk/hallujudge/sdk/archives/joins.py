@@ -8,7 +8,7 @@ from __future__ import annotations
 import filecmp
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -378,7 +378,8 @@ class JoinCheck(IdCheck):
         self._options = options
         self._known = known
         self._unknown: dict[str, int] = {}
-        self._met: set[str] = set()
+        self._joined = 0
+        self._met: Collection[str] = ()
 
     def add(self, identifier: str) -> None:
         """Add an answer's id."""
@@ -386,13 +387,16 @@ class JoinCheck(IdCheck):
         if self._known is None:
             return
         if identifier in self._known:
-            self._met.add(identifier)
+            self._joined += 1
         else:
             self._unknown[identifier] = self._unknown.get(identifier, 0) + 1
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """How many answers each question has that the labels dropped, where such are left out."""
+        """How many answers each question has that the labels dropped, where such are left out.
+
+        It is known once :meth:`refuse` was called, as the ids without an answer are.
+        """
         # Other labels than those of a part of the questions would drop most of them.
         few = len(self._unknown) < len(self._met)
         return self._unknown if self._options.drop_unknown and few else {}
@@ -400,6 +404,15 @@ class JoinCheck(IdCheck):
     def missing(self) -> list[str]:
         """Return the ids of references without an answer."""
         return [known for known in self._known or () if known not in self._met]
+
+    def _answered(self, again: Callable[[], Iterable[str]]) -> Collection[str]:
+        """Return the references' ids that have an answer."""
+        known = self._known or {}
+        # Nearly always each has one, and a second copy of all ids would take much memory.
+        once = not self._options.allow_duplicates or not repeated(self._hashes)
+        if once and self._joined == len(known):
+            return known.keys()
+        return set(filter(known.__contains__, again()))
 
     def refuse(self, again: Callable[[], Iterable[str]]) -> None:
         """Stop the run if ids are duplicate, unknown or missing.
@@ -419,6 +432,7 @@ class JoinCheck(IdCheck):
                 "one of each, drop copies with InputOptions(drop_equal_duplicates=True), or score "
                 "each one with InputOptions(allow_duplicates=True)",
             )
+        self._met = self._answered(again)
         if self._unknown and not self._options.allow_unknown and not self.left_out:
             some = named(list(islice(self._known or (), 3)))
             known = f"; the references have {some}" if some else ""

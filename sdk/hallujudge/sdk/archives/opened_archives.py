@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from pathlib import Path
 
 from msgspec import structs
@@ -18,13 +20,16 @@ from .inputs import (
     Responses,
     are_paths,
 )
+from .json_files import amount, named
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import OpenPath
-from .records import Record, Records, read_records, unwrapped
+from .records import Record, Records, name_of, read_records, unwrapped
 
 # Half of the files that macOS lets a process have open, of which a run has others.
 _MOST_OPEN = 128
+# Tools give each record that they write other values of these.
+_OWN_KEYS = frozenset({"answer_id", "uuid", "request_id", "created", "timestamp", "time"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +300,34 @@ def _reader_of(opened: Opened) -> ArchiveReader | None:
         return next((reader for reader in found if reader is not None), None)
     except ArchiveError:
         return None
+
+
+def without_copies(given: Opened) -> Opened:
+    """Return an archive without records whose values an earlier one has, and a note on these.
+
+    Such copies pad the last batch of several GPUs.
+    """
+    source = given.source
+    if source is None or isinstance(source, Mapping):
+        return given
+    seen: set[bytes] = set()
+    copies: dict[int, str] = {}
+    for record in read_records(source):
+        if (content := _content(record.values)) in seen:
+            copies[record.position] = record.place
+        seen.add(content)
+    kept = Records(
+        lambda: (r for r in read_records(source) if r.position not in copies), name_of(source)
+    )
+    count = amount(len(copies), "record is a copy", "records are copies")
+    note = f"{count} of an earlier one and left out: {named(list(copies.values()))}"
+    return replace(given, source=kept, notes=(*given.notes, *([note] if copies else ())))
+
+
+def _content(values: Mapping[str, object]) -> bytes:
+    own = {key: value for key, value in values.items() if key not in _OWN_KEYS}
+    text = json.dumps(own, sort_keys=True, default=repr)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:

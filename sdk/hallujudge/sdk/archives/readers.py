@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -46,10 +46,10 @@ from .opened_archives import (
     open_responses,
     opened_once,
     renamed,
+    without_copies,
 )
 from .own_thoughts import with_own_thoughts
 from .plain_values import plain, plain_source
-from .record_copies import without_copies
 from .recorded_asking import recorded_asking
 from .records import Record, Records, name_of, read_records
 
@@ -243,7 +243,7 @@ class _Archives:
                 options.encoding,
                 may_repeat=options.drop_equal_duplicates,
             )
-            given = _without_copies(given) if options.drop_equal_duplicates else given
+            given = without_copies(given) if options.drop_equal_duplicates else given
         given = replace(given, asked=recorded_asking(self._responses, given))
         known = open_references(self._references, options.encoding)
         if declared is not None and declared.set_files and path and isinstance(given.source, list):
@@ -372,10 +372,3 @@ def _without(bad: BadRecords, found: BadRecords, source: Path | list[object] | R
                 yield record._replace(values=values)
 
     return Records(readable, name_of(source))
-
-
-def _without_copies(given: Opened) -> Opened:
-    if given.source is None or isinstance(given.source, Mapping):
-        return given
-    kept, notes = without_copies(given.source)
-    return replace(given, source=kept, notes=(*given.notes, *notes))

@@ -33,7 +33,7 @@ def test_each_copy_is_left_out_with_a_note(tmp_path: Path, monkeypatch: pytest.M
     items = read_items("chair", path, OBJECTS, options=DROP)
     assert [item.id for item in items] == ["1", "2", "3"]
     [note] = items.notes
-    assert note.startswith(expected_message("sdk.archives.record_copies:two-copies"))
+    assert note.startswith(expected_message("sdk.archives.opened_archives:two-copies"))
     assert f"{path} line 3, {path} line 5" in note
 
 
