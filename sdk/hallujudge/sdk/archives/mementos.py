@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -195,11 +196,11 @@ class _Descriptions:
         )
 
     def _items(self, missing: list[str]) -> Iterator[MementosItem]:
-        ids: Iterable[str] = (entry.image for entry in self._entries())
+        entries, again = tee(self._entries())
+        ids: Iterable[str] = (entry.image for entry in again)
         if self._options.allow_duplicates:
             ids = numbered(ids)
-        for entry, identifier in zip(self._entries(), ids, strict=True):
-            yield self._item(entry, identifier)
+        yield from map(self._item, entries, ids)
         for image in missing:
             assert self._known is not None, "without references none is missing"
             reference = self._known[image]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, tee
 
 from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.object_halbench import ObjectHalBenchItem
@@ -110,10 +110,11 @@ class _Answers:
         )
 
     def _items(self) -> Iterator[ObjectHalBenchItem]:
-        ids: Iterable[str] = self._images()
+        records, again = tee(self._records)
+        ids: Iterable[str] = map(self._image, again)
         if self._options.allow_duplicates:
             ids = numbered(ids)
-        yield from map(self._item, self._records, ids)
+        yield from map(self._item, records, ids)
 
     def _item(self, record: Record, identifier: str) -> ObjectHalBenchItem:
         return ObjectHalBenchItem(

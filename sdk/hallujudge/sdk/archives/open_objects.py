@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import tee
 from typing import NamedTuple
 
 from hallujudge.metrics.framework.claims import well_formed
@@ -162,10 +163,11 @@ class _Captions:
         return ItemSource(count=len(check), make=self._items)
 
     def _items(self) -> Iterator[OpenObjectsItem]:
-        ids: Iterable[str] = self._ids()
+        records, again = tee(self._records)
+        ids: Iterable[str] = map(self._id, again)
         if self._options.allow_duplicates:
             ids = numbered(ids)
-        yield from map(self._item, self._records, ids)
+        yield from map(self._item, records, ids)
 
     def _item(self, record: Record, identifier: str) -> OpenObjectsItem:
         text = response_value(record, self._text_key)
