@@ -105,7 +105,9 @@ OF_CAPTIONS = {"id": ("image_id",), "response": ("caption",), "objects": ("objec
 
 def test_captions_with_objects() -> None:
     decoder = RowDecoder(CAPTION, OF_CAPTIONS, SharedFields(()))
-    (row,) = decoder(json.dumps([CAPTION]).encode(), False) or ()
+    rows = decoder(json.dumps([CAPTION]).encode(), False)
+    assert rows is not None
+    (row,) = rows
     assert (row.id, row.response, row.objects) == (7, "A cat.", ["cat", 'a "dog"'])
     for objects in ("cat", [1], None, [["cat"]], {"cat": 1}):
         odd = {**CAPTION, "objects": objects}
