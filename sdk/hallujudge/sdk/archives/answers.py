@@ -37,7 +37,6 @@ from .records import (
     optional_text,
     present,
     read_records,
-    read_rows,
 )
 from .rival_keys import LOOKED_AT, asks, refuse_other_keys
 from .set_files import parts_of
@@ -374,9 +373,8 @@ class Answers:
         """Yield what joins each answer with its question, and what is read of the answer."""
         by_id = self._questions is None or self._questions.by == "id" or self._options.id_key
         usable = by_id and ("image" in self._decoder.fields or self._questions is not None)
-        given = self._responses
-        source: Iterator[Any] = read_rows(given, self._decoder) if usable else read_records(given)
-        for found in source:
+        found: Any
+        for found in read_records(self._responses, decode=self._decoder if usable else None):
             if type(found) is not Record:
                 yield canonical_id(found.id, "an answer"), found
                 continue

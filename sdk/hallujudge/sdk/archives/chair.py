@@ -55,7 +55,6 @@ from .records import (
     first_record,
     id_under,
     read_records,
-    read_rows,
     response_value,
 )
 from .response_texts import not_a_text
@@ -390,26 +389,29 @@ class _Archive:
     ) -> Iterator[tuple[str, Row]]:
         """Yield captions with the ids of their images, without bad ones where these are noted."""
         # An id map finds an entry by its position too.
-        decoder = self._decoder if self._id_map is None else None
-        source = self._responses
+        decode, keys = (None if self._id_map is not None else self._decoder), self._keys
         found: Any
-        for found in read_rows(source, decoder, start=start, size=size, marks=marks):
+        for found in read_records(
+            self._responses, start=start, size=size, marks=marks, decode=decode
+        ):
             if type(found) is not Record:
                 yield coco_number(canonical_id(found.id, "a caption")), found
                 continue
+            values, place = found.values, found.place
+            own, text = values.get(keys.id or ""), values.get(keys.text)
             try:
-                row = self._row(found)
+                if own is None or self._id_map is not None:
+                    image = self._image_id(found)
+                else:
+                    image = coco_number(canonical_id(own, place))
+                if type(text) is not str or not text.isascii():
+                    text = self._text(found)
             except ArchiveError as err:
-                if note_bad(err, found.position, found.place):
+                if note_bad(err, found.position, place):
                     continue
                 raise
-            yield row.key, row
-
-    def _row(self, record: Record) -> Row:
-        """Return what is read of a caption."""
-        image, values, objects = self._image_id(record), record.values, self._keys.objects
-        own = None if objects is None else values.get(objects)
-        return Row("", image, self._text(record), objects=own, groups=values, record=record)
+            objects = None if keys.objects is None else values.get(keys.objects)
+            yield image, Row("", image, text, objects=objects, groups=values, record=found)
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:

@@ -24,7 +24,6 @@ from .records import (
     optional_text,
     present,
     read_records,
-    read_rows,
 )
 from .typed_rows import Row, RowDecoder
 
@@ -153,7 +152,7 @@ class _QuestionReader:
         if self._by != "id" or isinstance(references, Mapping) or "image" not in decoder.fields:
             yield from map(read, _question_records(references))
             return
-        for found in read_rows(references, decoder):
+        for found in read_records(references, decode=decoder):
             yield read(found) if type(found) is Record else found
 
     def row(self, record: Record) -> Row:

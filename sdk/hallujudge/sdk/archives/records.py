@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, overload
 
 from msgspec import Struct, structs
 
@@ -127,13 +127,35 @@ def changed(
     return Records(records, name_of(source), [changed(part, change) for part in parts])
 
 
+@overload
 def read_records(
     source: str | Path | Iterable[object] | Mapping[str, object],
     *,
     start: Mark | None = None,
     size: int = 0,
     marks: Marks | None = None,
-) -> Iterator[Record]:
+) -> Iterator[Record]: ...
+
+
+@overload
+def read_records(
+    source: str | Path | Iterable[object] | Mapping[str, object],
+    *,
+    start: Mark | None = None,
+    size: int = 0,
+    marks: Marks | None = None,
+    decode: BlockDecoder | None,
+) -> Iterator[Any]: ...
+
+
+def read_records(
+    source: str | Path | Iterable[object] | Mapping[str, object],
+    *,
+    start: Mark | None = None,
+    size: int = 0,
+    marks: Marks | None = None,
+    decode: BlockDecoder | None = None,
+) -> Iterator[Any]:
     """Yield the records of a file, of a list, or of a mapping id -> text or record.
 
     A bare mapping becomes records with the keys ``id`` and ``text``. A list may hold mappings, or
@@ -144,12 +166,14 @@ def read_records(
         start: Where to begin in a file; None for the beginning.
         size: How many bytes of a file to read from there; 0 for all.
         marks: Where to note places of a file to begin.
+        decode: Decodes the blocks of a file that it knows; what it makes of them is yielded in
+            place of their records.
 
     Raises:
         ArchiveError: The file can't be read, or an entry is not a record.
     """
     if isinstance(source, (str, Path)):
-        return _of_file(as_path(source), start or Mark(), size, marks, None)
+        return _of_file(as_path(source), start or Mark(), size, marks, decode)
     if isinstance(source, Mapping):
         return _of_mapping(source)
     return _of_values((value, f"record {i}") for i, value in enumerate(source))
@@ -162,23 +186,6 @@ def _of_mapping(source: Mapping[str, object]) -> Iterator[Record]:
         # Nearly all values are texts, and a test for a mapping takes longer than making the record.
         values = {"id": key, "text": value} if type(value) is str else _as_record(key, value)
         yield Record(values, position, f"entry {key!r}")
-
-
-def read_rows(
-    source: str | Path | Iterable[object] | Mapping[str, object],
-    decode: BlockDecoder | None,
-    *,
-    start: Mark | None = None,
-    size: int = 0,
-    marks: Marks | None = None,
-) -> Iterator[Any]:
-    """Yield what a decoder makes of the records of a file, and records where it knows none.
-
-    The other arguments are those of :func:`read_records`.
-    """
-    if isinstance(source, (str, Path)):
-        return _of_file(as_path(source), start or Mark(), size, marks, decode)
-    return read_records(source)
 
 
 def _of_file(
