@@ -26,10 +26,12 @@ training files, AV Hallucination (Video) and (Audio), are read as those of the t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from msgspec import structs
 
 from .answers.answer_scores import count, unparsed_rate
+from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     AnswersItem,
     AnswerVariant,
@@ -65,8 +67,13 @@ def _task_of(item: AnswersItem) -> str:
     return TRAINING_NAMES.get(named, named)
 
 
-def _is_caption(item: AnswersItem) -> bool:
-    return _task_of(item) == CAPTIONING
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Videos(AnswersMetric):
+    """A metric of questions; captions have no closed score."""
+
+    def leaves_out(self, item: AnswersItem) -> bool:
+        """Return whether an item is a caption."""
+        return _task_of(item) == CAPTIONING
 
 
 def _captions(_tables: Mapping[str, object]) -> SpecialItem:
@@ -143,14 +150,12 @@ BENCHMARK = ClosedQuestions(
             parse=_PARSE,
             unparsed="no",
             missing="wrong",
-            leaves_out=_is_caption,
         ),
         AnswerVariant(
             name="corrected",
             meaning="The same; absent and empty answers are unscored.",
             parse=_PARSE,
             unparsed="no",
-            leaves_out=_is_caption,
         ),
     ),
     scores=(
@@ -163,6 +168,7 @@ BENCHMARK = ClosedQuestions(
     trial=one_answer(id="1", response="Yes.", label="yes", answer_fields={"task": TASKS[0]}),
     group_by=("task",),
     notes=_notes,
+    base=_Videos,
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)

@@ -28,11 +28,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from msgspec import structs
 
 from .answers.answer_scores import ReadAnswer, count, share, unparsed_rate
 from .answers.answer_text import reply_text
+from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -51,6 +53,7 @@ TYPES = (
     *("relation", "environment", "holistic", "other"),
 )
 """The question types, in the order in which the released file repeats them."""
+PUBLISHED = "published"
 _QUESTIONS, _BEST = 96, 6
 _WITHOUT_HALLUCINATION = 3  # ratings from here on
 _RATINGS = tuple(map(str, range(_BEST + 1)))
@@ -108,6 +111,19 @@ def _example(rating: int) -> AnswersItem:
     return AnswersItem(id="1", fields={"type": TYPES[0]}, answers=(answer,))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ratings(AnswersMetric):
+    """A metric of ratings from 0 to 6; the released script takes types by the place."""
+
+    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
+        """Return the type that the released script gives a record."""
+        return {"type": _type_by_place(item)} if self.variant == PUBLISHED else {}
+
+    def ends(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        """Return the counts of the lowest rating and of the highest."""
+        return self.columns_of(_example(0)), self.columns_of(_example(_BEST))
+
+
 _RATED = count("rated", "ratings that count")
 BENCHMARK = ClosedQuestions(
     name="mmhal",
@@ -157,10 +173,9 @@ BENCHMARK = ClosedQuestions(
     ),
     variants=(
         AnswerVariant(
-            name="published",
+            name=PUBLISHED,
             meaning="The released script: an unreadable review is a rating of 0; types by place.",
             parse=_published,
-            derived={"type": _type_by_place},
         ),
         AnswerVariant(
             name="corrected",
@@ -215,7 +230,7 @@ BENCHMARK = ClosedQuestions(
     main_score="average_score",
     ranking_source="Tables of later papers print it alone.",
     trial=_example(_BEST),
-    worst=_example(0),
+    base=_Ratings,
     group_by=("type",),
 )
 """The declaration."""

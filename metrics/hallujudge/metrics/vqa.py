@@ -24,12 +24,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_lowercase
+from typing import ClassVar
 
 from .answers.answer_scores import count, credit, is_right, share, unparsed_rate
 from .answers.answer_text import folded, listed_texts, most_frequent, text_of_list, texts_in
+from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswerVariant,
@@ -104,6 +106,13 @@ def _offer(answer: Answer) -> str:
     return "; ".join(f"{letter}: {text}" for letter, text in lines)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Responses(AnswersMetric):
+    """A metric that looks at the answers of people, which hardly repeat."""
+
+    outcomes_repeat: ClassVar[bool] = False
+
+
 _JUDGED = count("judged", "judged responses")
 
 BENCHMARK = ClosedQuestions(
@@ -136,7 +145,7 @@ BENCHMARK = ClosedQuestions(
     ),
     labels=(),
     kept=("judgement", "accepted"),
-    parses_kept=True,
+    base=_Responses,
     question_files=True,
     asking=Asking(protocols=plain("{{question}}\nAnswer with a word or a short phrase.")),
     complete=_with_answers,

@@ -122,6 +122,15 @@ def changed(old: str, new: str) -> str:
             ),
             "my-sides twice",
         ),
+        (
+            changed("labels=SIDES", "worst=None, labels=SIDES"),
+            "no field 'worst': write the method ends",
+        ),
+        (changed("labels=SIDES", "labls=SIDES"), "Unexpected keyword argument 'labls'"),
+        (
+            changed('unparsed="unscored"', "leaves_out=None"),
+            "no field 'leaves_out': write the method leaves_out",
+        ),
         ("", "BENCHMARKS"),
         ("import nothing_of_this_name", "nothing_of_this_name"),
         ("BENCHMARKS = ['pope']", "ClosedQuestions"),

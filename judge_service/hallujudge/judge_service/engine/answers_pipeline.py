@@ -46,21 +46,16 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         declared = metric.benchmark
         # Looked up once: most benchmarks have none of these, and they have many answers.
         self._own = declared.variant(metric.variant)
-        self._makes_fields = bool(declared.derived or self._own.derived)
+        made = type(metric).derived_fields is not AnswersMetric.derived_fields
+        self._makes_fields = bool(declared.derived) or made
+        self._may_leave_out = type(metric).leaves_out is not AnswersMetric.leaves_out
         self._clusters = type(metric).cluster is not AnswersMetric.cluster
         self._moves = self._makes_fields or self._clusters
         self._alone = declared.bundle.alone
         same = "label" in declared.bundle.same
-        self._checks_answers = bool(declared.keys.confidence) or declared.labels_chosen or same
-        if declared.labels_chosen:
-            # Its patterns take longer to compile than 1,000 yes/no answers to score.
-            from hallujudge.metrics.answers.choices import is_an_option
-
-            self._is_an_option = is_an_option
+        self._checks_answers = bool(declared.keys.confidence) or same
         self._places = [name for name in declared.places if name not in declared.seen]
-        # Otherwise outcomes depend on more than what parsers and counts see of answers.
-        repeats = not (declared.check or declared.parses_kept or declared.bundle.names_are_ids)
-        self._repeats = repeats and declared.keys.confidence in ("", *declared.seen)
+        self._repeats = metric.outcomes_repeat
         self._known: dict[tuple[object, ...], ScoredItem[Evidence]] = {}
 
     @property
@@ -75,7 +70,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def result(self, item: AnswersItem) -> ItemResult:
         """Return the result of a bundle."""
-        if self._own.leaves_out is not None and self._own.leaves_out(item):
+        if self._may_leave_out and self.metric.leaves_out(item):
             # It counts in no score.
             return self.placed(item, ItemResult(id=item.id, group_id="", outcome=Outcome.SCORED))
         key = self.key_of(item)
@@ -131,13 +126,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         group = self.metric.cluster(item) if self._clusters else ""
         if not self._makes_fields:
             return item.group_id or group, item.fields
-        fields = dict(item.fields)
-        for name, make in self.metric.benchmark.derived.items():
-            if value := make(item):
-                fields[name] = value
-        for name, make in self._own.derived.items():
-            fields[name] = make(item)
-        return item.group_id or group, fields
+        return item.group_id or group, {**item.fields, **self.metric.derived_fields(item)}
 
     def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with an unparsed answer, which a score may count."""
@@ -154,10 +143,10 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         declared = self.metric.benchmark
         if declared.places and (problem := self.place_problem(item)) is not None:
             return problem
-        if declared.check is not None and (problem := declared.check(item)):
-            return problem
         how, answers = declared.bundle, item.answers
         if how.partial and (problem := self._name_problem([answer.name for answer in answers])):
+            return problem
+        if (problem := self.metric.problem(item)) is not None:
             return problem
         if self._checks_answers and answers and (problem := self._stated_problem(answers)):
             return problem
@@ -206,25 +195,14 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         declared = self.metric.benchmark
         base = next((a for a in answers if a.name in declared.bundle.required), answers[0])
         for answer in answers:
-            if fault := self._label_fault(answer, base.label):
-                return UnscoredReason.LABEL_INVALID, fault
+            if "label" in declared.bundle.same and answer.label != base.label:
+                labels = f"{base.label!r:.40} and {answer.label!r:.40}"
+                return UnscoredReason.LABEL_INVALID, f"the labels {labels} are of one question"
             stated = answer.fields.get(declared.keys.confidence, "")
             if stated and fraction_of(stated) is None:
                 detail = f"{answer.name}: the confidence is {stated:.40}; give a number from 0 to 1"
                 return UnscoredReason.CONFIDENCE_INVALID, detail
         return None
-
-    def _label_fault(self, answer: Answer, base: str) -> str:
-        """Return why a label does not fit its bundle or its options; empty if it does."""
-        declared, label, options = self.metric.benchmark, answer.label, answer.options
-        if declared.labels_chosen and not label.strip():
-            return "the label is empty"
-        if "label" in declared.bundle.same and label != base:
-            return f"the labels {base!r:.40} and {label!r:.40} are of one question"
-        if declared.labels_chosen and options and not self._is_an_option(label, options):
-            known = ", ".join(sorted(options))
-            return f"the label {label[:80]!r} is not one of the options {known}"
-        return ""
 
     def _partial_problem(self, answers: Sequence[Answer]) -> Problem | None:
         """Return why a partial bundle can't be scored: a required answer, or every one."""

@@ -396,8 +396,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
             notes = (card.note if card else asked_judge_note(), *judge.notes)
         elif getattr(made, how.option) == GIVEN:
             notes = (given_verdicts_note(*how.rests_on),)
-        own = filter(None, [benchmark.variant(made.variant).note])
-        return JudgedAnswersPipeline(made, responses, judge, (*notes, *own))
+        return JudgedAnswersPipeline(made, responses, judge, notes)
 
     entry = MetricEntry(
         metric=metric,

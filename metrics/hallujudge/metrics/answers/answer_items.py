@@ -161,10 +161,3 @@ class AnswersEvidence(Struct, frozen=True, kw_only=True, gc=False):
             line |= {"margin": self.margin, "probability": self.probability}
             line["judging"] = list(self.judging)
         return line
-
-
-def with_names(evidence: AnswersEvidence, answers: Sequence[Answer]) -> AnswersEvidence:
-    """Return the evidence of equal answers of another bundle, with the names of some answers."""
-    pairs = zip(answers, evidence.answers, strict=True)
-    verdicts = tuple([structs.replace(verdict, name=answer.name) for answer, verdict in pairs])
-    return AnswersEvidence(answers=verdicts)

@@ -13,10 +13,9 @@ from msgspec import structs
 from ..errors import OptionError
 from ..framework.columns_and_scores import Column, checked_counts
 from ..framework.metric import SOFT, SoftMetric
-from ..framework.results import Item, ScoredItem
+from ..framework.results import Item, ScoredItem, UnscoredReason
 from ..responses.thoughts import Division
 from .answer_bounds import ENDS, decided, ends_of, ends_of_ratios
-from .answer_items import with_names
 from .answer_scores import (
     AnswerScore,
     Bundle,
@@ -32,7 +31,7 @@ from .closed_questions import (
     ClosedQuestions,
     Parsed,
 )
-from .other_parsers import OtherParsers, disagrees, how_parsed, missing_note
+from .other_parsers import NamedParser, OtherParsers, disagrees, how_parsed, missing_note
 from .yes_no import PARSER_DIVISIONS
 
 if TYPE_CHECKING:
@@ -64,6 +63,9 @@ class AnswersMetric(SoftMetric):
     place_columns: ClassVar[tuple[Column, ...]] = ()
     """The columns of :meth:`places` that a base class adds."""
     text_scores: ClassVar[tuple[str, ...] | None] = ()
+    outcomes_repeat: ClassVar[bool] = True
+    """Whether outcomes depend on the responses, labels, names and ``seen`` fields of answers alone,
+    so that those of equal answers are remembered; false also where answers hardly repeat."""
     all_parsers: ClassVar[OtherParsers | None]
     """The parsers that may parse what another one can't; None without a choice."""
 
@@ -96,7 +98,7 @@ class AnswersMetric(SoftMetric):
     @property
     def parser_name(self) -> str:
         """The name of the answer parser: the variant, or the value of the option that chooses."""
-        return getattr(self, self.benchmark.parser_option or "variant", "")
+        return self.variant
 
     def disagrees(self, item: Item, thought: str) -> bool | None:
         """Return whether a thought's last clear answer is another one than the item's."""
@@ -119,14 +121,24 @@ class AnswersMetric(SoftMetric):
         """Return whether an item is a caption or a description, not an answer to a question."""
         return type(item) is not AnswersItem or self.unit == "captions"
 
-    @property
-    def repeated_by(self) -> str:
-        """The field by whose groups an item counts repeatedly in this variant, or empty."""
-        return self._variant.repeated_by
+    @classmethod
+    def choosable_parsers(cls, benchmark: ClosedQuestions) -> Sequence[NamedParser]:
+        """Return the answer parsers that a user can choose: those of the variants."""
+        variants = benchmark.variants
+        return [NamedParser(v.name, v.parse, f"the variant {v.name}") for v in variants]
 
-    def leaves_out(self, item: AnswersItem) -> bool:
+    def leaves_out(self, item: AnswersItem) -> bool:  # noqa: ARG002 - few benchmarks do
         """Return whether an item counts in no score of this variant."""
-        return self._variant.leaves_out is not None and self._variant.leaves_out(item)
+        return False
+
+    def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:  # noqa: ARG002
+        """Return why a bundle can't be scored for a reason that only this benchmark has."""
+        return None
+
+    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
+        """Return the fields of a result that are made of its item, unless they are empty."""
+        made = {name: make(item) for name, make in self.benchmark.derived.items()}
+        return {name: value for name, value in made.items() if value}
 
     def counts_missing(self, item: AnswersItem) -> bool:
         """Return whether answers of an item that are missing count, as unparsed ones."""
@@ -163,19 +175,14 @@ class AnswersMetric(SoftMetric):
         unparsed = self._variant.unparsed if value is None else "" if counts else "unscored"
         seen = tuple([(name, answer.fields.get(name, "")) for name in self.benchmark.seen])
         other = self._others.parsed(answer, value) if self._others else None
-        parsed = (self._name_of(answer), value, answer.label, right, how, unparsed)
+        parsed = (answer.name, value, answer.label, right, how, unparsed)
         return ReadAnswer(*parsed, unparsed != "unscored", seen, other, unsure, False, credit)
 
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return all that parsers and counts see of an answer that is like others."""
         declared = self.benchmark
-        name = "" if declared.bundle.names_are_ids else answer.name
-        said = answer.response, answer.label, name
+        said = answer.response, answer.label, answer.name
         return (*said, *map(answer.fields.get, declared.seen)) if declared.seen else said
-
-    def _name_of(self, answer: Answer) -> str:
-        """Return the name that counts may look at; empty for an id, so that outcomes repeat."""
-        return "" if self.benchmark.bundle.names_are_ids else answer.name
 
     def score_part(
         self, answers: Sequence[Answer], problems: Mapping[int, str]
@@ -190,7 +197,7 @@ class AnswersMetric(SoftMetric):
             self._missing(answer, problems[place]) if place in problems else self.read(answer)
             for place, answer in enumerate(answers)
         ]
-        return self._scored_once(tuple(bundle))
+        return self.scored_once(tuple(bundle))
 
     def score_judged(
         self, answers: Sequence[Answer], probability: float | None = None
@@ -221,15 +228,9 @@ class AnswersMetric(SoftMetric):
 
     def score_answers(self, answers: Sequence[Answer]) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of a bundle as :meth:`score` does, without those of its place."""
-        bundle, adds = tuple(map(self.read, answers)), self._variant.adds
-        if adds is not None and len(bundle) == 1:
-            bundle = (*bundle, *adds(answers[0], bundle[0]))
-        made = self._scored_once(bundle)
-        if not self.benchmark.bundle.names_are_ids:
-            return made
-        return made._replace(evidence=with_names(made.evidence, answers))
+        return self.scored_once(tuple(map(self.read, answers)))
 
-    def _scored_once(self, bundle: tuple[ReadAnswer, ...]) -> ScoredItem[AnswersEvidence]:
+    def scored_once(self, bundle: tuple[ReadAnswer, ...]) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of answers, which many bundles have."""
         if (made := self._made.get(bundle)) is None:
             made = self._scored(bundle)
@@ -258,7 +259,7 @@ class AnswersMetric(SoftMetric):
         return tuple([codes.get(fields.get(name, ""), 0) for name, codes in self.codes.items()])
 
     def _scored(self, bundle: Bundle) -> ScoredItem[AnswersEvidence]:
-        readable = self._counts_bundle(bundle)
+        readable = self.counts_bundle(bundle)
         row = self._row(bundle, readable=readable)
         last = self._elsewhere(bundle, row)
         last += self._open_columns(bundle, readable=readable) if self.open_columns else ()
@@ -279,7 +280,7 @@ class AnswersMetric(SoftMetric):
         if self._others is None:
             return ()
         return self._others.statistics(
-            bundle, row, self.counts, lambda b: self._row(b, readable=self._counts_bundle(b))
+            bundle, row, self.counts, lambda b: self._row(b, readable=self.counts_bundle(b))
         )
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
@@ -293,11 +294,9 @@ class AnswersMetric(SoftMetric):
         own = (note for make in makers for note in make(totals))
         return (*SoftMetric.notes_on(self, totals), *others, *missing, *own)
 
-    def _counts_bundle(self, bundle: Bundle) -> bool:
+    def counts_bundle(self, bundle: Bundle) -> bool:
         """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
         how = self.benchmark.bundle
-        if self._variant.adds is not None:
-            return bundle[0].counted
         if not how.partial:
             return how.empty or all(answer.counted for answer in bundle)
         counted = {answer.name for answer in bundle if answer.counted}
@@ -379,20 +378,20 @@ class AnswersMetric(SoftMetric):
         """Return the columns with every answer that does not count right, or wrong."""
         return {**items, **{n: items[f"{n}@{ENDS[best]}"] for n in self.open_columns}}
 
-    def _ends(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    def ends(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        """Return the counts of a bundle of answers at their worst, and at their best."""
         declared = self.benchmark
-        if declared.worst is not None:
-            return self._of_example(declared.worst), self._of_example(declared.trial)
         by_ratio = declared.bounds == "ratios"
         return ends_of_ratios(declared) if by_ratio else ends_of(declared, self.counts)
 
-    def _of_example(self, item: AnswersItem) -> Mapping[str, float]:
+    def columns_of(self, item: AnswersItem) -> Mapping[str, float]:
+        """Return the counts of an example."""
         bundle = list(map(self.read, item.answers))
         return {each.name: float(each.of(bundle)) for each in self.counts}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:  # noqa: ARG002
         """Return a bundle of right answers, or the worst of wrong ones for each column."""
-        return self._ends()[best]
+        return self.ends()[best]
 
 
 def _verdict(answer: ReadAnswer) -> AnswerVerdict:

@@ -17,7 +17,6 @@ from msgspec import Struct
 from ..framework.asking import Asking
 from ..framework.columns_and_scores import JudgedColumn, ScoreDefinition
 from ..framework.metric import InputOption, Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.results import UnscoredReason
 
 # Declarations have all that they need from this module.
 from .answer_items import Answer as Answer
@@ -25,7 +24,7 @@ from .answer_items import AnswersEvidence as AnswersEvidence
 from .answer_items import AnswersItem as AnswersItem
 from .answer_items import AnswerVerdict as AnswerVerdict
 from .answer_items import one_answer as one_answer
-from .answer_scores import AnswerScore, ReadAnswer
+from .answer_scores import AnswerScore
 
 
 class Parsed(NamedTuple):
@@ -101,23 +100,12 @@ class AnswerVariant(Struct, frozen=True, kw_only=True):
     """What an unparsed answer counts as."""
     missing: MissingAs = "unscored"
     """What a missing answer counts as."""
-    repeated_by: str = ""
-    """Field by whose groups an item counts repeatedly overall; empty if items count once."""
-    leaves_out: Callable[[AnswersItem], bool] | None = None
-    """Returns whether an item counts in no score; None if all count."""
     scores: tuple[AnswerScore, ...] = ()
     """The benchmark's scores with formulas of this variant; empty where they are the same."""
-    adds: Callable[[Answer, ReadAnswer], Sequence[ReadAnswer]] | None = None
-    """Returns what else an answer says that counts, where each is a bundle alone; it is scored if
-    the answer itself counts."""
     drops_unknown: bool = False
     """Whether answers to questions that the labels lack are left out, not refused."""
-    note: str = ""
-    """Sentence for the reports of the variant."""
     notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
     """Returns notes of this variant alone on the sums of all columns."""
-    derived: Mapping[str, Callable[[AnswersItem], str]] = {}
-    """Field of results -> function that makes its value of an item in this variant alone."""
 
 
 class Keys(Struct, frozen=True, kw_only=True):
@@ -211,8 +199,6 @@ class Bundling(Struct, frozen=True, kw_only=True):
     """Whether fewer records at the end are a bundle that lacks answers, and so is unscored."""
     name: tuple[str, ...] = ()
     """Fields whose values name a record within its bundle."""
-    names_are_ids: bool = False
-    """Whether names are ids of the archive, so that neither parsers nor counts look at them."""
     known: Mapping[str, str] = {}
     """The names that records may have, however they are written -> meaning; empty if any. A bundle
     needs all of them, unless it is ``partial``."""
@@ -384,20 +370,14 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """A small example whose answers are right, with the first label that it may have."""
     trial_score: float | None = None
     """The main score of ``trial``, where it is not the best one."""
-    worst: AnswersItem | None = None
-    """An example with the worst answers, where it does not follow from ``trial`` and ``labels``."""
     labels: tuple[str, ...] = ("yes", "no")
     """The labels; empty if any text may be one."""
-    labels_chosen: bool = False
-    """Whether a label chooses one of the options of its question, where these are known."""
     bundle: Bundling = msgspec.field(default_factory=Bundling)
     """Which answers count together."""
     group_by: tuple[str, ...] = ()
     """Fields of items by which results are grouped by default."""
     headline: tuple[str, ...] = ()
     """Scores that a short table shows, those of the paper's own table; empty for all."""
-    split_fields: frozenset[str] = frozenset()
-    """Fields whose value is a list of groups, separated by commas."""
     places: Mapping[str, tuple[str, ...]] = {}
     """Field -> values that it may have; archives with others are refused, items with others are
     unscored."""
@@ -405,9 +385,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
     kept: tuple[str, ...] = ()
     """Further fields of answers, for a judge and a base class."""
-    parses_kept: bool = False
-    """Whether parsers look at these fields too. Their values hardly repeat, so that each answer is
-    parsed, and outcomes are remembered by what was parsed."""
     derived: Mapping[str, Callable[[AnswersItem], str]] = {}
     """Field of results -> function that makes its value of an item."""
     place_field: str = ""
@@ -423,10 +400,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     others; empty if records may have any."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
-    parser_option: str = ""
-    """The option that chooses the answer parser in every variant; empty if variants do."""
-    parsers: Mapping[str, AnswerParser] = {}
-    """Its values that are answer parsers -> parser."""
     set_files: SetFiles | None = None
     """How files are named by sets; None if an archive has no file for each set."""
     question_files: bool = False
@@ -459,8 +432,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     with the fault and the next step, for a record that can't be read."""
     notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
     """Returns notes on the sums of all columns."""
-    check: Callable[[AnswersItem], tuple[UnscoredReason, str] | None] | None = None
-    """Returns why a bundle can't be scored for a reason that only this benchmark has, or None."""
     judged: JudgedAnswers | None = None
     """What a language model may judge; None if answers are parsed only."""
     family: str = ""

@@ -28,7 +28,21 @@ _WORDS: Mapping[Any, str] = {
     Callable: "a function",
     types.NoneType: "None",
 }
+_BASE = "write the {} of a class that base names"
+# A field that declarations had -> what says the same now.
+_INSTEAD = {
+    **dict.fromkeys(("adds",), _BASE.format("methods score_answers and counts_bundle")),
+    **dict.fromkeys(("check", "labels_chosen"), _BASE.format("method problem")),
+    "leaves_out": _BASE.format("method leaves_out"),
+    "note": "give it as notes, a function that returns sentences",
+    **dict.fromkeys(("names_are_ids", "parses_kept"), _BASE.format("attribute outcomes_repeat")),
+    **dict.fromkeys(("parser_option", "parsers"), _BASE.format("method choosable_parsers")),
+    "repeated_by": _BASE.format("property repeated_by"),
+    "split_fields": _BASE.format("attribute split_fields"),
+    "worst": _BASE.format("method ends"),
+}
 _DECIMALS = 9
+_UNEXPECTED = re.compile(r"(?:Unexpected keyword argument|has no field) '(\w+)'")
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
@@ -44,6 +58,13 @@ def declaration_fault(declared: ClosedQuestions) -> str:
         return (
             f"its trial item can't be scored ({type(err).__name__}: {err}); correct its functions"
         )
+
+
+def removed_field(error: BaseException) -> str:
+    """Return which field that an error names is gone, and what to write; empty for other errors."""
+    found = _UNEXPECTED.search(str(error)) if isinstance(error, TypeError) else None
+    instead = _INSTEAD.get(found[1], "") if found else ""
+    return f"declarations have no field {found[1]!r}: {instead}" if found and instead else ""
 
 
 def _type_faults(value: Any, place: str = "") -> Iterator[str]:

@@ -45,7 +45,7 @@ class MeansMetric(AnswersMetric):
         """Return the columns with every unscored bundle right, or wrong, at its place."""
         known = AnswersMetric.resolve(self, items, best=best)
         # The columns of all bundles get theirs from `extreme`.
-        end = self._ends()[best]
+        end = self.ends()[best]
         decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
         return {**known, **self.expand({**known, **decided})}
 
@@ -79,7 +79,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         Column(name=each.name, meaning=each.meaning, integral=each.integral, label=each.label)
         for each in counts.values()
     ]
-    others = other_parsers(benchmark)
+    others = other_parsers(benchmark, base.choosable_parsers(benchmark))
     columns += others.columns if others is not None else ()
     if open_columns := open_columns_of(benchmark):
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
@@ -101,7 +101,6 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         # Columns of single values are made from whole tables, so rows must stay as they are.
         "folds": not (means or any(each.label for each in counts.values())),
         "unresolved": OPEN if open_columns else UNSCORED if means else base.unresolved,
-        "split_fields": benchmark.split_fields,
         "columns": tuple(columns),
         "score_definitions": tuple(score.definition for score in benchmark.scores),
         "ranked_by": (*benchmark.ranked_by, benchmark.main_score),

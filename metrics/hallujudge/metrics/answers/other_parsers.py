@@ -199,8 +199,8 @@ def disagrees(parse: AnswerParser, answer: Answer, thought: str) -> bool | None:
     return None if last is None else last != said
 
 
-def other_parsers(benchmark: ClosedQuestions) -> OtherParsers | None:
-    """Return the answer parsers of a benchmark; None if all parse alike.
+def other_parsers(benchmark: ClosedQuestions, chosen: Sequence[NamedParser]) -> OtherParsers | None:
+    """Return the answer parsers that users of a benchmark choose among; None if all parse alike.
 
     A parser that parses an empty response, as a yes for example, or the word "unknown", as a no by
     its letters, can't tell an answer from other text, and is left out.
@@ -216,7 +216,6 @@ def other_parsers(benchmark: ClosedQuestions) -> OtherParsers | None:
         )
         for text in _NO_ANSWERS
     ]
-    chosen = _named_parsers(benchmark)
     known = [
         each
         for each in reversed(chosen)
@@ -239,18 +238,6 @@ def other_parsers(benchmark: ClosedQuestions) -> OtherParsers | None:
         counts_answers=not benchmark.bundle.alone,
         integral=score is None or all(each.integral for each in score.counts),
     )
-
-
-def _named_parsers(benchmark: ClosedQuestions) -> list[NamedParser]:
-    """Return the parsers that an option chooses, or else those of the variants."""
-    option = benchmark.parser_option
-    if not option:
-        variants = benchmark.variants
-        return [NamedParser(v.name, v.parse, f"the variant {v.name}") for v in variants]
-    return [
-        NamedParser(name, parse, f"the option {option} = {name}")
-        for name, parse in benchmark.parsers.items()
-    ]
 
 
 def how_parsed(variant: AnswerVariant, answer: Answer, value: str | None) -> str:

@@ -67,7 +67,8 @@ from ..answers.closed_questions import (
     compared_by,
     of_first,
 )
-from ..answers.declared_metrics import metric_with
+from ..answers.declared_metrics import metric_of
+from ..answers.other_parsers import NamedParser
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.asking import Asking
@@ -97,6 +98,11 @@ if TYPE_CHECKING:
 
 SHOWN = ("0", "1", "2")
 """``visual_input``: no figure, the original one, an edited one."""
+IMAGE_ONLY = "image-only"
+"""The variant without questions that have no figure."""
+PARSERS = {name: compared_by(YES_NO_PARSERS[name], name) for name in ("vlmevalkit", "strict")}
+"""The answer parsers that the option ``correctness`` chooses, unless it names other verdicts."""
+_PARSE = PARSERS["vlmevalkit"]
 _PLACE = ("category", "subcategory", "set_id", "figure_id", "question_id")
 _SET, _SET_OF_IMAGES = _PLACE[:3], _PLACE[1:3]
 _UNKNOWN = "unknown"
@@ -124,17 +130,33 @@ class HallusionBenchAnswers(AnswersMetric):
     correctness: str = ""
     """Where correctness comes from: ``given``, an answer parser, or one of :data:`JUDGES`."""
 
+    @property
+    def parser_name(self) -> str:
+        """The answer parser, or what judges in its place: what the option chooses."""
+        return self.correctness
+
+    @classmethod
+    def choosable_parsers(cls, benchmark: ClosedQuestions) -> Sequence[NamedParser]:  # noqa: ARG003
+        """Return the answer parsers that the option chooses among; variants choose none."""
+        named = "the option correctness = {}"
+        return [NamedParser(name, parse, named.format(name)) for name, parse in PARSERS.items()]
+
+    def leaves_out(self, item: AnswersItem) -> bool:
+        """Return whether a question has no figure, in the variant without those."""
+        shown = [each.fields.get("visual_input") for each in item.answers]
+        return self.variant == IMAGE_ONLY and shown == ["0"]
+
     def cluster(self, item: AnswersItem) -> str:
         """Return the set of a question; sets are the clusters of intervals."""
         return "_".join(self._set_of(item.answers[0].fields)) if item.answers else ""
 
     def _set_of(self, fields: Mapping[str, str]) -> Sequence[str]:
-        names = _SET_OF_IMAGES if self.variant == "image-only" else _SET
+        names = _SET_OF_IMAGES if self.variant == IMAGE_ONLY else _SET
         return [fields.get(name, "") for name in names]
 
     def parse(self, answer: Answer) -> Parsed:
         """Return the verdict on an answer, or the parsed answer; None is unclear."""
-        parser = self.benchmark.parsers.get(self.correctness)
+        parser = PARSERS.get(self.correctness)
         value = parser(answer).value if parser else answer.fields.get("correctness")
         verdict = code_by(value, answer.label)
         unclear = verdict == UNCLEAR and without_figure(answer.fields.get)
@@ -238,10 +260,10 @@ _QUESTION_ACCURACY = share(
 _MADE_SCORES = tuple(map(_made, _MADE_DEFINITIONS))
 
 
-# The option `correctness` names one of them, or a source of verdicts.
-_PARSERS = {name: compared_by(YES_NO_PARSERS[name], name) for name in ("vlmevalkit", "strict")}
-_PARSE = _PARSERS["vlmevalkit"]
-
+_WITHOUT_FIGURES = (
+    "image-only: questions without a figure were read and count in no score; sets of one "
+    "subcategory and number are one set, whatever their category, as in VLMEvalKit."
+)
 BENCHMARK = ClosedQuestions(
     name="hallusion-bench",
     summary="Answers about figures and edited figures, by set.",
@@ -307,23 +329,18 @@ BENCHMARK = ClosedQuestions(
             parse=_PARSE,
         ),
         AnswerVariant(
-            name="image-only",
+            name=IMAGE_ONLY,
             meaning="Reproduces VLMEvalKit's table: the 951 questions with a figure.",
             parse=_PARSE,
-            leaves_out=lambda item: (
-                [each.fields.get("visual_input") for each in item.answers] == ["0"]
-            ),
-            note="image-only: questions without a figure were read and count in no score; sets of "
-            "one subcategory and number are one set, whatever their category, as in VLMEvalKit.",
+            notes=lambda _totals: (_WITHOUT_FIGURES,),
         ),
     ),
-    parser_option="correctness",
-    parsers=_PARSERS,
+    base=HallusionBenchAnswers,
     options=(
         OptionDefinition(
             name="correctness",
             default="vlmevalkit",
-            choices=(*_PARSERS, "given", *JUDGES),
+            choices=(*PARSERS, "given", *JUDGES),
             meaning="Correctness.",
             details="vlmevalkit and strict parse the answer; given uses labels of the file; llm "
             "and router are judges.",
@@ -370,7 +387,6 @@ BENCHMARK = ClosedQuestions(
             own=True,
         ),
     ),
-    base=HallusionBenchAnswers,
     main_score="question_accuracy",
     ranked_by=("mean_accuracy",),
     ranking_source="VLMEvalKit's public leaderboard sorts by mean_accuracy; the paper's abstract "
@@ -405,5 +421,5 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-HallusionBenchMetric = metric_with(HallusionBenchAnswers, BENCHMARK)
+HallusionBenchMetric = metric_of(BENCHMARK)
 """The metric."""

@@ -31,6 +31,7 @@ unparsed answers count as wrong; under shuffle and reverse, as changed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -45,7 +46,8 @@ from ..answers.answer_scores import (
     share,
     unparsed_rate,
 )
-from ..answers.choices import parse_as_labelled
+from ..answers.answers_metric import AnswersMetric
+from ..answers.choices import is_an_option, parse_as_labelled
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -58,6 +60,7 @@ from ..answers.closed_questions import (
 from ..answers.declared_metrics import metric_of
 from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
 from ..framework.metric import OptionDefinition, Paper
+from ..framework.results import UnscoredReason
 from .mode_analyses import OVERCONFIDENCE_SCORES
 from .operators import (
     BASE,
@@ -199,6 +202,23 @@ def _operators(record: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(name for name in OPERATORS if ordered or name not in TEMPORAL)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operators(AnswersMetric):
+    """A metric whose labels choose one of the options of their questions, where these are known."""
+
+    def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:
+        """Return which label is empty, or is not one of the options."""
+        for answer in item.answers:
+            label, options = answer.label, answer.options
+            if not label.strip():
+                return UnscoredReason.LABEL_INVALID, "the label is empty"
+            if options and not is_an_option(label, options):
+                known = ", ".join(sorted(options))
+                detail = f"the label {label[:80]!r} is not one of the options {known}"
+                return UnscoredReason.LABEL_INVALID, detail
+        return None
+
+
 BENCHMARK = ClosedQuestions(
     name="infact",
     summary="Right answers that survive degraded videos and false evidence.",
@@ -244,7 +264,7 @@ BENCHMARK = ClosedQuestions(
         same=("label", "order_sensitive", "dimension", "category"),
     ),
     labels=(),
-    labels_chosen=True,
+    base=_Operators,
     asking=Asking(
         protocols=plain(ONE_LETTER),
         conditions=Conditions(

@@ -28,7 +28,11 @@ answer is wrong.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from ..answers.answer_scores import count, share
+from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import (
     AnswerVariant,
     ClosedQuestions,
@@ -47,7 +51,6 @@ def _variant(
     name: str,
     meaning: str,
     unparsed: UnparsedAs = "wrong",
-    repeated_by: str = "",
     *,
     drops_unknown: bool = False,
 ) -> AnswerVariant:
@@ -56,9 +59,20 @@ def _variant(
         meaning=meaning,
         parse=compared_by(YES_NO_PARSERS[name], name),
         unparsed=unparsed,
-        repeated_by=repeated_by,
         drops_unknown=drops_unknown,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Categories(AnswersMetric):
+    """A metric of questions that may be in several categories."""
+
+    split_fields: ClassVar[frozenset[str]] = frozenset({"category"})
+
+    @property
+    def repeated_by(self) -> str:
+        """The field of VLMEvalKit's table, which counts a question in each of its categories."""
+        return "category" if self.variant == "vlmevalkit" else ""
 
 
 PAPER = Paper(
@@ -110,7 +124,6 @@ BENCHMARK = ClosedQuestions(
             "vlmevalkit",
             "VLMEvalKit: exactly one of the words yes and no; any other counts as wrong.",
             "no",
-            repeated_by="category",
         ),
         _variant(
             "repope",
@@ -144,7 +157,7 @@ BENCHMARK = ClosedQuestions(
     ranking_source="Section 5 of the paper and its Table 4 compare models by F1.",
     trial=one_answer(id="1", response="Yes.", label="yes"),
     group_by=("category",),
-    split_fields=frozenset({"category"}),
+    base=_Categories,
     question_files=True,
     joins_by_text=True,
     label_sets=("pope", "repope"),

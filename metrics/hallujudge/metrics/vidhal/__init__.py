@@ -42,6 +42,7 @@ from ..answers.answer_scores import (
     is_right,
     share,
 )
+from ..answers.answers_metric import AnswersMetric
 from ..answers.choices import parse_as_labelled
 from ..answers.closed_questions import (
     Answer,
@@ -62,8 +63,7 @@ from ..answers.orders import (
 )
 from ..framework.asking import Asking, AskingProtocol, AskingStep, plain
 from ..framework.metric import Paper
-from ..framework.results import UnscoredReason
-from .order_analyses import FURTHER_SCORES, OrdersMetric
+from .order_analyses import FURTHER_SCORES, OrdersMetric, ShownMetric
 
 
 def _chosen_as_released(answer: Answer) -> Parsed:
@@ -153,32 +153,6 @@ def _labelled(label: Callable[[Sequence[str]], str]) -> Callable[[Answer, _Recor
     return complete
 
 
-def _display_problem(item: AnswersItem) -> tuple[UnscoredReason, str] | None:
-    """Return why answers can't be scored with their letters, or None if they can."""
-    for answer in item.answers:
-        if not answer.label:
-            return (
-                UnscoredReason.DISPLAY_MISSING,
-                "the order of the shown captions is needed; without it a letter says nothing",
-            )
-        if not _fits(answer.label, shown := tuple(sorted(answer.options))):
-            return (
-                UnscoredReason.DISPLAY_INVALID,
-                f"the label {answer.label!r:.80} does not fit the letters {', '.join(shown)}; "
-                "are the options of another release?",
-            )
-    return None
-
-
-# Labels are orders of a few letters.
-@lru_cache(maxsize=1024)
-def _fits(label: str, shown: Sequence[str]) -> bool:
-    """Return whether a label is one of some letters, or all of them in an order."""
-    letters = sorted(label.split(", "))
-    fits = letters == list(shown) or (len(letters) == 1 and letters[0] in shown) or not shown
-    return fits and len(set(letters)) == len(letters)
-
-
 def _captions_shown(record: Mapping[str, object]) -> Mapping[str, str]:
     captions = record.get("captions")
     answer = Answer(None, options=captions if isinstance(captions, Mapping) else {})
@@ -207,7 +181,7 @@ def _paper(where: str) -> Paper:
     )
 
 
-def _declared(**own: object) -> ClosedQuestions:
+def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:
     return ClosedQuestions(
         unit="videos",
         keys=Keys(
@@ -229,9 +203,9 @@ def _declared(**own: object) -> ClosedQuestions:
                 required=True,
             ),
         ),
-        check=_display_problem,
         group_by=("aspect",),
         family="vidhal",
+        base=base,
         **own,  # type: ignore[arg-type]  # the fields in which the tasks differ
     )
 
@@ -242,6 +216,7 @@ def _trial(response: str) -> AnswersItem:
 
 
 MCQA = _declared(
+    ShownMetric,
     name="vidhal-mcqa",
     summary="Choosing the caption that fits a video best.",
     title="VidHal: which caption fits a video best.",
@@ -276,6 +251,7 @@ MCQA = _declared(
 )
 """The declaration of the multiple choice."""
 ORDERING = _declared(
+    OrdersMetric,
     name="vidhal-ordering",
     summary="Ordering captions of a video by faithfulness.",
     title="VidHal: captions in the order of how well they fit a video.",
@@ -335,7 +311,6 @@ ORDERING = _declared(
     trial=_trial("B, A, C"),
     complete=_labelled(", ".join),
     bounds="ratios",
-    base=OrdersMetric,
 )
 """The declaration of the ordering."""
 BENCHMARKS = (MCQA, ORDERING)

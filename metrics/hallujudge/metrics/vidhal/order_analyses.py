@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ..answers.answer_items import AnswersItem
 from ..answers.answer_scores import AnswerScore, Count, ReadAnswer, count, share
 from ..answers.answers_metric import AnswersMetric
 from ..answers.orders import order_code, ranks_in
 from ..framework.columns_and_scores import ScoreDefinition, max_of, mean_of_known, ratio
+from ..framework.results import UnscoredReason
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
@@ -71,8 +74,38 @@ FURTHER_SCORES = (_REGURGITATED, *(_misaligned(high, low) for high, low in _PAIR
 """The scores of section 5.4, "Further Analysis"."""
 
 
+# Labels are orders of a few letters.
+@lru_cache(maxsize=1024)
+def _fits(label: str, shown: Sequence[str]) -> bool:
+    """Return whether a label is one of some letters, or all of them in an order."""
+    letters = sorted(label.split(", "))
+    fits = letters == list(shown) or (len(letters) == 1 and letters[0] in shown) or not shown
+    return fits and len(set(letters)) == len(letters)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrdersMetric(AnswersMetric):
+class ShownMetric(AnswersMetric):
+    """A metric of letters, which say nothing without the order of the shown captions."""
+
+    def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:
+        """Return why answers can't be scored with their letters, or None if they can."""
+        for answer in item.answers:
+            if not answer.label:
+                return (
+                    UnscoredReason.DISPLAY_MISSING,
+                    "the order of the shown captions is needed; without it a letter says nothing",
+                )
+            if not _fits(answer.label, shown := tuple(sorted(answer.options))):
+                return (
+                    UnscoredReason.DISPLAY_INVALID,
+                    f"the label {answer.label!r:.80} does not fit the letters {', '.join(shown)}; "
+                    "are the options of another release?",
+                )
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrdersMetric(ShownMetric):
     """Counts the most frequent orders of a whole table."""
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:

@@ -31,16 +31,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
 
 from msgspec import structs
 
-from ..answers.answer_scores import all_right, unparsed_rate
+from ..answers.answer_scores import ReadAnswer, all_right, unparsed_rate
 from ..answers.answer_text import remembered
+from ..answers.answers_metric import AnswersMetric
 from ..answers.choices import all_chosen
 from ..answers.closed_questions import (
     Answer,
     AnswerParser,
+    AnswersEvidence,
     AnswersItem,
     AnswerVariant,
     Bundling,
@@ -53,6 +56,7 @@ from ..answers.declared_metrics import metric_of
 from ..answers.orders import order_of_two
 from ..answers.yes_no import first_yes_no
 from ..framework.asking import Asking, plain
+from ..framework.results import ScoredItem
 from . import scene_changes
 from .scene_changes import PAPER
 
@@ -201,6 +205,24 @@ def _variants(published: AnswerParser, corrected: AnswerParser) -> tuple[AnswerV
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clips(AnswersMetric):
+    """A metric whose answers are named by ids of clips, which say nothing of their outcomes."""
+
+    outcomes_repeat: ClassVar[bool] = False
+
+    def read(self, answer: Answer) -> ReadAnswer:
+        """Parse an answer without its name, so that outcomes of bundles repeat."""
+        return AnswersMetric.read(self, structs.replace(answer, name=""))
+
+    def score_answers(self, answers: Sequence[Answer]) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of a bundle, with the names of its answers."""
+        made = AnswersMetric.score_answers(self, answers)
+        verdicts = zip(made.evidence.answers, answers, strict=True)
+        named = tuple([structs.replace(verdict, name=each.name) for verdict, each in verdicts])
+        return made._replace(evidence=AnswersEvidence(answers=named))
+
+
 BINARY = ClosedQuestions(
     name="vidhalluc-bqa",
     family="vidhalluc",
@@ -218,10 +240,10 @@ BINARY = ClosedQuestions(
     bundle=Bundling(
         by=("question_id",),
         name=("clip",),
-        names_are_ids=True,
         columns={"labels": "label", "responses": "response"},
     ),
     question_files=True,
+    base=_Clips,
     unfold=_questions,
     incomplete=True,
     questions_name="binary_qa.json",
@@ -252,6 +274,7 @@ CHOICES = structs.replace(
         media=("video", "video_id"),
     ),
     labels=(),
+    base=None,
     choices=True,
     letters="ABCD",
     bundle=Bundling(),

@@ -30,17 +30,26 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from ..answers.answer_scores import ReadAnswer, combined, count, credit, named, unparsed_rate
+from ..answers.answer_scores import (
+    Bundle,
+    ReadAnswer,
+    combined,
+    count,
+    credit,
+    named,
+    unparsed_rate,
+)
 from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import (
     Answer,
+    AnswersEvidence,
     AnswersItem,
     AnswerVariant,
     ClosedQuestions,
@@ -52,6 +61,7 @@ from ..answers.closed_questions import (
 from ..answers.yes_no import first_yes_no, matthews_correlation
 from ..framework.asking import Asking, plain
 from ..framework.metric import OptionDefinition, Paper
+from ..framework.results import ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
@@ -177,19 +187,12 @@ def _logistic(number: float) -> float:
     return 1.0 / (1.0 + math.exp(-number))
 
 
-def _adding_places(variant: str) -> Callable[[Answer, ReadAnswer], Sequence[ReadAnswer]]:
-    def adds(answer: Answer, change: ReadAnswer) -> Sequence[ReadAnswer]:
-        """Return the two places of a change that the video has, if the answer says so."""
-        if not change.label == change.value == "yes":
-            return ()
-        if not (found := places_of(answer, variant)):
-            return [ReadAnswer(side, None, "", False, "no place") for side in SIDES]
-        known = _similarities(answer.fields.get("similarities") or "[]")
-        return [
-            _place(side, each, known.get(each)) for side, each in zip(SIDES, found, strict=True)
-        ]
-
-    return adds
+def _read_places(answer: Answer, variant: str) -> Sequence[ReadAnswer]:
+    """Return the two places of a change that the video has, and that the answer states."""
+    if not (found := places_of(answer, variant)):
+        return [ReadAnswer(side, None, "", False, "no place") for side in SIDES]
+    known = _similarities(answer.fields.get("similarities") or "[]")
+    return [_place(side, each, known.get(each)) for side, each in zip(SIDES, found, strict=True)]
 
 
 def _similarities(text: str) -> Mapping[tuple[str, str], float]:
@@ -290,6 +293,17 @@ class _Places(AnswersMetric):
         """Return whether an encoder compares places; otherwise their similarities are given."""
         return options.get("encoder") not in (None, "", GIVEN)
 
+    def score_answers(self, answers: Sequence[Answer]) -> ScoredItem[AnswersEvidence]:
+        """Return the statistics of an answer and of the places that it states."""
+        change = self.read(answers[0])
+        stated = change.label == change.value == "yes"
+        places = _read_places(answers[0], self.variant) if stated else ()
+        return self.scored_once((change, *places))
+
+    def counts_bundle(self, bundle: Bundle) -> bool:
+        """Return whether an answer counts, whatever its places."""
+        return bundle[0].counted
+
 
 BENCHMARK = ClosedQuestions(
     name="vidhalluc-sth",
@@ -336,14 +350,12 @@ BENCHMARK = ClosedQuestions(
             meaning="The released script; all but yes is no.",
             parse=_published,
             missing="wrong in part",
-            adds=_adding_places("published"),
         ),
         AnswerVariant(
             name="corrected",
             meaning="Reads the first yes or no and whole places; missing answers are wrong.",
             parse=compared_by(_stated_change, "first yes or no"),
             missing="wrong",
-            adds=_adding_places("corrected"),
         ),
     ),
     options=(

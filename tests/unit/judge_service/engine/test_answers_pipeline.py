@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.responses import ResponseCheck
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.answers.answer_scores import all_right
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.choices import parse_as_labelled
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -127,6 +129,15 @@ def test_an_answer_of_another_name_leaves_its_bundle_unscored() -> None:
     assert result.reason is UnscoredReason.PLACE_INVALID
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choices(AnswersMetric):
+    """A metric of choices without the label green."""
+
+    def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:
+        is_green = any(answer.label == "green" for answer in item.answers)
+        return (UnscoredReason.LABEL_INVALID, "green is no choice") if is_green else None
+
+
 COMPARED = ClosedQuestions(
     name="compared",
     summary="Choices under several conditions.",
@@ -140,7 +151,7 @@ COMPARED = ClosedQuestions(
         confidence="sure",
     ),
     labels=(),
-    labels_chosen=True,
+    base=_Choices,
     bundle=Bundling(
         name=("condition",),
         known={"plain": "as it is", "noisy": "with noise"},
@@ -172,7 +183,7 @@ TWO_SIDES = {"true": "what is shown", "false": "what is not shown"}
 def test_half_a_pair_is_never_right(bundle: Bundling, lacks: str) -> None:
     pair = tuple(Answer(response="A", label="A", name=name) for name in TWO_SIDES)
     declared = structs.replace(
-        COMPARED, bundle=bundle, trial=AnswersItem(id="1", answers=pair), labels_chosen=False
+        COMPARED, bundle=bundle, trial=AnswersItem(id="1", answers=pair), base=None
     )
     pipeline = AnswersPipeline(metric_of(declared)(variant="own"), ResponseCheck({}))
     whole, half = (

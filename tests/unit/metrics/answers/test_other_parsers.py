@@ -10,6 +10,7 @@ from support.hallusion_bench_samples import items_of, record
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import AnswersItem, Report
 from hallujudge.metrics.answers.answer_scores import count, is_right, share
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswerVariant,
@@ -132,7 +133,7 @@ def test_answers_of_bundles_are_counted_one_by_one() -> None:
 
 
 def test_a_variant_that_finds_no_in_unknown_is_no_witness() -> None:
-    known = other_parsers(POPE)
+    known = other_parsers(POPE, AnswersMetric.choosable_parsers(POPE))
     assert known is not None
     assert [parser.name for parser in known.parsers] == [
         *("strict", "first-word", "vlmevalkit", "lmms-eval")
