@@ -45,7 +45,7 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import first_yes_no, object_scores
 from .framework.asking import Asking, plain
-from .framework.metric import Paper
+from .framework.papers import paper
 
 SEEN, HEARD = "Audio-driven Video Hallucination", "Video-driven Audio Hallucination"
 """The tasks that ask whether something is visible, and whether it makes a sound."""
@@ -110,19 +110,7 @@ BENCHMARK = ClosedQuestions(
     name="avhbench",
     summary="What is seen and what is heard in videos.",
     title="AVHBench: yes/no questions about what is seen and heard in videos.",
-    papers=(
-        Paper(
-            title="AVHBench: A Cross-Modal Hallucination Benchmark for Audio-Visual Large "
-            "Language Models",
-            authors="Sung-Bin et al.",
-            names="Kim Sung-Bin, Oh Hyun-Bin, JungMok Lee, Arda Senocak, Joon Son Chung, Tae-Hyun "
-            "Oh",
-            year=2025,
-            link="arXiv:2410.18325",
-            venue="ICLR 2025",
-            where="the tables of the README of kaist-ami/AVHBench",
-        ),
-    ),
+    papers=(paper("avhbench"),),
     unit="questions",
     keys=Keys(
         response=("prediction", "pred", "response", "output", "model_answer"),

@@ -14,6 +14,7 @@ from msgspec import Struct
 from .framework.asking import Asking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
 from .framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
+from .framework.papers import paper
 from .framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
@@ -119,17 +120,7 @@ class ChairMetric(Metric):
 
     name: ClassVar[Literal["chair"]] = "chair"
     summary: ClassVar[str] = "Objects that captions mention and images lack."
-    papers: ClassVar[tuple[Paper, ...]] = (
-        Paper(
-            title="Object Hallucination in Image Captioning",
-            authors="Rohrbach et al.",
-            names="Anna Rohrbach, Lisa Anne Hendricks, Kaylee Burns, Trevor Darrell, Kate Saenko",
-            year=2018,
-            link="arXiv:1809.02156",
-            venue="EMNLP 2018",
-            where="section 3.1",
-        ),
-    )
+    papers: ClassVar[tuple[Paper, ...]] = (paper("chair"),)
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
         PUBLISHED,
         VariantDefinition(

@@ -43,7 +43,8 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
-from .framework.metric import Paper, verdicts_option
+from .framework.metric import verdicts_option
+from .framework.papers import paper
 
 TYPES = ("desc", "reason", "open")
 """The types of questions."""
@@ -127,17 +128,7 @@ BENCHMARK = ClosedQuestions(
     name="charthal",
     summary="Answers about charts, marked 0 or 1 by a judge.",
     title="ChartHal: answers about charts, marked 0 or 1.",
-    papers=(
-        Paper(
-            title="ChartHal: A Fine-grained Framework Evaluating Hallucination of Large Vision "
-            "Language Models in Chart Understanding",
-            authors="Wang et al.",
-            names="Xingqi Wang, Yiming Cui, Xin Yao, Shijin Wang, Guoping Hu, Xiaoyu Qin",
-            year=2025,
-            link="arXiv:2509.17481",
-            where="evaluate.py and get_result.py",
-        ),
-    ),
+    papers=(paper("charthal"),),
     unit="answers",
     keys=Keys(
         id=("id", "question_id"),

@@ -50,7 +50,7 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import first_yes_no
 from .framework.asking import Asking
-from .framework.metric import Paper
+from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -136,18 +136,7 @@ BENCHMARK = ClosedQuestions(
     name="cmm",
     summary="Yes/no questions about what clips show and let hear.",
     title="CMM: yes/no questions about what clips show and let hear.",
-    papers=(
-        Paper(
-            title="The Curse of Multi-Modalities: Evaluating Hallucinations of Large Multimodal "
-            "Models across Language, Visual, and Audio",
-            authors="Leng et al.",
-            names="Sicong Leng, Yun Xing, Zesen Cheng, Yang Zhou, Hang Zhang, Xin Li, Deli Zhao, "
-            "Shijian Lu, Chunyan Miao, Lidong Bing",
-            year=2024,
-            link="arXiv:2410.12787",
-            where="section 4 and evaluation/calculate_score.py",
-        ),
-    ),
+    papers=(paper("cmm"),),
     unit="questions",
     keys=Keys(
         id=_IDS,

@@ -49,7 +49,7 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import metric_of
 from .framework import columns_and_scores as framework
 from .framework.columns_and_scores import Column, ScoreDefinition
-from .framework.metric import Paper
+from .framework.papers import paper
 from .hallusion_bench.question_groups import Grouping
 from .responses.thoughts import Division, Said, without_keyed_thought
 
@@ -188,19 +188,7 @@ BENCHMARK = ClosedQuestions(
     name="crpe",
     summary="Existence, subjects, predicates and objects, each asked four times.",
     title="CRPE: circular multiple choice about relations in images.",
-    papers=(
-        Paper(
-            title="The All-Seeing Project V2: Towards General Relation Comprehension of the Open "
-            "World",
-            authors="Wang et al.",
-            names="Weiyun Wang, Yiming Ren, Haowen Luo, Tiantong Li, Chenxiang Yan, Zhe Chen, "
-            "Wenhai Wang, Qingyun Li, Lewei Lu, Xizhou Zhu, Yu Qiao, Jifeng Dai",
-            year=2024,
-            link="arXiv:2402.19474",
-            venue="ECCV 2024",
-            where="section 4 and eval_crpe.py",
-        ),
-    ),
+    papers=(paper("crpe"),),
     unit="answers",
     keys=Keys(
         response=("response", "text", "prediction", "output"),

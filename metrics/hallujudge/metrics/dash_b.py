@@ -43,7 +43,7 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import CONTAINS_VARIANTS
 from .framework.asking import YES_OR_NO, Asking, plain
-from .framework.metric import Paper
+from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -119,17 +119,7 @@ BENCHMARK = ClosedQuestions(
     name="dash-b",
     summary="Objects that images seem to show, and objects that they show.",
     title="DASH-B: yes/no questions about objects that images seem to show.",
-    papers=(
-        Paper(
-            title="DASH: Detection and Assessment of Systematic Hallucinations of VLMs",
-            authors="Augustin et al.",
-            names="Maximilian Augustin, Yannic Neuhaus, Matthias Hein",
-            year=2025,
-            link="arXiv:2503.23573",
-            venue="ICCV 2025",
-            where="section 5 and src/eval_utils.py",
-        ),
-    ),
+    papers=(paper("dash-b"),),
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "output", "text"),

@@ -41,7 +41,7 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import CONTAINS_VARIANTS
-from .framework.metric import Paper
+from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -79,18 +79,7 @@ BENCHMARK = ClosedQuestions(
     name="elv-halluc",
     summary="Wrong details of long videos, from another event or from outside.",
     title="ELV-Halluc: triplets of captions of events in long videos.",
-    papers=(
-        Paper(
-            title="ELV-Halluc: Benchmarking Semantic Aggregation Hallucinations in Long Video "
-            "Understanding",
-            authors="Lu et al.",
-            names="Hao Lu, Jiahao Wang, Yaolun Zhang, Ruohui Wang, Xuanyu Zheng, Yepeng Tang, "
-            "Dahua Lin, Lewei Lu",
-            year=2025,
-            link="arXiv:2508.21496",
-            where="section 3 and eval.py",
-        ),
-    ),
+    papers=(paper("elv-halluc"),),
     unit="triplets",
     keys=Keys(
         response=("model_response", "response", "prediction", "output"),

@@ -56,7 +56,8 @@ from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
 from .framework.asking import Asking
 from .framework.columns_and_scores import JudgedColumn
-from .framework.metric import Paper, soft_option, verdicts_option
+from .framework.metric import soft_option, verdicts_option
+from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -140,16 +141,7 @@ BENCHMARK = ClosedQuestions(
     name="event-hallusion",
     summary="Right answers about events in videos, and right descriptions.",
     title="EventHallusion: questions about events in videos, and judged descriptions.",
-    papers=(
-        Paper(
-            title="EventHallusion: Diagnosing Event Hallucinations in Video LLMs",
-            authors="Zhang et al.",
-            names="Jiacheng Zhang, Yang Jiao, Shaoxiang Chen, Jingjing Chen, Yu-Gang Jiang",
-            year=2024,
-            link="arXiv:2409.16597",
-            where="eval.py",
-        ),
-    ),
+    papers=(paper("event-hallusion"),),
     unit="videos",
     keys=Keys(
         id=("id",),

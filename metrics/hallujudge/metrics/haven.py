@@ -48,7 +48,8 @@ from .answers.declared_metrics import metric_of
 from .framework import columns_and_scores as framework
 from .framework.asking import Asking, plain
 from .framework.columns_and_scores import Column
-from .framework.metric import Paper, verdicts_option
+from .framework.metric import verdicts_option
+from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -145,18 +146,7 @@ BENCHMARK = ClosedQuestions(
     name="haven",
     summary="Answers about videos by cause, aspect and form, graded by a judge.",
     title="HAVEN: answers about videos by cause, aspect and form, graded 1 or 0.",
-    papers=(
-        Paper(
-            title="Exploring Hallucination of Large Multimodal Models in Video Understanding: "
-            "Benchmark, Analysis and Mitigation",
-            authors="Gao et al.",
-            names="Hongcheng Gao, Jiashu Qu, Jingyi Tang, Baolong Bi, Yue Liu, Hongyu Chen, Li "
-            "Liang, Li Su, Qingming Huang",
-            year=2025,
-            link="arXiv:2503.19622",
-            where="Judge/Judge.py",
-        ),
-    ),
+    papers=(paper("haven"),),
     unit="answers",
     keys=Keys(
         id=("Index", "id", "question_id"),

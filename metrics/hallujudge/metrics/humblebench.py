@@ -48,7 +48,8 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
-from .framework.metric import OptionDefinition, Paper
+from .framework.metric import OptionDefinition
+from .framework.papers import paper
 
 LETTERS = "ABCDE"
 """The letters of the options; E is none of the above."""
@@ -161,16 +162,7 @@ BENCHMARK = ClosedQuestions(
     name="humblebench",
     summary="Answers among options of which none may be right.",
     title="HumbleBench: multiple choice with none of the above as an option.",
-    papers=(
-        Paper(
-            title="Measuring Epistemic Humility in Multimodal Large Language Models",
-            authors="Tong et al.",
-            names="Bingkui Tong, Jiaer Xia, Sifeng Shang, Kaiyang Zhou",
-            year=2025,
-            link="arXiv:2509.09658",
-            where="HumbleBench 1.0.2, utils/metrics.py",
-        ),
-    ),
+    papers=(paper("humblebench"),),
     unit="questions",
     keys=Keys(
         response=("prediction", "response"),

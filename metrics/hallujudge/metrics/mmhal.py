@@ -46,7 +46,8 @@ from .answers.closed_questions import (
     Parsed,
 )
 from .answers.declared_metrics import metric_of
-from .framework.metric import Paper, verdicts_option
+from .framework.metric import verdicts_option
+from .framework.papers import paper
 
 TYPES = (
     *("attribute", "adversarial", "comparison", "counting"),
@@ -129,18 +130,7 @@ BENCHMARK = ClosedQuestions(
     name="mmhal",
     summary="Open answers about images, rated from 0 to 6 by a judge.",
     title="MMHal-Bench: open answers about images, rated from 0 to 6.",
-    papers=(
-        Paper(
-            title="Aligning Large Multimodal Models with Factually Augmented RLHF",
-            authors="Sun et al.",
-            names="Zhiqing Sun, Sheng Shen, Shengcao Cao, Haotian Liu, Chunyuan Li, Yikang Shen,"
-            " Chuang Gan, Liang-Yan Gui, Yu-Xiong Wang, Yiming Yang, Kurt Keutzer, Trevor Darrell",
-            year=2023,
-            link="arXiv:2309.14525",
-            venue="Findings of ACL 2024",
-            where="section 3.2; informativeness: RLAIF-V, arXiv:2405.17220",
-        ),
-    ),
+    papers=(paper("mmhal"),),
     unit="answers",
     keys=Keys(
         id=("question_id", "id", "image_id"),

@@ -53,7 +53,7 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS
 from .framework.asking import Asking, plain
-from .framework.metric import Paper
+from .framework.papers import paper
 
 COMBINATIONS = {
     f"q{question}_i{image}": f"question {question} about image {image}"
@@ -169,18 +169,7 @@ BENCHMARK = ClosedQuestions(
     name="naturalbench",
     summary="Questions that two images answer the other way round.",
     title="NaturalBench: groups of two questions about two images.",
-    papers=(
-        Paper(
-            title="NaturalBench: Evaluating Vision-Language Models on Natural Adversarial Samples",
-            authors="Li et al.",
-            names="Baiqi Li, Zhiqiu Lin, Wenxuan Peng, Jean de Dieu Nyandwi, Daniel Jiang, "
-            "Zixian Ma, Simran Khanuja, Ranjay Krishna, Graham Neubig, Deva Ramanan",
-            year=2024,
-            link="arXiv:2410.14669",
-            venue="NeurIPS 2024",
-            where="section 3 and naturalbench_vqa.py",
-        ),
-    ),
+    papers=(paper("naturalbench"),),
     unit="groups",
     keys=Keys(
         response=("response", "prediction", "output", "text", "listed_text"),

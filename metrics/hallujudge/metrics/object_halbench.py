@@ -11,6 +11,7 @@ from .chair import ChairEvidence, ChairItem, ChairMetric, FoundMention
 from .framework.asking import Asking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import PUBLISHED, OptionDefinition, Paper, VariantDefinition
+from .framework.papers import paper
 from .framework.results import CanonicalRecord, ItemRecords, ScoredItem
 
 if TYPE_CHECKING:
@@ -73,17 +74,7 @@ class ObjectHalBenchMetric(ChairMetric):
     name: ClassVar[str] = "object-halbench"  # type: ignore[assignment]  # another metric than CHAIR
     summary: ClassVar[str] = "Objects that an answer names and the image lacks, as extracted."
     papers: ClassVar[tuple[Paper, ...]] = (
-        Paper(
-            title="RLHF-V: Towards Trustworthy MLLMs via Behavior Alignment from Fine-grained "
-            "Correctional Human Feedback",
-            authors="Yu et al.",
-            names="Tianyu Yu, Yuan Yao, Haoye Zhang, Taiwen He, Yifeng Han, Ganqu Cui, Jinyi Hu,"
-            " Zhiyuan Liu, Hai-Tao Zheng, Maosong Sun, Tat-Seng Chua",
-            year=2024,
-            link="arXiv:2312.00849",
-            venue="CVPR 2024",
-            where="section 4.1",
-        ),
+        paper("object-halbench"),
         *ChairMetric.papers,
     )
     variants: ClassVar[tuple[VariantDefinition, ...]] = (

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
+from .framework.papers import paper
 from .framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
@@ -125,18 +126,7 @@ class OpenObjectsMetric(Metric):
 
     name: ClassVar[str] = "open-objects"
     summary: ClassVar[str] = "Any object of a caption that reference captions do not support."
-    papers: ClassVar[tuple[Paper, ...]] = (
-        Paper(
-            title="ALOHa: A New Measure for Hallucination in Captioning Models",
-            authors="Petryk et al.",
-            names="Suzanne Petryk, David M. Chan, Anish Kachinthaya, Haodi Zou, John Canny, "
-            "Joseph E. Gonzalez, Trevor Darrell",
-            year=2024,
-            link="arXiv:2404.02904",
-            venue="NAACL 2024",
-            where="section 3",
-        ),
-    )
+    papers: ClassVar[tuple[Paper, ...]] = (paper("open-objects"),)
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
         VariantDefinition(
             name="tuned", meaning="Weights and thresholds fitted to people's labels of HAT."

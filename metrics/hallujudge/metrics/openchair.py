@@ -43,7 +43,8 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
-from .framework.metric import Paper, verdicts_option
+from .framework.metric import verdicts_option
+from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -136,17 +137,7 @@ BENCHMARK = ClosedQuestions(
     name="openchair",
     summary="Objects of captions that a judge does not find in the reference.",
     title="OpenCHAIR: objects of any kind in captions, each judged.",
-    papers=(
-        Paper(
-            title="Mitigating Open-Vocabulary Caption Hallucinations",
-            authors="Ben-Kish et al.",
-            names="Assaf Ben-Kish, Moran Yanuka, Morris Alper, Raja Giryes, Hadar Averbuch-Elor",
-            year=2023,
-            link="arXiv:2312.03631",
-            venue="EMNLP 2024",
-            where="OpenCHAIR/evaluate.py",
-        ),
-    ),
+    papers=(paper("openchair"),),
     unit="captions",
     keys=Keys(
         response=("object",),

@@ -50,7 +50,7 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, yes_bias
-from .framework.metric import Paper
+from .framework.papers import paper
 
 PAPER_SETS = (
     "object_relation",
@@ -103,17 +103,7 @@ BENCHMARK = ClosedQuestions(
     name="video-hallucer",
     summary="Pairs of questions about what videos show and do not show.",
     title="VideoHallucer: pairs of basic and hallucinated questions.",
-    papers=(
-        Paper(
-            title="VideoHallucer: Evaluating Intrinsic and Extrinsic Hallucinations in Large "
-            "Video-Language Models",
-            authors="Wang et al.",
-            names="Yuxuan Wang, Yueqian Wang, Dongyan Zhao, Cihang Xie, Zilong Zheng",
-            year=2024,
-            link="arXiv:2406.16338",
-            where="section 4 and evaluation_utils.py",
-        ),
-    ),
+    papers=(paper("video-hallucer"),),
     unit="pairs",
     keys=Keys(
         response=("predict", "prediction", "model_prediction", "response", "output"),

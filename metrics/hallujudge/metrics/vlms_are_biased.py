@@ -54,7 +54,7 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import MeansMetric, metric_of
 from .answers.yes_no import YES_NO_PARSERS
 from .framework.columns_and_scores import ratio
-from .framework.metric import Paper
+from .framework.papers import paper
 from .responses.thoughts import Division, lmms_eval_division
 
 if TYPE_CHECKING:
@@ -180,17 +180,7 @@ BENCHMARK = ClosedQuestions(
     name="vlms-are-biased",
     summary="Counting in changed pictures, and answers from memory.",
     title="VLMs are Biased: what pictures show against what one remembers.",
-    papers=(
-        Paper(
-            title="Vision Language Models are Biased",
-            authors="Vo et al.",
-            names="An Vo, Khai-Nguyen Nguyen, Mohammad Reza Taesiri, Vy Tuong Dang, "
-            "Anh Totti Nguyen, Daeyoung Kim",
-            year=2025,
-            link="arXiv:2505.23941",
-            where="the means over seven tasks, and lmms-eval's vlms_are_biased",
-        ),
-    ),
+    papers=(paper("vlms-are-biased"),),
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "output"),

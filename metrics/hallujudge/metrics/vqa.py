@@ -43,7 +43,8 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
-from .framework.metric import Paper, verdicts_option
+from .framework.metric import verdicts_option
+from .framework.papers import paper
 from .pope import PAPER as POPE
 
 NO_MATCH = "<NAN>"
@@ -121,16 +122,7 @@ BENCHMARK = ClosedQuestions(
     title="VQA by judge: open answers that agree with an answer of people.",
     papers=(
         replace(POPE, where="section 5.4, Table 6 and appendix E"),
-        Paper(
-            title="VQA: Visual Question Answering",
-            authors="Antol et al.",
-            names="Stanislaw Antol, Aishwarya Agrawal, Jiasen Lu, Margaret Mitchell, Dhruv "
-            "Batra, C. Lawrence Zitnick, Devi Parikh",
-            year=2015,
-            link="arXiv:1505.00468",
-            venue="ICCV 2015",
-            where="the VQA score",
-        ),
+        paper("vqa-score"),
     ),
     unit="answers",
     keys=Keys(

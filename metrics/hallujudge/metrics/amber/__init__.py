@@ -56,7 +56,7 @@ from ..answers.closed_questions import (
 from ..answers.declared_metrics import metric_with
 from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.asking import Asking, plain
-from ..framework.metric import Paper
+from ..framework.papers import paper
 from .descriptions import (
     DESCRIPTION_SCORES,
     GENERATIVE,
@@ -138,18 +138,7 @@ BENCHMARK = ClosedQuestions(
     name="amber",
     summary="Hallucinated object words in descriptions, and wrong yes/no answers.",
     title="AMBER: object words in descriptions, and yes/no questions.",
-    papers=(
-        Paper(
-            title="AMBER: An LLM-free Multi-dimensional Benchmark for MLLMs Hallucination "
-            "Evaluation",
-            authors="Wang et al.",
-            names="Junyang Wang, Yuhang Wang, Guohai Xu, Jing Zhang, Yukai Gu, Haitao Jia, Jiaqi"
-            " Wang, Haiyang Xu, Ming Yan, Ji Zhang, Jitao Sang",
-            year=2023,
-            link="arXiv:2311.07397",
-            where="inference.py",
-        ),
-    ),
+    papers=(paper("amber"),),
     unit="items",
     keys=Keys(
         # Descriptions are scored from their nouns alone where there is no text.

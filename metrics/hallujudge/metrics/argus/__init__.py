@@ -47,6 +47,7 @@ from ..framework.metric import (
     VariantDefinition,
     verdicts_option,
 )
+from ..framework.papers import paper
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
 from .caption_lines import (
     Matching,
@@ -165,17 +166,7 @@ class ArgusMetric(Metric):
     name: ClassVar[Literal["argus"]] = "argus"
     judge_option: ClassVar[str] = "verdicts"
     summary: ClassVar[str] = "Hallucinated and omitted lines of video captions, and their order."
-    papers: ClassVar[tuple[Paper, ...]] = (
-        Paper(
-            title="ARGUS: Hallucination and Omission Evaluation in Video-LLMs",
-            authors="Rawal et al.",
-            names="Ruchit Rawal, Reza Shirkavand, Heng Huang, Gowthami Somepalli, Tom Goldstein",
-            year=2025,
-            link="arXiv:2506.07371",
-            venue="ICCV 2025",
-            where="compute_metrics.py",
-        ),
-    )
+    papers: ClassVar[tuple[Paper, ...]] = (paper("argus"),)
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
         PUBLISHED,
         VariantDefinition(

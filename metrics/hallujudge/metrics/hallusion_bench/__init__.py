@@ -73,7 +73,8 @@ from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.asking import Asking
 from ..framework.columns_and_scores import Column, ScoreDefinition
-from ..framework.metric import OptionDefinition, Paper, soft_option
+from ..framework.metric import OptionDefinition, soft_option
+from ..framework.papers import paper
 from .cause_analyses import CAUSE_SCORES, COMPARED, QUESTION_CAUSES, cause_columns
 from .question_groups import (
     CATEGORIES,
@@ -268,19 +269,7 @@ BENCHMARK = ClosedQuestions(
     name="hallusion-bench",
     summary="Answers about figures and edited figures, by set.",
     title="HallusionBench: yes/no questions about figures and edited figures.",
-    papers=(
-        Paper(
-            title="HallusionBench: An Advanced Diagnostic Suite for Entangled Language "
-            "Hallucination and Visual Illusion in Large Vision-Language Models",
-            authors="Guan et al.",
-            names="Tianrui Guan, Fuxiao Liu, Xiyang Wu, Ruiqi Xian, Zongxia Li, Xiaoyu Liu, "
-            "Xijun Wang, Lichang Chen, Furong Huang, Yaser Yacoob, Dinesh Manocha, Tianyi Zhou",
-            year=2024,
-            link="arXiv:2310.14566",
-            venue="CVPR 2024",
-            where="section 4 and utils.py",
-        ),
-    ),
+    papers=(paper("hallusion-bench"),),
     unit="questions",
     keys=Keys(
         response=("model_prediction", "response", "prediction", "answer", "output", "text"),

@@ -59,7 +59,8 @@ from ..answers.closed_questions import (
 )
 from ..answers.declared_metrics import metric_of
 from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
-from ..framework.metric import OptionDefinition, Paper
+from ..framework.metric import OptionDefinition
+from ..framework.papers import paper
 from ..framework.results import UnscoredReason
 from .mode_analyses import OVERCONFIDENCE_SCORES
 from .operators import (
@@ -223,18 +224,7 @@ BENCHMARK = ClosedQuestions(
     name="infact",
     summary="Right answers that survive degraded videos and false evidence.",
     title="INFACT: the same questions under induced conditions.",
-    papers=(
-        Paper(
-            title="INFACT: A Diagnostic Benchmark for Induced Faithfulness and Factuality "
-            "Hallucinations in Video-LLMs",
-            authors="Yang et al.",
-            names="Junqi Yang, Yuecong Min, Jie Zhang, Shiguang Shan, Xilin Chen",
-            year=2026,
-            link="arXiv:2603.11481",
-            venue="ACL 2026",
-            where="sections 3.4, A.2, A.4",
-        ),
-    ),
+    papers=(paper("infact"),),
     unit="questions",
     keys=Keys(
         response=("response", "answer", "prediction", "output", "text"),

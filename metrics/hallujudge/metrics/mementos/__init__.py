@@ -12,6 +12,7 @@ from ..framework.asking import Asking, AskingProtocol, AskingStep
 from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
+from ..framework.papers import paper
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
 if TYPE_CHECKING:
@@ -306,18 +307,7 @@ class MementosMetric(Metric):
     name: ClassVar[Literal["mementos"]] = "mementos"
     group_by: ClassVar[tuple[str, ...]] = ("domain",)
     summary: ClassVar[str] = "Hallucinated objects and behaviours of image sequences."
-    papers: ClassVar[tuple[Paper, ...]] = (
-        Paper(
-            title="Mementos: A Comprehensive Benchmark for Multimodal Large Language Model "
-            "Reasoning over Image Sequences",
-            authors="Wang et al.",
-            names="Xiyao Wang, Yuhang Zhou, Xiaoyu Liu, Hongjin Lu, Yuancheng Xu, Feihong He, "
-            "Jaehong Yoon, Taixi Lu, Gedas Bertasius, Mohit Bansal, Huaxiu Yao, Furong Huang",
-            year=2024,
-            link="arXiv:2401.10529",
-            where="section 2.3",
-        ),
-    )
+    papers: ClassVar[tuple[Paper, ...]] = (paper("mementos"),)
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
         VariantDefinition(
             name="published",

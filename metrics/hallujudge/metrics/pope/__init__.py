@@ -44,7 +44,7 @@ from ..answers.closed_questions import (
 )
 from ..answers.declared_metrics import metric_of
 from ..answers.yes_no import YES_NO_PARSERS, object_scores
-from ..framework.metric import Paper
+from ..framework.papers import paper
 
 
 def _variant(
@@ -75,15 +75,7 @@ class _Categories(AnswersMetric):
         return "category" if self.variant == "vlmevalkit" else ""
 
 
-PAPER = Paper(
-    title="Evaluating Object Hallucination in Large Vision-Language Models",
-    authors="Li et al.",
-    names="Yifan Li, Yifan Du, Kun Zhou, Jinpeng Wang, Wayne Xin Zhao, Ji-Rong Wen",
-    year=2023,
-    link="arXiv:2305.10355",
-    venue="EMNLP 2023",
-    where="section 5.1",
-)
+PAPER = paper("pope")
 """The paper that defines it."""
 
 BENCHMARK = ClosedQuestions(
@@ -92,14 +84,7 @@ BENCHMARK = ClosedQuestions(
     title="POPE: yes/no questions about objects.",
     papers=(
         PAPER,
-        Paper(
-            title="RePOPE: Impact of Annotation Errors on the POPE Benchmark",
-            authors="Neuhaus and Hein",
-            names="Yannic Neuhaus, Matthias Hein",
-            year=2025,
-            link="arXiv:2504.15707",
-            where="src/eval_utils.py",
-        ),
+        paper("repope"),
     ),
     unit="questions",
     keys=Keys(

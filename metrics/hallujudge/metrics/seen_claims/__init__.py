@@ -26,6 +26,7 @@ from ..framework.metric import (
     VariantDefinition,
     soft_option,
 )
+from ..framework.papers import paper
 from ..framework.pictures import Picture, ShownPicture
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
 from .claim_kinds import KINDS
@@ -142,24 +143,8 @@ class SeenClaimsMetric(SoftMetric):
     panel_asks: ClassVar[bool] = True
     summary: ClassVar[str] = "Claims that a judge does not see in the picture; no references."
     papers: ClassVar[tuple[Paper, ...]] = (
-        Paper(
-            title="FaithScore: Fine-grained Evaluations of Hallucinations in Large "
-            "Vision-Language Models",
-            authors="Jing et al.",
-            names="Liqiang Jing, Ruosen Li, Yunmo Chen, Xinya Du",
-            year=2023,
-            link="arXiv:2311.01477",
-            venue="EMNLP 2024",
-            where="the idea; the scores are Hallujudge's own",
-        ),
-        Paper(
-            title="Unified Triplet-Level Hallucination Evaluation for Large Vision-Language Models",
-            authors="Wu et al.",
-            names="Junjie Wu, Tsz Ting Chung, Kai Chen, Dit-Yan Yeung",
-            year=2024,
-            link="arXiv:2410.23114",
-            where="section 3.1, claims as triplets",
-        ),
+        paper("seen-claims-faithscore"),
+        paper("seen-claims"),
     )
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
         VariantDefinition(

@@ -29,6 +29,7 @@ from ..framework.metric import (
     VariantDefinition,
     soft_option,
 )
+from ..framework.papers import paper
 from ..framework.pictures import Picture
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
 
@@ -191,16 +192,7 @@ class TriHeMetric(SoftMetric):
     name: ClassVar[Literal["tri-he"]] = "tri-he"
     judge_option: ClassVar[str] = "judge"
     summary: ClassVar[str] = "Claims of answers that an image's scene graph does not support."
-    papers: ClassVar[tuple[Paper, ...]] = (
-        Paper(
-            title="Unified Triplet-Level Hallucination Evaluation for Large Vision-Language Models",
-            authors="Wu et al.",
-            names="Junjie Wu, Tsz Ting Chung, Kai Chen, Dit-Yan Yeung",
-            year=2024,
-            link="arXiv:2410.23114",
-            where="sections 3.1 and 3.2, formulas 1 and 2",
-        ),
-    )
+    papers: ClassVar[tuple[Paper, ...]] = (paper("tri-he"),)
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
         PUBLISHED,
         VariantDefinition(

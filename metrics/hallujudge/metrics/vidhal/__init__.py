@@ -33,6 +33,7 @@ both are invalid.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -63,6 +64,7 @@ from ..answers.orders import (
 )
 from ..framework.asking import Asking, AskingProtocol, AskingStep, plain
 from ..framework.metric import Paper
+from ..framework.papers import paper
 from .order_analyses import FURTHER_SCORES, OrdersMetric, ShownMetric
 
 
@@ -171,14 +173,7 @@ def _asking(*protocols: AskingProtocol) -> Asking:
 
 
 def _paper(where: str) -> Paper:
-    return Paper(
-        title="VidHal: Benchmarking Temporal Hallucinations in Vision LLMs",
-        authors="Choong et al.",
-        names="Wey Yeh Choong, Yangyang Guo, Mohan Kankanhalli",
-        year=2024,
-        link="arXiv:2411.16771",
-        where=where,
-    )
+    return replace(paper("vidhal"), where=where)
 
 
 def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:

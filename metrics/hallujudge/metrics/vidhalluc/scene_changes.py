@@ -60,22 +60,14 @@ from ..answers.closed_questions import (
 )
 from ..answers.yes_no import first_yes_no, matthews_correlation
 from ..framework.asking import Asking, plain
-from ..framework.metric import OptionDefinition, Paper
+from ..framework.metric import OptionDefinition
+from ..framework.papers import paper
 from ..framework.results import ScoredItem
 
 if TYPE_CHECKING:
     from ..framework.columns_and_scores import FloatArray
 
-PAPER = Paper(
-    title="VidHalluc: Evaluating Temporal Hallucinations in Multimodal Large Language Models "
-    "for Video Understanding",
-    authors="Li et al.",
-    names="Chaoyu Li, Eun Woo Im, Pooyan Fazli",
-    year=2024,
-    link="arXiv:2412.03735",
-    venue="CVPR 2025",
-    where="eval_bqa.py, eval_mcq.py, eval_tsh.py, eval_sth.py",
-)
+PAPER = paper("vidhalluc")
 """The paper of all four tasks."""
 GIVEN = "given"
 """The encoder that is none: similarities come from a file."""
