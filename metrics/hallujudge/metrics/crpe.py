@@ -33,6 +33,8 @@ from dataclasses import dataclass, replace
 from string import punctuation
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import structs
+
 from .answers.answer_scores import AnswerScore, Count, count, is_right, share, unparsed_rate
 from .answers.answer_text import number_of
 from .answers.answers_metric import AnswersMetric
@@ -65,6 +67,8 @@ _MEANT = {
     CORRECTED: "accuracy counts the four answers to a question as one, wherever they are",
 }
 _TIMES = 4
+# Key of a record's place in the file; released records have none of this name.
+_PLACE = "place in the file"
 _OPTION = re.compile(r"\b([A-Z])\.\s+([^\n]*)")
 
 
@@ -181,7 +185,15 @@ def _questions(
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield records; the text of a question is its question, and that of an answer its response."""
     for place, values in enumerate(records):
-        yield place, {"question": values.get("text"), **values} if key == "label" else values
+        own = {"question": values.get("text")} if key == "label" else {_PLACE: str(place + 1)}
+        yield place, {**own, **values}
+
+
+def _with_place(answer: Answer, record: Mapping[str, object]) -> Answer:
+    """Return an answer with the place of its record in the file, if it is in one."""
+    place = record.get(_PLACE)
+    found = {"place": place} if isinstance(place, str) else {}
+    return structs.replace(answer, fields={**answer.fields, **found})
 
 
 BENCHMARK = ClosedQuestions(
@@ -200,9 +212,9 @@ BENCHMARK = ClosedQuestions(
     ),
     labels=(),
     places={"category": CATEGORIES},
-    place_field="place",
     question_files=True,
     unfold=_questions,
+    complete=_with_place,
     variants=(
         AnswerVariant(
             name=PUBLISHED,

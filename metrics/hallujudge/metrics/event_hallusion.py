@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
 
@@ -101,6 +101,15 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
 class _Videos(AnswersMetric):
     """A metric whose unscored videos have as many answers as any video."""
 
+    soft_scores: ClassVar[str] = (
+        "in description_accuracy a description counts P(right) instead of 0 or 1"
+    )
+    judged: ClassVar[tuple[JudgedColumn, ...]] = (
+        JudgedColumn(
+            column="approved", of="claim", scores=("description_accuracy",), supported=True
+        ),
+    )
+
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return an unscored video with all answers and the description right, or wrong."""
         asked, judged = (float(observed[name].max()) for name in ("asked", "judged"))
@@ -163,7 +172,7 @@ BENCHMARK = ClosedQuestions(
         partial=True,
     ),
     asking=Asking(media=("video",), whole="Describe what happens in this video."),
-    set_files=SetFiles(field="split", names={split: split for split in SPLITS}),
+    named_files=SetFiles(field="split", names={split: split for split in SPLITS}),
     complete=_completed,
     seen=("judgement",),
     places={"split": SPLITS},
@@ -208,13 +217,7 @@ BENCHMARK = ClosedQuestions(
         lacking="what happens in the video is not known; give 'event_info', or 'event'",
         rests_on=("Scores of descriptions rest", "judgements"),
         score="description_accuracy",
-        soft="in description_accuracy a description counts P(right) instead of 0 or 1",
         counted="decided",
-        columns=(
-            JudgedColumn(
-                column="approved", of="claim", scores=("description_accuracy",), supported=True
-            ),
-        ),
     ),
     scores=(
         *_ACCURACIES,

@@ -72,6 +72,8 @@ _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 DECLARATION = "declaration"
 """The option by which a caller sends a server the hash of its declaration."""
 _outside: dict[str, ClosedQuestions] = {}
+# Family -> hash of the file or module that declares it.
+_digests: dict[str, str] = {}
 # Family -> what declares it.
 _declared_in: dict[str, str] = {}
 _sources: dict[str, None] = {}
@@ -119,8 +121,7 @@ def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
 
 def declaration_hash(metric: str) -> str:
     """Return the hash of the file or module that declares a benchmark from outside, or empty."""
-    declared = _outside.get(metric.replace("-", "_"))
-    return declared.digest if declared is not None else ""
+    return _digests.get(metric.replace("-", "_"), "")
 
 
 def benchmark_name_fault(name: str) -> str:
@@ -152,6 +153,7 @@ def remove_benchmarks() -> None:
     for family in _outside:
         FAMILIES.remove(family)
     _outside.clear()
+    _digests.clear()
     _declared_in.clear()
     _sources.clear()
     _modules.clear()
@@ -181,7 +183,8 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
         # Variants with one parser have one parser then too.
         parsers = {v.parse: _guarded(declared.name, v.parse) for v in declared.variants}
         variants = tuple(structs.replace(v, parse=parsers[v.parse]) for v in declared.variants)
-        declared = structs.replace(declared, digest=digest, variants=variants)
+        declared = structs.replace(declared, variants=variants)
+        _digests[family] = digest
     _outside[family] = declared
     _declared_in[family] = source
     FAMILIES.append(family)

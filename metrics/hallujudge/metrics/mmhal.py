@@ -27,7 +27,7 @@ are 96 reviews; here any number is scored, and a note says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -56,6 +56,8 @@ TYPES = (
 """The question types, in the order in which the released file repeats them."""
 PUBLISHED = "published"
 _QUESTIONS, _BEST = 96, 6
+# Key of a record's place in the file; released records have none of this name.
+_PLACE = "place in the file"
 _WITHOUT_HALLUCINATION = 3  # ratings from here on
 _RATINGS = tuple(map(str, range(_BEST + 1)))
 # "Rating: 4", "**Rating:** 4", "rating 4"; neither 10 nor 3.5, and not the end of "Overrating".
@@ -89,6 +91,14 @@ def _type_by_place(item: AnswersItem) -> str:
     return TYPES[(int(place) - 1) % len(TYPES)] if int(place) <= _QUESTIONS else ""
 
 
+def _placed(
+    records: Sequence[Mapping[str, object]], _key: str
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield records with their place, counted from 1."""
+    for place, values in enumerate(records):
+        yield place, {**values, _PLACE: str(place + 1)}
+
+
 def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with its review, from its record or from the file of reviews."""
     given = record.get("reviews")
@@ -102,7 +112,9 @@ def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     # An empty review is not a missing one: the blank keeps them apart.
     own = {} if review is None else {"review": review or " "}
     others = {name: text for name, text in answer.fields.items() if name != "review"}
-    fields = {**others, "objects": objects, **own}
+    place = record.get(_PLACE)
+    placed = {"place": place} if isinstance(place, str) else {}
+    fields = {**others, "objects": objects, **own, **placed}
     return structs.replace(answer, fields=fields)
 
 
@@ -146,7 +158,7 @@ BENCHMARK = ClosedQuestions(
         optional=("review",),
         lists=("image_content",),
     ),
-    place_field="place",
+    unfold=_placed,
     seen=("review",),
     kept=("reference",),
     labels=(),

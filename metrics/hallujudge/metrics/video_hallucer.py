@@ -123,7 +123,7 @@ BENCHMARK = ClosedQuestions(
         name=("role",),
         known={BASIC: "about what the video shows", HALLUCINATION: "about what it does not show"},
     ),
-    set_files=SetFiles(
+    named_files=SetFiles(
         field="set",
         names={
             "obj_rel": "object_relation",

@@ -405,9 +405,9 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         judge_trial=declared_trial(benchmark, metric, how.score),
         # A learnt margin and a report card are made of labels, which correct these columns.
         engine_options=(
-            *(ESCALATION_OPTIONS if how.columns else ()),
+            *(ESCALATION_OPTIONS if metric.judged else ()),
             SHARE_OPTION,
-            *((CARD_OPTION,) if how.columns else ()),
+            *((CARD_OPTION,) if metric.judged else ()),
             *_own(how),
         ),
         open=opened,

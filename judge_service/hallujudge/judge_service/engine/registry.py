@@ -32,6 +32,8 @@ from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
 from .spec import ScoreSpec, known_metric
 
 if TYPE_CHECKING:
+    from hallujudge.metrics.answers.answers_metric import AnswersMetric
+
     from .found_claims import FoundClaim
 
 # The option is declared where judges are, which a client doesn't import.
@@ -54,7 +56,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     """The expected value."""
 
 
-def declared_trial(benchmark: ClosedQuestions, metric: type[Metric], score: str = "") -> Trial:
+def declared_trial(
+    benchmark: ClosedQuestions, metric: type[AnswersMetric], score: str = ""
+) -> Trial:
     """Return a benchmark's trial, for which a score is at its best unless the benchmark says else.
 
     Args:
@@ -64,7 +68,7 @@ def declared_trial(benchmark: ClosedQuestions, metric: type[Metric], score: str 
     """
     name = score or benchmark.main_score
     [known] = (each for each in metric.score_definitions if each.name == name)
-    return Trial(item=benchmark.trial, score=name, value=benchmark.trial_value(known))
+    return Trial(item=benchmark.trial, score=name, value=metric.trial_value(known))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 from msgspec import structs
 
 from ..errors import OptionError
+from ..families import declaration_hash
 from ..framework.columns_and_scores import Column, checked_counts
 from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
@@ -63,6 +64,10 @@ class AnswersMetric(SoftMetric):
     place_columns: ClassVar[tuple[Column, ...]] = ()
     """The columns of :meth:`places` that a base class adds."""
     text_scores: ClassVar[tuple[str, ...] | None] = ()
+    soft_scores: ClassVar[str] = ""
+    drops_unknown: ClassVar[frozenset[str]] = frozenset()
+    """Variants that leave out answers to questions which the labels lack, and do not refuse them.
+    """
     outcomes_repeat: ClassVar[bool] = True
     """Whether outcomes depend on the responses, labels, names and ``seen`` fields of answers alone,
     so that those of equal answers are remembered; false also where answers hardly repeat."""
@@ -148,13 +153,19 @@ class AnswersMetric(SoftMetric):
         absent = how == "wrong in part" and all(each.response is None for each in item.answers)
         return how != "unscored" and not absent
 
+    @classmethod
+    def trial_value(cls, score: ScoreDefinition) -> float:
+        """Return a score of the trial item: the best value, unless a base class has another."""
+        return score.low if score.direction == "lower" else score.high
+
     def cluster(self, item: AnswersItem) -> str:  # noqa: ARG002
         """Return the cluster of an item that names none; empty for its own."""
         return ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the hash of a declaration from outside, the metric's options, and the judge."""
-        declared = (("decl", self.benchmark.digest),) if self.benchmark.digest else ()
+        digest = declaration_hash(self.name)
+        declared = (("decl", digest),) if digest else ()
         own = [(each.name, getattr(self, each.name)) for each in self.options if each.name != SOFT]
         judge = (("judge", self.judge),) if self.judge else ()
         return (*declared, *own, *self.soft_fields(), *judge)

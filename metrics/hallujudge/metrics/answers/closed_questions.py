@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from ..framework.asking import Asking
-from ..framework.columns_and_scores import JudgedColumn, ScoreDefinition
 from ..framework.metric import InputOption, Metric, OptionDefinition, Paper, VariantDefinition
 
 # Declarations have all that they need from this module.
@@ -102,8 +101,6 @@ class AnswerVariant(Struct, frozen=True, kw_only=True):
     """What a missing answer counts as."""
     scores: tuple[AnswerScore, ...] = ()
     """The benchmark's scores with formulas of this variant; empty where they are the same."""
-    drops_unknown: bool = False
-    """Whether answers to questions that the labels lack are left out, not refused."""
     notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
     """Returns notes of this variant alone on the sums of all columns."""
 
@@ -119,7 +116,7 @@ class Keys(Struct, frozen=True, kw_only=True):
     """Keys of the id."""
     question: tuple[str, ...] = ("question",)
     """Keys of the question, in files that have the response too."""
-    asked: tuple[str, ...] = ("question", "prompt", "text")
+    asked: ClassVar[tuple[str, ...]] = ("question", "prompt", "text")
     """Keys of the question, in files of questions."""
     media: tuple[str, ...] = ("image", "image_id", "image_source")
     """Keys of the image or video, by which intervals group items."""
@@ -323,12 +320,8 @@ class JudgedAnswers(Struct, frozen=True, kw_only=True):
     """Which scores rest on verdicts of the file, and what these are called."""
     score: str = ""
     """The score that shows whether a judge works; empty for the main one."""
-    soft: str = ""
-    """In which scores an answer counts its probability; empty without the option ``soft``."""
     counted: str
     """Column of the number of verdicts."""
-    columns: tuple[JudgedColumn, ...] = ()
-    """Columns of verdicts that labels of people correct."""
 
     def text(self, slot: str, answer: Answer) -> str:
         """Return the text of a slot of the prompts."""
@@ -368,8 +361,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
     trial: AnswersItem
     """A small example whose answers are right, with the first label that it may have."""
-    trial_score: float | None = None
-    """The main score of ``trial``, where it is not the best one."""
     labels: tuple[str, ...] = ("yes", "no")
     """The labels; empty if any text may be one."""
     bundle: Bundling = msgspec.field(default_factory=Bundling)
@@ -387,9 +378,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Further fields of answers, for a judge and a base class."""
     derived: Mapping[str, Callable[[AnswersItem], str]] = {}
     """Field of results -> function that makes its value of an item."""
-    place_field: str = ""
-    """Field of answers with the place of their record in the archive, counted from 1; empty if the
-    order says nothing."""
     size: int = 0
     """How many items the benchmark has, of which a note says if an archive has more or fewer; 0 if
     archives may have any number."""
@@ -400,8 +388,9 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     others; empty if records may have any."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
-    set_files: SetFiles | None = None
-    """How files are named by sets; None if an archive has no file for each set."""
+    named_files: SetFiles | None = None
+    """How files are named by sets or, where questions have files too, by splits whose ids are
+    equal; None if an archive has no file for each."""
     question_files: bool = False
     """Whether what answers leave out may come in files of questions, which they are joined with."""
     listed: Callable[[str, Mapping[str, object]], Iterable[Mapping[str, str]]] | None = None
@@ -443,25 +432,26 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     base: type[Metric] | None = None
     """The base class of the metric, an ``AnswersMetric`` (a ``MeansMetric`` if it has means) with
     what only this benchmark computes; None for the shared one."""
-    split_files: SetFiles | None = None
-    """How files of equal ids are told apart; None if ids are unique."""
     variant_names: tuple[str, ...] = ()
     """Further names of the option ``variant`` on the command line."""
     questions_name: str = "questions.json"
     """Usual name of a file of questions, for the example of the command."""
     asking: Asking = msgspec.field(default_factory=Asking)
     """How its questions are put to a model."""
-    digest: str = ""
-    """Hash of the user's file or module that declares it, which is set when that is loaded."""
+
+    @property
+    def set_files(self) -> SetFiles | None:
+        """How files are named by sets; None if an archive has no file for each set."""
+        return None if self.question_files else self.named_files
+
+    @property
+    def split_files(self) -> SetFiles | None:
+        """How files of equal ids are told apart; None if ids are unique."""
+        return self.named_files if self.question_files else None
 
     def variant(self, name: str) -> AnswerVariant:
         """Return the variant with a name, which must exist."""
         return next(each for each in self.variants if each.name == name)
-
-    def trial_value(self, score: ScoreDefinition) -> float:
-        """Return a score of the trial item: the best value, unless ``trial_score`` is given."""
-        best = score.low if score.direction == "lower" else score.high
-        return best if self.trial_score is None else self.trial_score
 
     @property
     def variant_definitions(self) -> tuple[VariantDefinition, ...]:

@@ -33,12 +33,19 @@ _BASE = "write the {} of a class that base names"
 _INSTEAD = {
     **dict.fromkeys(("adds",), _BASE.format("methods score_answers and counts_bundle")),
     **dict.fromkeys(("check", "labels_chosen"), _BASE.format("method problem")),
+    "asked": "let unfold give each record its question",
+    "columns": _BASE.format("attribute judged"),
+    "drops_unknown": _BASE.format("attribute drops_unknown"),
     "leaves_out": _BASE.format("method leaves_out"),
     "note": "give it as notes, a function that returns sentences",
     **dict.fromkeys(("names_are_ids", "parses_kept"), _BASE.format("attribute outcomes_repeat")),
     **dict.fromkeys(("parser_option", "parsers"), _BASE.format("method choosable_parsers")),
     "repeated_by": _BASE.format("property repeated_by"),
+    "place_field": "let unfold give each record its place",
+    "soft": _BASE.format("attribute soft_scores"),
+    **dict.fromkeys(("set_files", "split_files"), "name it named_files"),
     "split_fields": _BASE.format("attribute split_fields"),
+    "trial_score": _BASE.format("method trial_value"),
     "worst": _BASE.format("method ends"),
 }
 _DECIMALS = 9
@@ -183,10 +190,10 @@ def _trial_fault(declared: ClosedQuestions) -> str:
     )
     main = next(s for s in metric.score_definitions if s.name == declared.main_score)
     [found] = metric.item_values(main, [result])
-    wanted = declared.trial_value(main)
+    wanted = metric.trial_value(main)
     if found is None or not math.isclose(found, wanted, abs_tol=10**-_DECIMALS):
         return (
             f"{main.name} of trial is {found}, not {wanted}; give a trial item with right answers "
-            "and the first label, or its value in trial_score"
+            "and the first label, or its value in the method trial_value of a class that base names"
         )
     return ""

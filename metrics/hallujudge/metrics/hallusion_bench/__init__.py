@@ -127,6 +127,7 @@ class HallusionBenchAnswers(AnswersMetric):
         Column(name="figure", meaning="figure and set, as a number", integral=False, label=True),
     )
     unresolved: ClassVar[str] = "unscored"
+    soft_scores: ClassVar[str] = "in question_accuracy an answer counts P(right) instead of 0 or 1"
 
     correctness: str = ""
     """Where correctness comes from: ``given``, an answer parser, or one of :data:`JUDGES`."""
@@ -352,7 +353,6 @@ BENCHMARK = ClosedQuestions(
         },
         lacking="no gt_answer for this question",
         rests_on=("Every score rests", "correctness labels"),
-        soft="in question_accuracy an answer counts P(right) instead of 0 or 1",
         counted="answered",
     ),
     scores=(

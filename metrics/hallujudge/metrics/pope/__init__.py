@@ -51,15 +51,12 @@ def _variant(
     name: str,
     meaning: str,
     unparsed: UnparsedAs = "wrong",
-    *,
-    drops_unknown: bool = False,
 ) -> AnswerVariant:
     return AnswerVariant(
         name=name,
         meaning=meaning,
         parse=compared_by(YES_NO_PARSERS[name], name),
         unparsed=unparsed,
-        drops_unknown=drops_unknown,
     )
 
 
@@ -68,6 +65,8 @@ class _Categories(AnswersMetric):
     """A metric of questions that may be in several categories."""
 
     split_fields: ClassVar[frozenset[str]] = frozenset({"category"})
+    # Its labels lack the questions that were dropped.
+    drops_unknown: ClassVar[frozenset[str]] = frozenset({"repope"})
 
     @property
     def repeated_by(self) -> str:
@@ -114,7 +113,6 @@ BENCHMARK = ClosedQuestions(
             "repope",
             "RePOPE's script: yes anywhere is yes, else no anywhere is no; any other is unscored.",
             "unscored",
-            drops_unknown=True,
         ),
         _variant("first-word", "Ours: the first clear yes or no; any other counts as wrong."),
         _variant(
@@ -146,7 +144,7 @@ BENCHMARK = ClosedQuestions(
     question_files=True,
     joins_by_text=True,
     label_sets=("pope", "repope"),
-    split_files=SetFiles(
+    named_files=SetFiles(
         field="category",
         # The short names are those of lmms-eval's tasks, such as pope_adv.
         names={

@@ -111,8 +111,7 @@ class AnswerMaker:
         self._known_fields: dict[tuple[str, ...], dict[str, str]] = {}
         self._reads_whole = bool(self._fields or declared.complete)
         self._is_special = asked.is_special
-        self._place_field = declared.place_field
-        self._has_fields = bool(self._fields or declared.place_field)
+        self._has_fields = bool(self._fields)
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
         self._asked_key = next(iter(declared.keys.question), "")
@@ -195,10 +194,8 @@ class AnswerMaker:
         return answer
 
     def _own_fields(self, record: Record, held: Mapping[str, object]) -> Mapping[str, str]:
-        """Return the declared fields of an answer, with its place if that is one."""
+        """Return the declared fields of an answer."""
         fields = self.fields_of(self._fields, held, record.place)
-        if self._place_field:
-            fields[self._place_field] = str(record.position + 1)
         if len(self._known_fields) == MOST_SHARED:
             self._known_fields.clear()
         return self._known_fields.setdefault(tuple(fields.values()), fields)

@@ -15,6 +15,7 @@ from msgspec import structs
 from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec, known_metric
 from hallujudge.judge_service.installation import __version__, is_whole
 from hallujudge.metrics import Report
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.results import JsonValue
 
@@ -165,8 +166,7 @@ def _read_options(given: InputOptions | None, spec: ScoreSpec) -> InputOptions |
         if taken := {name: spec.options[name] for name in known if name in spec.options}:
             given = given or InputOptions()
             return replace(given, own={**given.own, **taken})
-    variants = () if declared is None else declared.variants
-    if any(each.drops_unknown for each in variants if each.name == spec.variant):
+    if declared is not None and spec.variant in metric_of(declared).drops_unknown:
         return replace(given or InputOptions(), drop_unknown=True)
     return given
 

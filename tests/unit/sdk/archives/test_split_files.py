@@ -137,7 +137,7 @@ def test_any_benchmark_may_have_splits(tmp_path: Path) -> None:
         BENCHMARK,
         joins_by_text=False,
         keys=structs.replace(BENCHMARK.keys, response=("answer",), label=("label",)),
-        split_files=SetFiles(field="part", names={"one": "one", "two": "two"}),
+        named_files=SetFiles(field="part", names={"one": "one", "two": "two"}),
         group_by=("part",),
     )
     rows = [{"id": 1, "image": "a.jpg", "question": "A dog?", "label": "yes"}]
