@@ -74,7 +74,7 @@ def test_labels_are_read_in_any_form(tmp_path: Path, label: object) -> None:
 
 def test_an_unscored_answer_leaves_its_pair_open(tmp_path: Path) -> None:
     rows = [{**row, "correctness": None} if row is SET[1] else row for row in SET]
-    assert score(tmp_path, rows, "--correctness-key", "correctness").returncode == 3
+    assert score(tmp_path, rows, "--correctness", "given").returncode == 3
     report = report_of(tmp_path / "out")
     assert report["coverage"]["reasons"] == {"VERDICT_NULL": 1}
     assert report["scores"]["pair_accuracy"] == {
@@ -158,9 +158,7 @@ def test_bad_input_is_named(tmp_path: Path, change: dict[str, Any], said: tuple[
 
 
 def test_a_missing_correctness_key_is_named(tmp_path: Path) -> None:
-    assert_refused(score(tmp_path, SET, "--correctness-key", "verdict"), "verdict")
-    both = ("--correctness-key", "correctness", "--correctness", "strict")
-    assert_refused(score(tmp_path, SET, *both), "--correctness strict")
+    assert_refused(score(tmp_path, SET, "--map", "correctness=verdict"), "verdict")
 
 
 def test_the_page_counts_wrong_answers(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_agreement_with_given_labels_is_one_command(tmp_path: Path) -> None:
     archive(tmp_path)
     with scripted(JUDGE) as server:
         flags = ("--llm-url", server.url, "--llm-model", "tiny")
-        key = ("--correctness-key", "correctness")
+        key = ("--map", "correctness=correctness")
         assert score(tmp_path, "out", *flags, *key).returncode == 3
     run = here("analyze", tmp_path / "out")
     assert run.returncode == 0, run.stderr

@@ -45,7 +45,7 @@ def scored(out: Path, *arguments: str | Path) -> Any:
 @pytest.fixture(scope="module")
 def report(goldens: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     drawn = goldens / "hallusion_bench" / "drawn_1.predictions.json"
-    key = ("--correctness-key", "correctness")
+    key = ("--map", "correctness=correctness", "--correctness", "given")
     return scored(tmp_path_factory.mktemp("drawn"), "--responses", drawn, *key)
 
 

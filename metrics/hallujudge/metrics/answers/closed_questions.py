@@ -252,17 +252,6 @@ class InputTable(InputOption):
         return self.answers or self.form == "in order"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputKey(InputOption):
-    """An option that names the key of a field, and then sets the metric's option of its name."""
-
-    kind: Literal["file", "text", "texts", "set"] = "text"
-    field: str
-    """The field, and the metric's option."""
-    value: str
-    """The option's value, unless it is a judge."""
-
-
 class SetFiles(Struct, frozen=True, kw_only=True):
     """How files say which set, or which split of equal ids, their records are of."""
 
@@ -406,8 +395,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     else of the first; answers to questions that the others dropped are left out."""
     joins_by_text: bool = False
     """Whether answers may be joined with their questions by text or order too, not by id only."""
-    input_keys: tuple[InputKey, ...] = ()
-    """Fields whose key in the archive has an option of the command line."""
     tables: tuple[InputTable, ...] = ()
     """Further files of an archive."""
     task: Callable[[Mapping[str, object]], str] | None = None

@@ -36,6 +36,7 @@ _INSTEAD = {
     "asked": "let unfold give each record its question",
     "columns": _BASE.format("attribute judged"),
     "drops_unknown": _BASE.format("attribute drops_unknown"),
+    "input_keys": "users name the key with --map FIELD=KEY",
     "leaves_out": _BASE.format("method leaves_out"),
     "note": "give it as notes, a function that returns sentences",
     **dict.fromkeys(("names_are_ids", "parses_kept"), _BASE.format("attribute outcomes_repeat")),

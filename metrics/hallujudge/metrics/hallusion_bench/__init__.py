@@ -60,7 +60,6 @@ from ..answers.closed_questions import (
     AnswerVariant,
     Bundling,
     ClosedQuestions,
-    InputKey,
     JudgedAnswers,
     Keys,
     Parsed,
@@ -304,14 +303,6 @@ BENCHMARK = ClosedQuestions(
     },
     question_files=True,
     derived={name: of_first(name) for name in _PLACE[:2]},
-    input_keys=(
-        InputKey(
-            name="correctness_key",
-            field="correctness",
-            value="given",
-            meaning="Key of labels (1, 0, 2) to score, or to compare with.",
-        ),
-    ),
     variants=(
         AnswerVariant(
             name="published",

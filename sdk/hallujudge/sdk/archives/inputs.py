@@ -126,7 +126,7 @@ def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
         by_text.add("allow_duplicates")
     # The places of answers name bundles otherwise.
     by_id = set() if declared.bundle.names or declared.bundle.by else {"id_key"}
-    return uses(*joined, *by_text, *by_id, own=(*declared.tables, *declared.input_keys))
+    return uses(*joined, *by_text, *by_id, own=declared.tables)
 
 
 def family_module(metric: str) -> ModuleType | None:

@@ -149,8 +149,6 @@ class _Archives:
             refuse_unused_keys(self._metric, read_keys, options, self._keys)
             return options
         key_map = mapped_keys(declared, options.key_map, self._keys)
-        own_keys = (key for key in declared.input_keys if key.name in options.own)
-        key_map |= {key.field: str(options.own[key.name]) for key in own_keys}
         return replace(options, key_map=key_map)
 
     def items(self, check: CheckHelp | None = None) -> ItemSource:

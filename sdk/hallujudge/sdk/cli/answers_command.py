@@ -18,7 +18,6 @@ from hallujudge.metrics.answers.declared_metrics import VariantComparison, metri
 from hallujudge.metrics.errors import warn_deprecated
 from hallujudge.metrics.families import benchmarks_of
 from hallujudge.metrics.framework.file_schemas import schema_of
-from hallujudge.metrics.framework.metric import LLM_JUDGES
 
 from ..archives import InputOptions
 from ..archives.label_sets import files_of_labels
@@ -165,7 +164,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
                 responses=responses[0] if len(responses) == 1 else responses,
                 references=getattr(questions, "references", None) or None,
                 variant=reader or metric.variant,
-                options={**_implied(benchmark, inputs, metric.options), **metric.options},
+                options=metric.options,
                 inputs=inputs,
             ),
             **judges.settings_of(run.at.server),
@@ -216,26 +215,6 @@ def _refuse_unused_tables(
             raise InvalidInputError(
                 f"{table.flag} {given} and --{name} {chosen} are both given; choose one"
             )
-
-
-def _implied(
-    benchmark: ClosedQuestions, inputs: InputOptions, options: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the metric's options that a named key of verdicts implies.
-
-    A judge's verdicts are compared with the values of such a key, and do not come from them.
-
-    Raises:
-        InvalidInputError: An option contradicts a key.
-    """
-    given = [key for key in benchmark.input_keys if key.name in inputs.own]
-    for key in given:
-        if (value := options.get(key.field, key.value)) not in (key.value, *LLM_JUDGES):
-            raise InvalidInputError(
-                f"{key.flag} {inputs.own[key.name]} and --{key.field} {value} are both given; "
-                "choose one"
-            )
-    return {key.field: key.value for key in given}
 
 
 def _each(after: Sequence[Callable[[ScoreCommand], None]], command: ScoreCommand) -> None:
