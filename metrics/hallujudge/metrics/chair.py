@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
-from .framework.asking import Asking, plain
+from .framework.asking import OwnAsking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
 from .framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
 from .framework.papers import paper
@@ -280,7 +280,7 @@ class ChairMetric(Metric):
 
 
 ASKING = {
-    "chair": Asking(
+    "chair": OwnAsking(
         protocols=plain("Describe this image."),
         id=("image_id", "id"),
         media=("image", "file_name"),

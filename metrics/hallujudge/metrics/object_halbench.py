@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from .chair import ChairEvidence, ChairItem, ChairMetric, FoundMention
-from .framework.asking import Asking, plain
+from .framework.asking import OwnAsking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import PUBLISHED, OptionDefinition, Paper, VariantDefinition
 from .framework.papers import paper
@@ -169,7 +169,7 @@ class ObjectHalBenchMetric(ChairMetric):
 
 
 ASKING = {
-    "object-halbench": Asking(
+    "object-halbench": OwnAsking(
         protocols=plain("{{question}}"),
         question=("question", "prompt"),
         id=("image_id", "id"),

@@ -100,23 +100,13 @@ class Asking(Struct, frozen=True, kw_only=True):
 
     protocols: tuple[AskingProtocol, ...] = ()
     """The ways to ask, the default first; empty for one call with a prompt by the labels."""
-    question: tuple[str, ...] = ()
-    """Further keys of the question, before those of the declaration."""
     media: tuple[str, ...] = ()
     """Keys of the image or video, before those of the declaration; ids come last."""
     audio: tuple[str, ...] = ()
     """Keys of an audio file, or of a video whose sound is sent next to its frames; empty if a model
     hears nothing."""
-    id: tuple[str, ...] = ()
-    """Keys of the id; empty for those of the declaration."""
     response: str = ""
     """Key of the response in the archive; empty for the first of the declaration."""
-    inside: str = ""
-    """Key of the list of questions that a record holds; each becomes a record of the archive."""
-    kept: tuple[str, ...] | None = None
-    """Keys of records that the archive keeps besides id and question; None for all."""
-    of_media: bool = False
-    """Whether there is one question for each image, so that a folder of images is enough."""
     is_shown: Callable[[Mapping[str, object]], bool] = _always
     """Returns whether a record's question has an image or video."""
     slots: Callable[[Mapping[str, object]], Mapping[str, str]] = _none
@@ -129,3 +119,18 @@ class Asking(Struct, frozen=True, kw_only=True):
     """Prompt for the answer about a whole bundle, which its record holds next to the list."""
     max_tokens: int = 512
     """Tokens of a response at most; a longer one is cut off, and then unscored."""
+
+
+class OwnAsking(Asking, frozen=True, kw_only=True):
+    """What asking needs of a family without a declaration of closed questions."""
+
+    question: tuple[str, ...] = ()
+    """Further keys of the question."""
+    id: tuple[str, ...] = ()
+    """Keys of the id."""
+    inside: str = ""
+    """Key of the list of questions that a record holds; each becomes a record of the archive."""
+    kept: tuple[str, ...] | None = None
+    """Keys of records that the archive keeps besides id and question; None for all."""
+    of_media: bool = False
+    """Whether there is one question for each image, so that a folder of images is enough."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from ..framework.asking import Asking, AskingProtocol, AskingStep
+from ..framework.asking import AskingProtocol, AskingStep, OwnAsking
 from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
@@ -449,7 +449,7 @@ def _pairs(record: Mapping[str, object]) -> Mapping[str, str]:
 
 
 ASKING = {
-    "mementos": Asking(
+    "mementos": OwnAsking(
         protocols=(
             AskingProtocol(steps=(AskingStep(prompt=_DESCRIBED),)),
             AskingProtocol(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from msgspec import Struct
 
-from ..framework.asking import Asking, AskingProtocol, AskingStep
+from ..framework.asking import AskingProtocol, AskingStep, OwnAsking
 from ..framework.claims import (
     ClaimParts,
     ClaimVerdict,
@@ -456,7 +456,7 @@ def _in_two_steps(
 
 
 ASKING = {
-    "tri-he": Asking(
+    "tri-he": OwnAsking(
         protocols=(
             AskingProtocol(steps=(AskingStep(prompt="{{question}}"),)),
             _in_two_steps(

@@ -17,6 +17,7 @@ from hallujudge.metrics.framework.asking import (
     YES_OR_NO,
     Asking,
     AskingProtocol,
+    OwnAsking,
     plain,
 )
 
@@ -27,6 +28,7 @@ _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 _LETTER = re.compile("[A-Z]")
 OPTIONAL_SLOTS = frozenset({"instruction", CHOOSING})
 """Slots that a user's prompt may leave out, and that may be empty."""
+_DECLARED = OwnAsking()
 WHOLE = "whole"
 """The step for the answer about a whole bundle."""
 
@@ -47,6 +49,11 @@ class Benchmark:
     """Step -> its prompt."""
     reads: str = ""
     """Form of the replies; empty for a plain one."""
+
+    @property
+    def own(self) -> OwnAsking:
+        """What only a family without a declaration says of asking."""
+        return self.asking if isinstance(self.asking, OwnAsking) else _DECLARED
 
     @property
     def prompt_hashes(self) -> str:

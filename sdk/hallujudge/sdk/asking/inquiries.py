@@ -9,7 +9,7 @@ from typing import cast
 
 from hallujudge.judge_service.llm.reply_messages import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
-from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, Asking
+from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, OwnAsking
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..archives.answer_records import Fault, remedies_of
@@ -88,7 +88,7 @@ def read_inquiries(
         InvalidInputError: Files are missing, or not used by the benchmark.
     """
     maker = _Maker(benchmark, folder, conditions)
-    if not sources and not benchmark.asking.of_media:
+    if not sources and not benchmark.own.of_media:
         raise InvalidInputError(
             f"{benchmark.name} needs its file of questions; give it with references=…"
         )
@@ -111,7 +111,7 @@ def _records(
 ) -> Iterator[Record]:
     declared = benchmark.declared
     if not sources:
-        key = benchmark.asking.id[0]
+        key = benchmark.own.id[0]
         with_suffix = key == "image_name"
         for position, media in enumerate(folder.all()):
             name = media.name if with_suffix else Path(media.name).stem
@@ -119,7 +119,7 @@ def _records(
         return
     for source in sources:
         if declared is None:
-            yield from _plain_records(benchmark.asking, source)
+            yield from _plain_records(benchmark.own, source)
         else:
             yield from _declared_records(declared, source, is_alone=len(sources) == 1)
 
@@ -173,7 +173,7 @@ def _marked(record: Record, files: SetFiles | None, name: str) -> Record:
     return record._replace(values={**record.values, files.field: name})
 
 
-def _plain_records(asking: Asking, source: Path) -> Iterator[Record]:
+def _plain_records(asking: OwnAsking, source: Path) -> Iterator[Record]:
     """Yield records; also of a list of ids, and of an object id -> objects or record."""
     content = read_format(source).source
     if not isinstance(content, Path):
@@ -233,7 +233,7 @@ def _with_options(
 
 def _id_keys(benchmark: Benchmark) -> tuple[str, ...]:
     declared = benchmark.declared.keys.id if benchmark.declared is not None else ()
-    return (*benchmark.asking.id, *declared)
+    return (*benchmark.own.id, *declared)
 
 
 class _Maker:
@@ -249,7 +249,7 @@ class _Maker:
         self._given = conditions
         self._ids = _id_keys(benchmark)
         of_question = (*declared.keys.question, *declared.keys.asked) if declared else ("question",)
-        self._question = (*asking.question, *dict.fromkeys(of_question))
+        self._question = (*benchmark.own.question, *dict.fromkeys(of_question))
         of_media = declared.keys.media if declared else ()
         # The number of a question is none of an image.
         ids = declared is None or declared.keys.own_media
@@ -299,11 +299,11 @@ class _Maker:
 
     def _records_of(self, record: Record) -> Iterator[tuple[dict[str, object], str]]:
         """Yield the records of the archive that a record of the questions becomes."""
-        asking, values = self._asking, record.values
+        asking, own, values = self._asking, self._benchmark.own, record.values
         id_key = choose_key(record, None, self._ids, "the id") if self._needs_id(record) else ""
         key = str(values.get(id_key, record.place))
-        if asking.inside and asking.inside in values:
-            held = values[asking.inside]
+        if own.inside and own.inside in values:
+            held = values[own.inside]
             for number, inner in enumerate(held if isinstance(held, list) else [], 1):
                 if isinstance(inner, Mapping):
                     question = _text(inner, self._question)
@@ -313,13 +313,13 @@ class _Maker:
                     )
             return
         kept = {name: value for name, value in values.items() if self._keeps(name)}
-        if asking.kept is not None:
+        if own.kept is not None:
             question = _text(values, self._question)
             asked = {"question": question} if question is not None else {}
             kept = {
                 id_key: values[id_key],
                 **asked,
-                **{n: values[n] for n in asking.kept if n in values},
+                **{n: values[n] for n in own.kept if n in values},
             }
         for condition in self._conditions(values):
             where = {asking.conditions.field: condition} if asking.conditions else {}
