@@ -22,7 +22,7 @@ be about images that the released lists no longer have; a note says how many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .answers.answer_scores import (
@@ -83,6 +83,20 @@ def listed_images(name: str, content: Mapping[str, object]) -> Iterator[Mapping[
             yield {"img_id": file, "object_name": shown, "gt": label, "image": path}
 
 
+def _labelled(
+    records: Sequence[Mapping[str, object]], _key: str
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield records without what the released script read in the response.
+
+    It writes that under ``answer``, next to ``img_id``. In the data set's own records, which have a
+    ``question_id``, that is the label.
+    """
+    for place, values in enumerate(records):
+        released = "img_id" in values and "question_id" not in values
+        others = {key: value for key, value in values.items() if key != "answer"}
+        yield place, others if released else values
+
+
 def _rate(name: str, label: str, images: str) -> AnswerScore:
     def among(when: Condition) -> Condition:
         return lambda answer: answer.label == label and when(answer)
@@ -124,8 +138,6 @@ BENCHMARK = ClosedQuestions(
     keys=Keys(
         response=("response", "prediction", "output", "text"),
         label=("gt", "label", "answer"),
-        # Next to img_id, the released script writes what it read in the response under "answer".
-        label_only_with={"answer": "question_id"},
         labels={"1": "yes", "0": "no", "true": "yes", "false": "no"},
         media=(),
         own_media=True,
@@ -141,6 +153,7 @@ BENCHMARK = ClosedQuestions(
         protocols=plain(YES_OR_NO), media=("image", "img_id", "question_id"), slots=_question
     ),
     listed=listed_images,
+    unfold=_labelled,
     variants=CONTAINS_VARIANTS,
     scores=(
         share(

@@ -139,9 +139,6 @@ class Keys(Struct, frozen=True, kw_only=True):
     verdict: tuple[str, ...] = ()
     """Fields with a verdict on an answer, which questions never have; an answer that has the first
     needs no label."""
-    label_only_with: Mapping[str, str] = {}
-    """Key of the label -> key of the same layout; a record without that one means something else by
-    the first."""
     confidence: str = ""
     """The one of ``fields`` with the confidence that the model states, a number from 0 to 1; empty
     if there is none."""

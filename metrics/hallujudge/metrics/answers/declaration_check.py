@@ -37,6 +37,7 @@ _INSTEAD = {
     "columns": _BASE.format("attribute judged"),
     "drops_unknown": _BASE.format("attribute drops_unknown"),
     "input_keys": "users name the key with --map FIELD=KEY",
+    "label_only_with": "let unfold leave that key out",
     "leaves_out": _BASE.format("method leaves_out"),
     "note": "give it as notes, a function that returns sentences",
     **dict.fromkeys(("names_are_ids", "parses_kept"), _BASE.format("attribute outcomes_repeat")),

@@ -143,9 +143,7 @@ class AnswerMaker:
                 choose_key(first, key, (), name, "InputOptions(key_map=…)")
         label = "label" if "label" in options.key_map else None
         response = choose_key(first, options.text_key, self._keys.response, "the answer", TEXT_FLAG)
-        without = self._keys.label_only_with.items()
-        strange = {key for key, other in without if other not in first.values}
-        others = [key for key in self._keys.label if key != response and key not in strange]
+        others = [key for key in self._keys.label if key != response]
         if not self._keys.label:
             return response, ""
         if label is None and self._keys.verdict and not has_any(first, others):

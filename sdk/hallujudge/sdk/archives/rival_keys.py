@@ -163,8 +163,7 @@ def refuse_other_keys(
         others = [key for key in keys.response if key != chosen[1] and not is_label(key)]
         refuse_other_values("response", chosen[0], others, held, said)
     if chosen[1] and "label" not in named_keys:
-        without = keys.label_only_with
-        labels = [key for key in keys.label if key not in (*keys.response, *without)]
+        labels = [key for key in keys.label if key not in keys.response]
         refuse_other_values(
             "label", chosen[1], labels, held, lambda _, value: label_of(declared, value)
         )
