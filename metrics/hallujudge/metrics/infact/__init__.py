@@ -204,7 +204,7 @@ def _operators(record: Mapping[str, object]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Operators(AnswersMetric):
+class OperatorsMetric(AnswersMetric):
     """A metric whose labels choose one of the options of their questions, where these are known."""
 
     def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:
@@ -254,7 +254,7 @@ BENCHMARK = ClosedQuestions(
         same=("label", "order_sensitive", "dimension", "category"),
     ),
     labels=(),
-    base=_Operators,
+    base=OperatorsMetric,
     asking=Asking(
         protocols=plain(ONE_LETTER),
         conditions=Conditions(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from msgspec import structs
 
 from hallujudge.metrics.answers.answer_scores import (
+    Bundle,
     ReadAnswer,
     combined,
     count,
@@ -17,8 +18,10 @@ from hallujudge.metrics.answers.answer_scores import (
     named,
     share,
 )
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
+    AnswersEvidence,
     AnswerVariant,
     ClosedQuestions,
     Keys,
@@ -27,6 +30,7 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
+from hallujudge.metrics.framework.results import ScoredItem
 
 ALL = count("answered", "answers", named(""))
 RIGHT = count("right", "right answers", named("", is_right))
@@ -42,6 +46,19 @@ def place_of(answer: Answer, read: ReadAnswer) -> Sequence[ReadAnswer]:
     return [ReadAnswer("place", place, "", True, "words", "" if known else "unscored", known)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places(AnswersMetric):
+    """A metric of answers and, in one variant, of the place that each names."""
+
+    def score_answers(self, answers: Sequence[Answer]) -> ScoredItem[AnswersEvidence]:
+        first = self.read(answers[0])
+        places = place_of(answers[0], first) if self.variant == "with-places" else ()
+        return self.scored_once((first, *places))
+
+    def counts_bundle(self, bundle: Bundle) -> bool:
+        return bundle[0].counted
+
+
 DECLARED = ClosedQuestions(
     name="toy",
     summary="A toy.",
@@ -55,7 +72,6 @@ DECLARED = ClosedQuestions(
             meaning="Places too.",
             parse=compared_by(YES_NO_PARSERS["first-word"], "first-word"),
             unparsed="unscored",
-            adds=place_of,
         ),
         AnswerVariant(
             name="shifted",
@@ -69,6 +85,7 @@ DECLARED = ClosedQuestions(
     ),
     scores=(ACCURACY, combined("both", "places + answers", np.add, (PLACES, ALL), n=ALL)),
     main_score="accuracy",
+    base=_Places,
     notes=lambda totals: [f"{totals['places']:.0f} places"] if totals["places"] else [],
     trial=one_answer(id="1", response="Yes.", label="yes"),
 )
