@@ -31,7 +31,7 @@ _WORDS: Mapping[Any, str] = {
 _BASE = "write the {} of a class that base names"
 # A field that declarations had -> what says the same now.
 _INSTEAD = {
-    **dict.fromkeys(("adds",), _BASE.format("methods score_answers and counts_bundle")),
+    "adds": _BASE.format("methods score_answers and counts_bundle"),
     **dict.fromkeys(("check", "labels_chosen"), _BASE.format("method problem")),
     "asked": "let unfold give each record its question",
     "columns": _BASE.format("attribute judged"),

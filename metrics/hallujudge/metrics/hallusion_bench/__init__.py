@@ -66,7 +66,7 @@ from ..answers.closed_questions import (
     compared_by,
     of_first,
 )
-from ..answers.declared_metrics import metric_of
+from ..answers.declared_metrics import metric_with
 from ..answers.other_parsers import NamedParser
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
@@ -401,5 +401,5 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-HallusionBenchMetric = metric_of(BENCHMARK)
+HallusionBenchMetric = metric_with(HallusionBenchAnswers, BENCHMARK)
 """The metric."""
