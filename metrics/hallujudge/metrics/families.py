@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import structs
 
 from .errors import BenchmarkError
+from .framework.signature import declarations
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -72,8 +73,6 @@ _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 DECLARATION = "declaration"
 """The option by which a caller sends a server the hash of its declaration."""
 _outside: dict[str, ClosedQuestions] = {}
-# Family -> hash of the file or module that declares it.
-_digests: dict[str, str] = {}
 # Family -> what declares it.
 _declared_in: dict[str, str] = {}
 _sources: dict[str, None] = {}
@@ -121,7 +120,7 @@ def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
 
 def declaration_hash(metric: str) -> str:
     """Return the hash of the file or module that declares a benchmark from outside, or empty."""
-    return _digests.get(metric.replace("-", "_"), "")
+    return declarations.get(metric, "")
 
 
 def benchmark_name_fault(name: str) -> str:
@@ -153,7 +152,7 @@ def remove_benchmarks() -> None:
     for family in _outside:
         FAMILIES.remove(family)
     _outside.clear()
-    _digests.clear()
+    declarations.clear()
     _declared_in.clear()
     _sources.clear()
     _modules.clear()
@@ -184,7 +183,7 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
         parsers = {v.parse: _guarded(declared.name, v.parse) for v in declared.variants}
         variants = tuple(structs.replace(v, parse=parsers[v.parse]) for v in declared.variants)
         declared = structs.replace(declared, variants=variants)
-        _digests[family] = digest
+        declarations[declared.name] = digest
     _outside[family] = declared
     _declared_in[family] = source
     FAMILIES.append(family)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 from msgspec import structs
 
 from ..errors import OptionError
-from ..families import declaration_hash
 from ..framework.columns_and_scores import Column, checked_counts
 from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
+from ..framework.signature import declarations
 from ..responses.thoughts import Division
 from .answer_bounds import ENDS, decided, ends_of, ends_of_ratios
 from .answer_scores import (
@@ -164,7 +164,7 @@ class AnswersMetric(SoftMetric):
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the hash of a declaration from outside, the metric's options, and the judge."""
-        digest = declaration_hash(self.name)
+        digest = declarations.get(self.name, "")
         declared = (("decl", digest),) if digest else ()
         own = [(each.name, getattr(self, each.name)) for each in self.options if each.name != SOFT]
         judge = (("judge", self.judge),) if self.judge else ()

@@ -77,6 +77,8 @@ SIGNATURE_FIELDS: Mapping[str, str] = {
 """Field -> what it states, in the order in which signatures print them. A field that a run does not
 use is absent."""
 
+declarations: dict[str, str] = {}
+"""Metric -> hash of the user's file or module that declares it; our own metrics have none."""
 CARD_MARK = ",card="
 """What comes before the hash of a judge's report card, at the end of the judge's field."""
 
