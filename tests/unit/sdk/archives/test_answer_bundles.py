@@ -34,7 +34,12 @@ KEYS = Keys(
 )
 PLAIN = structs.replace(BENCHMARK, joins_by_text=False, keys=KEYS)
 LISTED = structs.replace(
-    PLAIN, name="listed", keys=KEYS, bundle=Bundling(inside=("qa",)), question_files=False
+    PLAIN,
+    name="listed",
+    keys=KEYS,
+    bundle=Bundling(inside=("qa",)),
+    question_files=False,
+    named_files=None,
 )
 ROWS = structs.replace(
     PLAIN, name="rows", keys=KEYS, bundle=Bundling(name=("operator",)), seen=("sensitive",)
@@ -203,6 +208,7 @@ COLUMNS = structs.replace(
     name="columns",
     keys=KEYS,
     question_files=False,
+    named_files=None,
     bundle=Bundling(columns={"labels": "label", "responses": "response"}),
 )
 
