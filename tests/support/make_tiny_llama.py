@@ -1,11 +1,12 @@
 """Save a Llama of two layers with random weights, its tokenizer and chat template.
 
-    python make_tiny_llama.py FOLDER [--says WORD [--thinks TOKENS]]
+    python make_tiny_llama.py FOLDER [--says WORD [--thinks TOKENS] | --even]
 
 Run as a program by a Python that has torch and transformers. Every server reads the same folder.
 With --says, the model replies with that word to everything: its layers add nothing, and its head
 continues the last token of a prompt with the word. With --thinks, a thought of so many tokens and
-its end mark, which reasoning parsers look for, come before the word.
+its end mark, which reasoning parsers look for, come before the word. With --even, all tokens are
+equally likely.
 """
 
 from __future__ import annotations
@@ -48,13 +49,14 @@ def tiny_tokenizer() -> Any:
     return tokenizer
 
 
-def tiny_llama(tokenizer: Any, says: str = "", thinks: int = 0) -> Any:
+def tiny_llama(tokenizer: Any, says: str = "", thinks: int = 0, *, even: bool = False) -> Any:
     """Return the model.
 
     Args:
         tokenizer: Its tokenizer.
         says: What it replies to everything; empty for what its random weights make it say.
         thinks: Tokens of a thought before it.
+        even: Whether all tokens are equally likely.
     """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -74,6 +76,9 @@ def tiny_llama(tokenizer: Any, says: str = "", thinks: int = 0) -> Any:
         eos_token_id=1,
     )
     model = LlamaForCausalLM(config)
+    if even:
+        with torch.no_grad():
+            model.lm_head.weight.zero_()
     if says:
         with torch.no_grad():
             for layer in model.model.layers:
@@ -108,11 +113,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--says", default="")
     parser.add_argument("--thinks", type=int, default=0)
+    parser.add_argument("--even", action="store_true")
     given = parser.parse_args()
     tokenizer = tiny_tokenizer()
     if given.thinks:
         tokenizer.add_tokens(THOUGHT_MARKS)
-    tiny_llama(tokenizer, given.says, given.thinks).save_pretrained(given.folder)
+    tiny_llama(tokenizer, given.says, given.thinks, even=given.even).save_pretrained(given.folder)
     tokenizer.save_pretrained(given.folder)
 
 

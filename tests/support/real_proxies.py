@@ -1,12 +1,16 @@
-"""Real proxies, with the settings of the page about them: nginx, Caddy and Envoy."""
+"""Real proxies, with the settings of the page about them: nginx, HAProxy, Caddy and Envoy."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import socket
+import socketserver
 import textwrap
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -21,10 +25,12 @@ BEHIND = {"grpc": "50051", "http": "8080", "judge": "8000"}
 """The ports of what is behind the proxies of the page."""
 IN_FRONT: Mapping[str, tuple[str, str, str]] = {
     "nginx": ("50052", "8081", "8001"),
+    "HAProxy": ("50052", "8081", "8001"),
     "Caddy": ("50052", "8081", "8001"),
     "Envoy": ("50052", "50052", "50052"),
 }
 """The ports of each proxy of the page for the same."""
+_OF_THE_SYSTEM = ("nginx", "HAProxy")
 _NGINX = """
 daemon off;
 master_process off;
@@ -61,11 +67,11 @@ class Proxy:
 
 def program(name: str) -> Path:
     """Return a proxy's program; skip where it is not installed."""
-    if name != "nginx":
+    if name not in _OF_THE_SYSTEM:
         return real.environment("proxies") / name.lower()
-    found = shutil.which(name)
+    found = shutil.which(name.lower())
     if found is None:
-        pytest.skip("no real judge server: nginx is not installed")
+        pytest.skip(f"no real judge server: {name} is not installed")
     return Path(found)
 
 
@@ -92,7 +98,7 @@ def running(
     """Start a proxy with the settings of the page.
 
     Args:
-        name: ``nginx``, ``Caddy`` or ``Envoy``.
+        name: ``nginx``, ``HAProxy``, ``Caddy`` or ``Envoy``.
         folder: Folder for its files.
         behind: The ports of the server and of the judge.
         change: Changes the settings.
@@ -106,10 +112,11 @@ def running(
     )
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / ("settings.yaml" if name == "Envoy" else "settings")
-    file.write_text(_NGINX.format(settings=text) if name == "nginx" else text)
+    file.write_text(_NGINX.format(settings=text) if name == "nginx" else f"{text}\n")
     binary = program(name)
     command = {
         "nginx": (binary, "-p", folder, "-e", folder / "error.log", "-c", file),
+        "HAProxy": (binary, "-db", "-f", file),
         "Caddy": (binary, "run", "--adapter", "caddyfile", "--config", file),
         "Envoy": (binary, "--config-path", file, "--concurrency", "1", "--disable-hot-restart"),
     }[name]
@@ -128,8 +135,44 @@ def running(
 def _here_only(settings: str) -> str:
     """Return settings that listen at this machine only."""
     settings = re.sub(r"\blisten (\d+)", r"listen 127.0.0.1:\1", settings)
+    settings = re.sub(r"\bbind :(\d+)", r"bind 127.0.0.1:\1", settings)
     settings = settings.replace("address: 0.0.0.0", "address: 127.0.0.1")
     return re.sub(r"\A\{", "{\n    admin off\n    default_bind 127.0.0.1", settings)
+
+
+class _Relay(socketserver.BaseRequestHandler):
+    behind = 0
+
+    def handle(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.behind)) as far:
+            back = threading.Thread(target=_pass_on, args=(far, self.request, 65536, 0.0))
+            back.start()
+            _pass_on(self.request, far, 200, 0.2)
+            back.join()
+
+
+def _pass_on(source: socket.socket, target: socket.socket, size: int, seconds: float) -> None:
+    with suppress(OSError):  # the other side is gone
+        while part := source.recv(size):
+            target.sendall(part)
+            time.sleep(seconds)
+        target.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def slow_uplink(port: int) -> Iterator[int]:
+    """Relay connections to a port of this machine, and send it 1,000 bytes a second.
+
+    Yields:
+        The port of the relay.
+    """
+    relay = type("Relay", (_Relay,), {"behind": port})
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), relay) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield int(server.server_address[1])
+        server.shutdown()
+        thread.join()
 
 
 WITH_TLS = """{{

@@ -55,9 +55,11 @@ def figure(server: str, text: str) -> None:
         file.write(f"{server}: {text}\n")
 
 
-def tiny_llama(python: Path, folder: Path, *, says: str = "", thinks: int = 0) -> Path:
+def tiny_llama(
+    python: Path, folder: Path, *, says: str = "", thinks: int = 0, even: bool = False
+) -> Path:
     """Save a tiny model, see make_tiny_llama.py."""
-    given = ("--says", says, "--thinks", str(thinks)) if says else ()
+    given = ("--says", says, "--thinks", str(thinks)) if says else ("--even",) * even
     run(python, SCRIPTS / "make_tiny_llama.py", folder, *given)
     return folder
 

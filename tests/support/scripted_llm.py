@@ -162,6 +162,16 @@ QUOTA_AT_LITELLM = error(
     "429",
     "throttling_error",
 )
+NO_SCHEMAS_AT_LITELLM = error(
+    400,
+    "litellm.UnsupportedParamsError: openai does not support parameters: ['response_format'], for "
+    "model=gpt-4. To drop these, set `litellm.drop_params=True` or for proxy:\n\n"
+    "`litellm_settings:\n drop_params: true`\n. \n If you want to use these params dynamically "
+    "send allowed_openai_params=['response_format'] in your request.\n\nLiteLLM: model group "
+    "'texts' failed with the error above. No fallback was attempted.",
+    "400",
+    "invalid_request_error",
+)
 UNKNOWN_MODEL_AT_LITELLM = error(
     400,
     "/chat/completions: Invalid model name passed in model=nope/x. Call `/v1/models` to view "

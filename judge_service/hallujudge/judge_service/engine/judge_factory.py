@@ -296,8 +296,11 @@ class JudgeFactory:
             waiting="; ".join(filter(None, (client.waiting for client in clients))),
         )
 
-    async def prepare(self) -> None:
-        """Open the cache and request the server versions of the judges, before the first run.
+    async def prepare(self, *, asks: bool = True) -> None:
+        """Open the cache and learn what the judges' servers are, before the first run.
+
+        Args:
+            asks: Whether a judge may be asked a question for this.
 
         Raises:
             InvalidInputError: The cache file cannot be used.
@@ -309,7 +312,7 @@ class JudgeFactory:
         names += ["fallback"] if self.settings.fallback_model else []
         judges = (*map(self.llm, names), *map(self.served, served_in_order(self.settings)))
         for judge in judges:
-            await judge.prepare()
+            await judge.prepare(asks=asks)
 
     async def close(self) -> None:
         """Close connections and the cache."""
@@ -419,6 +422,7 @@ class JudgeFactory:
             reply_models=listed(own("reply_models")),
             dialect=dialect_of(f"{name}_dialect", own("dialect"), endpoint.url),
             is_dialect_guessed=own("dialect") == "auto" and not is_known,
+            is_constraint_guessed=own("dialect") == "auto" and not is_known,
             api=own("api"),
             constraint=own("constraint"),
             sampling=Sampling(seed=self.settings.llm_seed, omit=listed(own("omit"))),

@@ -68,6 +68,14 @@ class Engine:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: Another part of the spec is invalid.
         """
+        return await self._opened(spec, asks=True)
+
+    async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
+        """Return how many judge calls and tokens a run needs, without calling a judge."""
+        session = await self._opened(spec, asks=False)
+        return await session.estimate(items)
+
+    async def _opened(self, spec: ScoreSpec, *, asks: bool) -> ScoringSession:
         kept = self._kept.get(spec)
         if kept is not None:  # only pipelines without models are kept
             return ScoringSession(spec, kept.pipeline, one_item=kept.one_item)
@@ -75,7 +83,7 @@ class Engine:
         # Signatures need the version of a language model's server, which has to be requested.
         if entry.asks_llm(spec):
             factory = await asyncio.to_thread(lambda: self.resources.judges)
-            await factory.prepare()
+            await factory.prepare(asks=asks)
         # Models, graphs and their libraries may take seconds to load; the event loop serves other
         # calls meanwhile.
         pipeline = await _in_some_thread(

@@ -56,16 +56,16 @@ async def check_endpoint(judge: LlmJudge, *, patience: float = _PATIENCE_SECONDS
         judge: The judge as it would be used.
         patience: Seconds for which a first answer is waited for, and one after a thought.
     """
-    client, was_guessed = judge.client, judge.client.settings.is_dialect_guessed
+    client, before = judge.client, judge.client.settings
     request = judge.request_of(judge.questions(CHECKED_ITEM)[0])
     checks: list[Check] = []
     replies: list[ChatReply] = []
     try:
         async with asyncio.timeout(patience):
-            await client.settle()
+            await client.settle(asks=True)
             checks += [await _listed(client, server) for server in client.servers]
-            if was_guessed:
-                checks.append(_found_dialect(client.settings))
+            if before.is_dialect_guessed:
+                checks.append(_found_dialect(before, client.settings))
             brief = await client.ask(request, takes_room=False)
         if not is_cut_thought(brief.reply):
             replies.append(brief.reply)
@@ -146,10 +146,12 @@ async def _tried(check: Callable[[], Awaitable[Check]], name: str) -> Check:
         return Check(name=name, ok=False, detail=str(err))
 
 
-def _found_dialect(settings: ChatSettings) -> Check:
+def _found_dialect(before: ChatSettings, settings: ChatSettings) -> Check:
     found = f"llm_dialect={settings.dialect} llm_constraint={settings.sent_constraint}"
     if settings.is_dialect_guessed:
         return Check(name="dialect", ok=None, detail=f"no server answers; guessed: {found}")
+    if settings.sent_constraint == "none" != before.sent_constraint:
+        found += "; the server refuses constraints"
     return Check(name="dialect", ok=True, detail=f"found by itself: {found}")
 
 

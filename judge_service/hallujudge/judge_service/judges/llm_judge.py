@@ -238,8 +238,13 @@ class LlmJudge:
                 return None
         return settled_choice(question, reply, self._rule(measuring), share)
 
-    async def prepare(self) -> None:
-        """Learn the server's version, for the identity. Call it before the first run."""
+    async def prepare(self, *, asks: bool = True) -> None:
+        """Learn what the identity names of the server. Call it before the first run.
+
+        Args:
+            asks: Whether a question may be asked for this.
+        """
+        await self.client.settle(asks=asks)
         await self.identify()
         self._declared_server = self._server
 

@@ -283,7 +283,8 @@ class Budget:
         )
 
 
-SERVER_VERSION, ANSWERED, THINKS, DIALECT = "server", "answered", "thinks", "dialect"
+SERVER_VERSION, ANSWERED, THINKS = "server", "answered", "thinks"
+DIALECT, CONSTRAINT = "dialect", "constraint"
 """What a store keeps of the judge at an address besides its replies."""
 
 

@@ -8,6 +8,7 @@ from .call_policy import RetryPolicy
 from .chat import ApiName, Dialect, Sampling
 from .chat_servers import BatchFiles
 from .http import Endpoint
+from .protocols import Exchanges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class ChatSettings:
     """How choices are asked for."""
     constraint: str = "auto"
     """``json_schema``, ``structured_outputs`` (vLLM's), ``none``, or ``auto`` by the dialect."""
+    is_constraint_guessed: bool = False
+    """Whether ``auto`` is a guess, until the servers take a constraint or refuse it."""
     sampling: Sampling = field(default_factory=Sampling)
     """How replies are drawn."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
@@ -51,11 +54,20 @@ class ChatSettings:
     """File of its tokenizer, for counting prompts; empty to let the server count, if it can."""
 
     @property
+    def has_guesses(self) -> bool:
+        """Whether the servers may tell something in place of a guess."""
+        return self.is_dialect_guessed or self.is_constraint_guessed
+
+    @property
     def sent_constraint(self) -> str:
         """The constraint with ``auto`` resolved."""
         if self.constraint != "auto":
             return self.constraint
         return "structured_outputs" if self.dialect == "vllm" else "json_schema"
+
+    def exchanges(self) -> Exchanges:
+        """Return how requests are sent with these settings."""
+        return Exchanges(self.model, self.sampling, self.dialect, self.sent_constraint)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

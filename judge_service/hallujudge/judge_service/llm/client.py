@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -12,12 +12,7 @@ from ..errors import HallujudgeError
 from ..work_recorder import JudgeState, recorder
 from .budget import Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, CallStatistics, Outage, Patience, Tools
-from .chat import (
-    ChatReply,
-    ChatRequest,
-    is_asked_model,
-    most_prompt_tokens,
-)
+from .chat import ChatReply, ChatRequest, most_prompt_tokens
 from .chat_servers import ChatServer, next_server, preferred
 from .chat_settings import ChatSettings
 from .circuits import ByCaller, Rejections, unusable
@@ -26,10 +21,9 @@ from .known_judge import KnownJudge
 from .protocols import Exchanges
 from .reply_problems import ROOM_ADVICE, TIME_ADVICE, is_cut_thought
 from .restarts import Restarts
-from .server_kind import dialect_at
-from .server_probe import ServerProbe, is_longer, is_same
+from .server_kind import settled
+from .server_probe import CONSTRAINED_QUESTION, ServerProbe, is_longer, is_same
 
-_LOG = logging.getLogger(__name__)
 # Shorter outages are restarts.
 _PROBED_AFTER = 30.0
 
@@ -71,7 +65,7 @@ class ChatClient:
         store: VerdictStore | None = None,
     ) -> None:
         self.settings = settings
-        self.exchanges = _exchanges_of(settings)
+        self.exchanges = settings.exchanges()
         self.budget: CallBudget = budget or Budget()
         self._tools = tools or Tools()
         self.servers = tuple(
@@ -100,9 +94,9 @@ class ChatClient:
             is_offline=settings.offline is not None,
             clock=self._tools.clock,
         )
-        self._replied_model = ""
         self._store = store
         self._open_calls = 0
+        self._settling = asyncio.Lock()
         place = f"{settings.model} at {', '.join(e.place for e in settings.endpoints)}"
         self._restarts = Restarts(
             f"{settings.role} {place}", settings.retry, self._outages, self._tools
@@ -166,18 +160,22 @@ class ChatClient:
             self._open_calls -= 1
             outage.call_ends()
 
-    async def settle(self) -> None:
-        """Learn the dialect from the servers where it is a guess.
+    async def settle(self, *, asks: bool = False) -> None:
+        """Learn from the servers the dialect and the constraint, where they are guesses.
 
-        Keys and signatures name the dialect, so this comes before they are made. While no server
-        answers, the guess stays, and it holds for every call that is under way.
+        Keys and signatures name both, so this comes before they are made. While no server answers,
+        the guesses stay, and they hold for every call that is under way.
+
+        Args:
+            asks: Whether a question may be sent, if only that tells whether a constraint is taken.
         """
-        if not self.settings.is_dialect_guessed:
-            return
-        found = await dialect_at(self.servers, self.settings.model, self._store)
-        if found is not None and not self._open_calls:
-            self.settings = replace(self.settings, dialect=found, is_dialect_guessed=False)
-            self.exchanges = _exchanges_of(self.settings)
+        async with self._settling:
+            if self._open_calls or not self.settings.has_guesses:
+                return
+            refusal = self._refusal if asks else None
+            found = await settled(self.settings, self.servers, self._store, refusal)
+            if not self._open_calls:
+                self.settings, self.exchanges = found, found.exchanges()
 
     def limited(self, request: ChatRequest) -> ChatRequest:
         """Return a request with the limit of completion tokens that is sent."""
@@ -385,12 +383,30 @@ class ChatClient:
 
     def _probe_of(self, server: ChatServer) -> ServerProbe:
         async def asked(request: ChatRequest) -> None:
-            call = self._call(request, has_fallback=False, servers=[server])
-            self._change(call, request)
-            answer = await self._paid(call, self._tools.clock())
-            self._known.saw(answer.reply)
+            await self._question(server, request, self.exchanges)
 
         return ServerProbe(lambda: server.sender.get("models"), asked, self._tools.clock)
+
+    async def _question(
+        self, server: ChatServer, request: ChatRequest, exchanges: Exchanges
+    ) -> None:
+        """Ask a server past its circuit; only whether it answers matters."""
+        call = self._call(request, has_fallback=False, servers=[server])
+        call.request, call.exchange = request, exchanges.of(request)
+        answer = await self._paid(call, self._tools.clock())
+        self._known.saw(answer.reply)
+
+    async def _refusal(self, settings: ChatSettings) -> CallFailedError | None:
+        """Return why a question with other settings is not answered; None if it is."""
+        before = self._known.answers_now
+        try:
+            await self._question(self.servers[0], CONSTRAINED_QUESTION, settings.exchanges())
+        except CallFailedError as failure:
+            return failure
+        finally:
+            # It says nothing of requests of another form, the first of which may end the run.
+            self._known.answers_now = before
+        return None
 
     def _not_sent(self) -> CallFailedError:
         if refusal := self._patience.turned_away:
@@ -431,8 +447,9 @@ class ChatClient:
             raise
         answer = self._counted_answer(reply, reservation, self._tools.clock() - started)
         try:
-            self._check_model(reply.model)
+            self._known.check_model(reply.model, self.settings.reply_models)
         except CallFailedError as failure:
+            self.statistics.failures[failure.kind.value] += 1
             self._report(server, failure, placed)
             raise
         self._known.answers_now = True
@@ -458,18 +475,6 @@ class ChatClient:
         usage.record(self.settings.model, "answered", seconds)
         return Answer(reply, usage)
 
-    def _check_model(self, replied: str) -> None:
-        """Refuse the reply of another model; mention a snapshot of the right one once."""
-        asked = self.settings.model
-        if not is_asked_model(replied, asked, self.settings.reply_models):
-            self.statistics.failures[FailureKind.OTHER_MODEL.value] += 1
-            raise CallFailedError(
-                FailureKind.OTHER_MODEL, f"asked for {asked!r}, the reply is from {replied!r}"
-            )
-        if replied and replied not in (asked, self._replied_model):
-            self._replied_model = replied
-            _LOG.warning("judge %s: replies come from %s", asked, replied)
-
     def _report(self, server: ChatServer, failure: CallFailedError, placed: float) -> None:
         """Report a failure to the circuit and to the record of the outage."""
         outage, retry = self._outages.mine, self.settings.retry
@@ -491,7 +496,3 @@ class ChatClient:
             server.circuits.abandoned()
         else:
             server.circuits.failed()
-
-
-def _exchanges_of(settings: ChatSettings) -> Exchanges:
-    return Exchanges(settings.model, settings.sampling, settings.dialect, settings.sent_constraint)

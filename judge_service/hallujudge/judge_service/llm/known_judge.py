@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
 from .budget import ANSWERED, THINKS, VerdictStore
-from .chat import ChatReply, ChatRequest
+from .chat import ChatReply, ChatRequest, is_asked_model
 from .failures import CallFailedError, FailureKind
 from .reply_problems import ROOM_ADVICE, is_cut_thought, without_thought
 
+_LOG = logging.getLogger(__name__)
 THOUGHT_TOKENS = 4096
 """Room for a thought before an answer; the thoughts of open models mostly take 500 to 3,000."""
 # What becomes of a call with a limit of completion tokens that the server does not have, or of a
@@ -54,6 +56,7 @@ class KnownJudge:
         self._trying = asyncio.Lock()
         self._room_fails_until = float("-inf")
         self._no_room = ""
+        self._replied_model = ""
         self.has_thoughts = False
         """Whether a reply had a thought, with or without an answer after it."""
         self.answers_now = False
@@ -75,6 +78,22 @@ class KnownJudge:
             self.answered_earlier = await fact(*self._judge, ANSWERED) is not None
             self._thinks = self._thinks or thinks
             self.has_thoughts = self.has_thoughts or thinks
+
+    def check_model(self, replied: str, accepted: Collection[str]) -> None:
+        """Refuse the reply of another model; mention a snapshot of the right one once.
+
+        Args:
+            replied: The model that a reply names.
+            accepted: Other names that it may have.
+        """
+        _, asked = self._judge
+        if not is_asked_model(replied, asked, accepted):
+            raise CallFailedError(
+                FailureKind.OTHER_MODEL, f"asked for {asked!r}, the reply is from {replied!r}"
+            )
+        if replied and replied not in (asked, self._replied_model):
+            self._replied_model = replied
+            _LOG.warning("judge %s: replies come from %s", asked, replied)
 
     async def remember(self, reply: ChatReply) -> None:
         """Learn from an answer, and keep it for later processes."""

@@ -1,22 +1,27 @@
-"""Whether a judge's servers are vLLM, by their own word, and which version.
+"""What a judge's servers are, by their own word: vLLM or not, its version, what they refuse.
 
 vLLM names itself as the owner in its list of models, also through proxies that let only ``/v1``
 pass, and tells its version at ``/version``. Others have another owner (``llamacpp``, ``openai`` at
-LiteLLM) or none, and no such route. Neither request costs anything.
+LiteLLM) or none, and no such route. Neither request costs anything. Only a reply shows whether a
+server takes a constraint, so others than vLLM are asked a short question with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from .budget import DIALECT, SERVER_VERSION, VerdictStore
+from .budget import CONSTRAINT, DIALECT, SERVER_VERSION, VerdictStore
 from .chat import Dialect
 from .chat_servers import ChatServer
+from .chat_settings import ChatSettings
 from .failures import CallFailedError, FailureKind
 
+_LOG = logging.getLogger(__name__)
 _VLLM = "vllm"
 # The server answered, and has no such route.
 _NO_SUCH_ROUTE = frozenset(
@@ -47,6 +52,63 @@ async def dialect_at(
         return dialect
     known = await store.fact_of(url, model, DIALECT)
     return "vllm" if known == "vllm" else "plain" if known == "plain" else None
+
+
+async def settled(
+    settings: ChatSettings,
+    servers: Sequence[ChatServer],
+    store: VerdictStore | None,
+    refusal: Callable[[ChatSettings], Awaitable[CallFailedError | None]] | None,
+) -> ChatSettings:
+    """Return a judge's settings, with what is known of its servers in place of guesses.
+
+    Args:
+        settings: The settings.
+        servers: All servers of the judge.
+        store: Keeps what was found, if anything does.
+        refusal: Asks a question with settings, and returns why it is not answered; None to ask
+            nothing.
+    """
+    if settings.is_dialect_guessed:
+        dialect = await dialect_at(servers, settings.model, store)
+        if dialect is None:
+            return settings
+        settings = replace(settings, dialect=dialect, is_dialect_guessed=False)
+    if not settings.is_constraint_guessed:
+        return settings
+    constraint = settings.sent_constraint
+    # vLLM has its own constraint, and only chat completions have one.
+    if settings.constraint == "auto" and settings.dialect != "vllm" and settings.api == "chat":
+        url = settings.endpoint.url
+        known = await store.fact_of(url, settings.model, CONSTRAINT) if store else None
+        found = known or (await _constraint_taken(settings, refusal) if refusal else None)
+        if found is None:
+            return settings
+        if store and not known:
+            await store.keep_fact(url, settings.model, CONSTRAINT, found)
+        constraint = found
+    return replace(settings, constraint=constraint, is_constraint_guessed=False)
+
+
+async def _constraint_taken(
+    settings: ChatSettings,
+    refusal: Callable[[ChatSettings], Awaitable[CallFailedError | None]],
+) -> str | None:
+    """Return the constraint that a server takes; None if it answers neither with nor without."""
+    refused = await refusal(settings)
+    # A reply that can't be read was written under the constraint.
+    if refused is None or refused.kind is FailureKind.BAD_REPLY:
+        return settings.sent_constraint
+    if refused.kind is not FailureKind.REFUSED_REQUEST:
+        return None
+    if await refusal(replace(settings, constraint="none")) is not None:
+        return None
+    _LOG.warning(
+        "%s %s at %s refuses the constraint %s and is called without one: %s",
+        *(settings.role, settings.model, settings.endpoint.place, settings.sent_constraint),
+        refused.detail,
+    )
+    return "none"
 
 
 async def versions_at(servers: Sequence[ChatServer], model: str, store: VerdictStore | None) -> str:

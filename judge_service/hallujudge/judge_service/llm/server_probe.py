@@ -13,6 +13,7 @@ from .prompt_templates import Message
 
 # A server is asked again only after this; until then its answer holds.
 _HOLDS_SECONDS = 10.0
+_QUESTION: Message = {"role": "user", "content": "Is snow white? Answer in one word."}
 # Enough for any of our choices; whether the answer is whole does not matter.
 _TOKENS = 16
 # Numbers differ from call to call: ids of requests, sizes, times. Sets are listed in any order.
@@ -82,12 +83,25 @@ class ServerProbe:
         return None
 
 
+CONSTRAINED_QUESTION = ChatRequest(
+    messages=[_QUESTION],
+    max_tokens=_TOKENS,
+    choices=("yes", "no"),
+    schema={
+        "type": "object",
+        "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    },
+)
+"""A short question with a constraint, which a server may refuse."""
+
+
 def other_question(request: ChatRequest) -> ChatRequest:
     """Return a short question of the same form as a request: its parameters, choices or schema."""
-    question: Message = {"role": "user", "content": "Is snow white? Answer in one word."}
     return replace(
         request,
-        messages=[question],
+        messages=[_QUESTION],
         parts=("Snow is white.",) if request.parts else (),
         images=(),
         affinity="",

@@ -184,8 +184,7 @@ class EmbeddedBackend:
 
     async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
         """Return how many judge calls and tokens a run needs, without calling a judge."""
-        session = await self._engine.open(spec)
-        return await session.estimate(items)
+        return await self._engine.estimate(spec, items)
 
     async def close(self) -> None:
         """Close the judges."""

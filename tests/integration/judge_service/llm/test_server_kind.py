@@ -10,6 +10,7 @@ from support import scripted_llm as llm
 from support.llm_judges import item, judge_of
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
@@ -41,7 +42,8 @@ class Server(llm.ScriptedLlm):
 
 
 def guessing(server: Server, **options: Any) -> LlmJudge:
-    return judge_of(server, dialect="vllm", is_dialect_guessed=True, **options)
+    guesses: Any = {"is_dialect_guessed": True, "is_constraint_guessed": True}
+    return judge_of(server, dialect="vllm", **guesses, **options)
 
 
 def sent(server: Server) -> str:
@@ -161,6 +163,89 @@ async def test_a_run_whose_replies_are_kept_needs_no_server(tmp_path: Path) -> N
     assert [each.verdicts for each in after] == [each.verdicts for each in before]
 
 
+def without_schemas(number: int, body: llm.Body) -> llm.Reply:
+    """Refuse schemas as LiteLLM does for models that it knows not to take any."""
+    if "response_format" in body:
+        return llm.NO_SCHEMAS_AT_LITELLM
+    return llm.by_scene_graph(number, body)
+
+
+async def test_a_constraint_that_is_refused_is_left_out_before_anything_is_signed(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    cache = VerdictCache(tmp_path / "c")
+    async with Server(LITELLM, "", without_schemas) as server:
+        judge = guessing(server, cache=cache, store=cache)
+        await judge.prepare()
+        signature, asked = judge.identity.signature, server.chats
+        (judged,) = await judge.judge([item()])
+        checked = guessing(server)
+        found = {check.name: check for check in await check_endpoint(checked)}
+        again = guessing(server, cache=cache, store=cache)
+        before = server.chats
+        await again.prepare()
+        assert server.chats == before
+        for each in (judge, checked, again):
+            await each.close()
+    await cache.close()
+    assert asked == 2
+    assert "constraint=none" in signature == judge.identity.signature == again.identity.signature
+    assert all(verdict.verdict.value != "unscored" for verdict in judged.verdicts)
+    assert "refuses the constraint json_schema and is called without one" in caplog.text
+    assert found["dialect"].detail.endswith("llm_constraint=none; the server refuses constraints")
+
+
+async def test_a_server_that_takes_the_constraint_is_asked_one_short_question() -> None:
+    async with Server(LLAMA) as server:
+        judge = guessing(server)
+        await judge.prepare()
+        await judge.prepare()
+        await judge.close()
+    (body,) = server.requests
+    assert "response_format" in body
+    assert body["max_tokens"] == 16
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+async def test_what_is_refused_with_and_without_a_constraint_is_no_matter_of_it(
+    status: int,
+) -> None:
+    def refusing(_number: int, _body: llm.Body) -> llm.Reply:
+        return llm.error(status, "no such thing")
+
+    async with Server(LLAMA, "", refusing) as server:
+        judge = guessing(server)
+        await judge.prepare()
+        await judge.close()
+    assert "constraint=json_schema" in judge.identity.signature
+    assert judge.client.settings.is_constraint_guessed
+
+
+async def test_nothing_is_asked_for_an_estimate_or_without_a_guess() -> None:
+    async with Server(LLAMA) as server:
+        judges = guessing(server), guessing(server, constraint="none")
+        await judges[0].prepare(asks=False)
+        await judges[0].recall([item()])
+        await judges[1].prepare()
+        for judge in judges:
+            await judge.close()
+    assert not server.chats
+
+
+async def test_a_schema_of_another_form_that_is_refused_still_ends_the_run() -> None:
+    def refusing(number: int, body: llm.Body) -> llm.Reply:
+        if number > 1:
+            return llm.error(400, "unknown field")
+        return llm.by_scene_graph(number, body)
+
+    async with Server(LLAMA, "", refusing) as server:
+        judge = guessing(server)
+        await judge.prepare()
+        with pytest.raises(InvalidInputError, match="refused another question with the same words"):
+            await judge.judge([item()])
+        await judge.close()
+
+
 @pytest.mark.parametrize(
     ("settings", "guessed"),
     [
@@ -177,5 +262,6 @@ async def test_when_a_dialect_is_guessed(
         settings = {"batch_requests": str(tmp_path / "requests.jsonl")}
     given = {"llm_url": "http://localhost:1/v1", "llm_model": "m", **settings}
     judge = JudgeFactory(JudgeSettings(**given)).llm()  # type: ignore[arg-type]
-    assert judge.client.settings.is_dialect_guessed is guessed
+    found = judge.client.settings
+    assert found.is_dialect_guessed is found.is_constraint_guessed is guessed
     await judge.close()
