@@ -297,10 +297,7 @@ class JudgeFactory:
         )
 
     async def prepare(self, *, asks: bool = True) -> None:
-        """Open the cache and learn what the judges' servers are, before the first run.
-
-        Args:
-            asks: Whether a judge may be asked a question for this.
+        """Open the cache and learn what the servers are, by a question too if one may be asked.
 
         Raises:
             InvalidInputError: The cache file cannot be used.
@@ -310,8 +307,7 @@ class JudgeFactory:
         # Signatures contain the versions, so they must be known before a pipeline is opened.
         names = ["llm"] if self.settings.llm_model or self.settings.vllm else []
         names += ["fallback"] if self.settings.fallback_model else []
-        judges = (*map(self.llm, names), *map(self.served, served_in_order(self.settings)))
-        for judge in judges:
+        for judge in (*map(self.llm, names), *map(self.served, served_in_order(self.settings))):
             await judge.prepare(asks=asks)
 
     async def close(self) -> None:

@@ -239,11 +239,7 @@ class LlmJudge:
         return settled_choice(question, reply, self._rule(measuring), share)
 
     async def prepare(self, *, asks: bool = True) -> None:
-        """Learn what the identity names of the server. Call it before the first run.
-
-        Args:
-            asks: Whether a question may be asked for this.
-        """
+        """Learn what the identity names, by a question too if one may be asked, before a run."""
         await self.client.settle(asks=asks)
         await self.identify()
         self._declared_server = self._server
