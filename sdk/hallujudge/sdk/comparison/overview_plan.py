@@ -20,6 +20,7 @@ from ..archives.further_files import (
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
 from ..errors import ArchiveError, InvalidInputError
+from .failed_requests import failed_requests
 from .planned_runs import LeftOut, PlannedRun, RunChoice, chosen_runs, stem_of, task_of_file
 from .run_names import renamed_models
 
@@ -78,6 +79,7 @@ def plan_of(
     whole, rest = _whole_folders(files, root, given)
     summaries = [inspect_file(file) for file in rest]
     kept, others = _with_responses(summaries)
+    kept, failed = failed_requests(kept, {file.name: file for file in rest})
     aborted = _run_again(kept)
     joined, left_out = _joined(
         [s for s in kept if s not in aborted], ArchiveFolders(summaries, paths, given)
@@ -87,6 +89,7 @@ def plan_of(
             LeftOut(archive=s.path, reason=aborted_reason(s.path, s.status), command=s.command)
             for s in aborted
         ),
+        *failed.left_out,
         *left_out,
     ]
     read = {
@@ -96,7 +99,8 @@ def plan_of(
         for file in files
     }
     kinds = {**{other.path: _kind(other) for other in others}, **read}
-    found = [*whole, *(_run(each, paths, root) for each in joined)]
+    of_runs = (_run(each, paths, root, failed.by_archive) for each in joined)
+    found = [*whole, *of_runs]
     names = renamed_models([run.model for run in found], model_names or {})
     runs, others_of_task = chosen_runs(
         [replace(run, model=names[run.model]) for run in found], choice
@@ -108,6 +112,7 @@ def plan_of(
         left_out=tuple(left_out),
         beside=(
             *(LeftOut(archive=s.path, reason=kinds[s.path]) for s in summaries if s.path in kinds),
+            *failed.answered,
             *_unread(folder, own, further),
         ),
         other_runs=tuple(LeftOut(archive=run.source, reason=why) for run, why in others_of_task),
@@ -186,11 +191,17 @@ def _left_out(summary: ArchiveSummary, error: ArchiveError) -> LeftOut:
     return LeftOut(archive=summary.path, reason=str(error), command=command_of(error))
 
 
-def _run(joined: JoinedArchive, paths: Mapping[str, Path], root: Path) -> PlannedRun:
-    """Return the run of an archive."""
+def _run(
+    joined: JoinedArchive,
+    paths: Mapping[str, Path],
+    root: Path,
+    failed: Mapping[str, Sequence[ArchiveSummary]],
+) -> PlannedRun:
+    """Return the run of an archive, with its failed requests."""
     summary = joined.summary
     path = paths[summary.path]
-    files = (summary, *(file for held in joined.found.values() for file in held))
+    more = failed.get(summary.path, ())
+    files = (summary, *more, *(file for held in joined.found.values() for file in held))
     model = _model(summary.model, path.parent, root) or stem_of(path.name)
     return PlannedRun(
         model=model,
@@ -200,6 +211,7 @@ def _run(joined: JoinedArchive, paths: Mapping[str, Path], root: Path) -> Planne
         archive=path,
         source=summary.path,
         layout=summary.layout,
+        failed=tuple(paths[each.path] for each in more),
         command=joined.command,
         variant=summary.variant,
         allow_missing=summary.allow_missing,
@@ -207,7 +219,7 @@ def _run(joined: JoinedArchive, paths: Mapping[str, Path], root: Path) -> Planne
         own=joined.own,
         copies={str(paths[file.path]): file.path for file in files},
         task=summary.task,
-        records=summary.records,
+        records=summary.records + sum(each.records for each in more),
         first_id=next(iter(summary.ids), ""),
     )
 

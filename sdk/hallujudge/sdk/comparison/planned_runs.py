@@ -47,6 +47,8 @@ class PlannedRun:
     """The same for messages: a path or a URL."""
     layout: str
     """Name of the archive's layout; empty for plain records."""
+    failed: tuple[Path, ...] = ()
+    """Files of requests of the same run that failed."""
     command: str
     """Command that scores it alone."""
     variant: str = ""
@@ -72,6 +74,11 @@ class PlannedRun:
     def folder(self) -> Path:
         """Folder of the run below the output folder."""
         return Path(_safe(self.model), _safe(self.name))
+
+    @property
+    def responses(self) -> Path | list[Path]:
+        """The archive, and the files of failed requests if there are any."""
+        return [self.archive, *self.failed] if self.failed else self.archive
 
 
 def _safe(name: str) -> str:

@@ -244,7 +244,7 @@ def _scored(
     variant = str(options.pop(VARIANT, planned.variant))
     report = client.score(
         planned.metric,
-        responses=planned.archive,
+        responses=planned.responses,
         references=planned.references,
         variant=variant,
         options=options,

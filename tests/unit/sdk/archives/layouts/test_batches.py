@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.messages import expected_message
+from support.qa_samples import write_lines
 
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk import Client, score_all
@@ -123,3 +124,41 @@ def test_references_in_the_folder_decide_the_metric_of_an_overview(tmp_path: Pat
     [run] = overview.runs
     assert (run.model, run.name, run.report.scores["chair_s"].value) == ("m", "chair", 0.5)
     assert overview.left_out == ()
+
+
+@pytest.mark.parametrize("failed", ["batch_1_error.jsonl", "errors.jsonl"])
+def test_failed_requests_are_unscored_items_of_the_batchs_model(
+    tmp_path: Path, failed: str
+) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    error = line(3, {"error": {"message": "no credit"}})
+    write_lines(logs / "batch_1_output.jsonl", [line(1, chat("A cat.")), line(2, chat("A dog."))])
+    write_lines(logs / failed, [error])
+    (logs / "objects.json").write_text(json.dumps(REFERENCES))
+    with Client.embedded() as client:
+        overview = score_all(logs, tmp_path / "out", client=client)
+    [run] = overview.runs
+    coverage = run.report.coverage
+    assert (run.model, coverage.items, coverage.unscored) == ("m", 3, 1)
+    assert (overview.left_out, failed in str(overview.beside)) == ((), False)
+
+
+def test_failed_requests_are_no_model_of_their_own(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    failed = [line(number, {"error": {"message": "no credit"}}) for number in (1, 2)]
+    for name, model in (("a_output", "m"), ("b_output", "n")):
+        replies = [line(number, {**chat("A cat."), "model": model}) for number in (2, 3)]
+        write_lines(logs / f"{name}.jsonl", replies)
+    write_lines(logs / "errors.jsonl", failed)
+    write_lines(logs / "a_error.jsonl", failed)
+    write_lines(logs / "b_error.jsonl", failed[1:])
+    (logs / "objects.json").write_text(json.dumps(REFERENCES))
+    with Client.embedded() as client:
+        overview = score_all(logs, tmp_path / "out", client=client)
+    assert [run.model for run in overview.runs] == ["m", "n"]
+    why = {Path(entry.archive).name: entry.reason for entry in overview.left_out}
+    assert "may belong to each of a_output.jsonl, b_output.jsonl" in why["errors.jsonl"]
+    assert "a_output.jsonl has replies to 1 of its failed requests" in why["a_error.jsonl"]
+    assert "failed requests that were answered in b_output.jsonl" in str(overview.beside)
