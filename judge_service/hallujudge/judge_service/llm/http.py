@@ -168,6 +168,7 @@ class HttpEndpoint:
         self._key = RenewedKey(endpoint.key)
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
 
     async def post(self, path: str, body: Mapping[str, object]) -> bytes:
         """Send JSON and return the reply's body.
@@ -190,7 +191,8 @@ class HttpEndpoint:
         return await self._request("GET", path, None)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, for good."""
+        self._is_closed = True
         session, self._session = self._session, None
         if session is not None and self._loop is asyncio.get_running_loop():
             await session.close()
@@ -254,6 +256,7 @@ class HttpEndpoint:
     async def _open(self) -> aiohttp.ClientSession:
         with suppress(ImportError):  # reported where the session is made
             await import_in_thread("aiohttp")
+        refuse_closed(self.endpoint, is_closed=self._is_closed)
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             self._session, self._loop = self._new_session(), loop
@@ -277,6 +280,18 @@ class HttpEndpoint:
             # Calls share a connection, and no other state.
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+
+
+def refuse_closed(endpoint: Endpoint, *, is_closed: bool) -> None:
+    """Refuse a call after the end, whose connection nothing would close.
+
+    A run that fails leaves calls that are sent to their ends; one that fails then asks again.
+
+    Raises:
+        RuntimeError: The connections were closed.
+    """
+    if is_closed:
+        raise RuntimeError(f"the connections to {endpoint.place} were closed")
 
 
 def no_connection(err: BaseException, address: str = "") -> CallFailedError:

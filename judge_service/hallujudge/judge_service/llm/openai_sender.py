@@ -19,7 +19,7 @@ from ..installation import __version__
 from ..settings.connection import Secret
 from ..threads import import_in_thread
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
-from .http import Endpoint, RenewedKey, large_reply, late_reply, no_connection
+from .http import Endpoint, RenewedKey, large_reply, late_reply, no_connection, refuse_closed
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -44,6 +44,7 @@ class OpenAISender:
         self._key = RenewedKey(endpoint.key)
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
 
     async def post(self, path: str, body: Mapping[str, object]) -> bytes:
         """Send JSON and return the reply's body.
@@ -65,7 +66,8 @@ class OpenAISender:
         return await self._key.used(lambda key: self._sent(path, {}, key))
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, for good."""
+        self._is_closed = True
         client, self._client = self._client, None
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
@@ -116,6 +118,7 @@ class OpenAISender:
     async def _open(self) -> AsyncOpenAI:
         with suppress(ImportError):  # reported where the client is made
             await import_in_thread("openai")
+        refuse_closed(self.endpoint, is_closed=self._is_closed)
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             self._client, self._loop = self._new_client(), loop

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import pytest
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
-from hallujudge.judge_service.llm.http import Endpoint, HttpEndpoint
+from hallujudge.judge_service.llm.http import Endpoint, HttpEndpoint, Sender
+from hallujudge.judge_service.llm.openai_sender import OpenAISender
 
 
 async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,6 +20,19 @@ async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.Monk
         match=expected_message("judge_service.errors:needs-the-extra-llm-pip-install"),
     ):
         await HttpEndpoint(Endpoint(url="http://127.0.0.1:1/v1"), 1).get("models")
+
+
+@pytest.mark.parametrize("kind", [lambda at: HttpEndpoint(at, 1), OpenAISender])
+async def test_no_call_opens_a_connection_after_the_end(
+    kind: Callable[[Endpoint], Sender],
+) -> None:
+    sender = kind(Endpoint(url="http://127.0.0.1:1/v1"))
+    await sender.close()
+    # The question of a server that was left behind by its run comes late.
+    with pytest.raises(
+        RuntimeError, match="the connections to http.* were closed"
+    ):
+        await sender.get("models")
 
 
 @pytest.mark.parametrize(
