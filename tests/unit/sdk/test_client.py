@@ -27,6 +27,7 @@ from hallujudge.sdk import (
     async_client,
 )
 from hallujudge.sdk import client as sync_client
+from hallujudge.sdk.archives import inspect_archives, read_items
 from hallujudge.sdk.backends import BatchResult
 from hallujudge.sdk.backends.channel import check_versions
 from hallujudge.sdk.errors import (
@@ -140,6 +141,20 @@ def test_texts_in_place_of_files_are_told_from_paths(texts: Any) -> None:
             embedded.score("chair", responses="captions.jsonl", references=REFERENCES)
         with pytest.raises(ArchiveError, match="responses: None; give a file, a mapping"):
             embedded.score("chair", responses=None, references=REFERENCES)  # type: ignore[arg-type]  # a mistake
+
+
+@pytest.mark.parametrize("text", ["A long caption " * 400, "x" * 400, "\ud800", "a\0b"])
+def test_a_text_that_no_system_takes_for_a_path_is_told(text: str) -> None:
+    with Client.embedded() as embedded:
+        for given in (text, [text], [text, "captions.jsonl"]):
+            with pytest.raises(ArchiveError, match="in a mapping from id to text"):
+                embedded.score("chair", responses=given, references=REFERENCES)
+            with pytest.raises(ArchiveError, match="in a mapping from id to text"):
+                embedded.score("chair", responses=RESPONSES, references=given)
+    with pytest.raises(ArchiveError, match="can't be the name of a file; give the path of one"):
+        read_items("chair", [text], REFERENCES)
+    [summary] = inspect_archives([text])
+    assert "can't be the name of a file" in summary.problem
 
 
 def test_an_error_in_a_callback_reaches_the_caller() -> None:

@@ -5,6 +5,7 @@ fsspec reads URLs; it is imported only where the user gives one.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import re
@@ -62,6 +63,7 @@ def found_files(source: str | Path) -> list[FoundFile]:
     Raises:
         ArchiveError: There is no such file, or a folder has too many.
     """
+    refuse_texts([source])
     text = str(source)
     if text == STDIN:
         return [FoundFile(path=copy_of_stdin(), name=STDIN_NAME)]
@@ -71,6 +73,26 @@ def found_files(source: str | Path) -> list[FoundFile]:
     if path.is_dir():
         return _in_folder(path)
     return _matching(text) if is_pattern(path) else [FoundFile(path=path, name=text)]
+
+
+def refuse_texts(sources: Iterable[str | Path]) -> None:
+    """Refuse texts that no system takes for names of files.
+
+    Raises:
+        ArchiveError: There is one, such as a caption in place of a file.
+    """
+    for source in sources:
+        if is_url(source):
+            continue
+        try:
+            os.lstat(source)
+        except (OSError, ValueError) as err:
+            # A missing file is reported where it is read.
+            if isinstance(err, ValueError) or err.errno == errno.ENAMETOOLONG:
+                raise ArchiveError(
+                    f"{str(source)[:80]!a} can't be the name of a file; give the path of one, or "
+                    "texts in a mapping from id to text"
+                ) from err
 
 
 def unread_texts(folder: Path) -> list[Path]:

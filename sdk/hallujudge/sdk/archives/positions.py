@@ -43,9 +43,11 @@ def with_positions(ids: str, responses: Any, references: Any) -> tuple[Any, Any]
 def _numbered(source: Any, role: str) -> Any:
     """Return a source as a mapping from position to text, or as records with ids."""
     if isinstance(source, (str, Path, Mapping)):
+        is_mapping = isinstance(source, Mapping)
         raise ArchiveError(
-            f"{role}: ids='position' is for a list or a table, and this is "
-            f"{'a mapping' if isinstance(source, Mapping) else 'a file'}; leave ids out"
+            f"{role}: ids='position' is for lists and tables, and this is "
+            f"{'a mapping from id' if is_mapping else 'a file'}; give all as lists in one order, "
+            "or leave ids out"
         )
     values = list(_values(source, role))
     if not values or not all(isinstance(value, Mapping) for value in values):

@@ -20,7 +20,7 @@ from ..errors import ArchiveError, HallujudgeError, UnsupportedError
 from . import set_files
 from .answers import reader_of
 from .bad_records import BadRecords, finding, unscored_item
-from .found_files import FoundFile, is_url
+from .found_files import FoundFile, is_url, refuse_texts
 from .inputs import (
     CheckedArchive,
     CheckHelp,
@@ -329,10 +329,13 @@ def _single(source: Any) -> Any:
     """Return the only file of a list with one; other lists as they are.
 
     Raises:
-        ArchiveError: A file is given twice.
+        ArchiveError: A file is given twice, or is a text.
     """
+    if isinstance(source, (str, Path)):
+        refuse_texts([source])
     if not are_paths(source):
         return source
+    refuse_texts(source)
     given = Counter(str(path) if is_url(path) else str(Path(path).resolve()) for path in source)
     if twice := [name for name, count in given.items() if count > 1]:
         raise ArchiveError(f"files are given twice: {named(twice)}. Give each file once")
