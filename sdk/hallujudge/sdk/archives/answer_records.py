@@ -24,8 +24,8 @@ from .inputs import InputOptions
 from .joins import Faults
 from .json_files import named, shown
 from .named_keys import MOST_SHARED
-from .question_files import field_text, labels_of, options_of
-from .records import TEXT_FLAG, Record, choose_key, optional_text, response_value
+from .question_files import LABELS_INVALID, field_text, labels_of, options_of
+from .records import LABEL, TEXT_FLAG, Record, choose_key, optional_text, response_value
 from .response_texts import not_a_text
 from .set_files import known_sets
 from .table_files import structured
@@ -149,7 +149,7 @@ class AnswerMaker:
         if label is None and self._keys.verdict and not has_any(first, others):
             self._label_remedy += f". Found {named(sorted(first.values))}"
             return response, others[0]
-        return response, choose_key(first, label, others, "the label", self._remedy)
+        return response, choose_key(first, label, others, LABEL, self._remedy)
 
     def answer(self, entry: Entry) -> Answer:
         """Return the answer of an entry; what is wrong with it becomes a fault."""
@@ -207,10 +207,10 @@ class AnswerMaker:
                 "Write 85 % as 0.85, and omit the key if the model gave no confidence",
             )
 
-    def _refuse(self, problem: str, place: str, remedy: str) -> None:
+    def _refuse(self, problem: str, place: str, remedy: str, *, reason: str = "") -> None:
         """Count an answer that would be unscored, unless bad records may be."""
         if not self._options.skip_bad:
-            self._faults.add(problem, place, remedy=f"{remedy}, or {SKIP}")
+            self._faults.add(problem, place, remedy=f"{remedy}, or {SKIP}", reason=reason)
 
     def stated(self, values: Mapping[str, object]) -> object:
         """Return the confidence that a record states; None without one."""
@@ -251,7 +251,8 @@ class AnswerMaker:
             return
         name = f"{answer.name}: " if answer.name else ""
         place = f"{entry.inner.place} ({name}{shown(found)})"
-        self._refuse(bad_label(self._declared), place, "Correct these labels")
+        remedy = "Correct these labels"
+        self._refuse(bad_label(self._declared), place, remedy, reason=LABELS_INVALID)
 
     def _whole_answer(self, whole: WholeAnswer, record: Record) -> Answer:
         keys = {"response": whole.response, **whole.fields}

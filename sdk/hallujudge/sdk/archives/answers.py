@@ -29,6 +29,7 @@ from .local_files import as_path
 from .named_keys import SharedFields
 from .question_files import asks_the_same, bundle_id, id_of, labels_are_wrong, labels_of
 from .records import (
+    LABEL,
     TEXT_FLAG,
     Record,
     choose_key,
@@ -247,7 +248,7 @@ class Answers:
                 first,
                 "label" if "label" in options.key_map else None,
                 [key for key in keys.label if key != self._text_key],
-                "the label",
+                LABEL,
                 "one of these names, or give the questions with references=…",
             )
             if questions is None

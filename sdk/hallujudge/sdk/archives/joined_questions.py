@@ -17,6 +17,7 @@ from .json_files import shown
 from .named_keys import SharedFields
 from .question_files import id_of, labels_are_wrong, labels_of
 from .records import (
+    LABEL,
     Record,
     choose_key,
     first_record,
@@ -86,7 +87,7 @@ def read_questions(
     by = options.join
     if by == "auto":
         by = _way_to_join(declared, first, question, named_id)
-    label_key = choose_key(question, None, declared.keys.label, "the label")
+    label_key = choose_key(question, None, declared.keys.label, LABEL)
     # The named key may be that of the answers alone.
     id_key = named_id if named_id in question.values else None
     table: dict[str, Question] = {}

@@ -134,11 +134,20 @@ class MediaCheck:
         )
 
 
-def refuse(problem: str, identifiers: list[str], remedy: str) -> ArchiveError:
-    """Return an error that names up to ten ids, and their number."""
+def refuse(problem: str, identifiers: list[str], remedy: str, *, reason: str = "") -> ArchiveError:
+    """Return an error that names up to ten ids, and their number.
+
+    Args:
+        problem: What is wrong.
+        identifiers: The ids.
+        remedy: The next step.
+        reason: Code of the error; empty for the usual one.
+    """
+    found = f"{problem}: {named(identifiers)} ({len(identifiers)} in all)"
     return ArchiveError(
-        f"{problem}: {named(identifiers)} ({len(identifiers)} in all). {remedy}",
-        metadata={"count": str(len(identifiers))},
+        f"{found}. {remedy}",
+        reason=reason,
+        metadata={"count": str(len(identifiers)), "found": found},
     )
 
 
@@ -218,16 +227,26 @@ class Faults:
     def __init__(self, remedies: Mapping[str, str]) -> None:
         self._remedies = dict(remedies)
         self._places: dict[str, list[str]] = {}
+        self._reasons: dict[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self._places)
 
-    def add(self, problem: str, *places: str, remedy: str = "") -> None:
-        """Add a fault of these places; the remedy is that of its kind, unless there is another."""
+    def add(self, problem: str, *places: str, remedy: str = "", reason: str = "") -> None:
+        """Add a fault of these places; the remedy is that of its kind, unless there is another.
+
+        Args:
+            problem: The kind of fault.
+            places: Where it is.
+            remedy: The next step; empty for that of the kind.
+            reason: Code of the error; empty for the usual one.
+        """
         if places:
             self._places.setdefault(problem, []).extend(places)
         if remedy:
             self._remedies[problem] = remedy
+        if reason:
+            self._reasons[problem] = reason
 
     def check(self) -> None:
         """Raise an error for the first kind of fault.
@@ -236,7 +255,8 @@ class Faults:
             ArchiveError: There is a fault.
         """
         for problem, places in self._places.items():
-            raise refuse(problem, places, self._remedies.get(problem, "Correct these lines"))
+            remedy = self._remedies.get(problem, "Correct these lines")
+            raise refuse(problem, places, remedy, reason=self._reasons.get(problem, ""))
 
 
 def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mapping[str, object]:

@@ -262,7 +262,9 @@ def explained(
     if given is not None and known is not None and _are_swapped(metric, given, known):
         return ArchiveError(". ".join(sentences), metadata=dict(err.metadata))
     return ArchiveError(
-        f"{str(err).rstrip('.')}. {'. '.join(sentences)}", metadata=dict(err.metadata)
+        f"{str(err).rstrip('.')}. {'. '.join(sentences)}",
+        reason=err.reason,
+        metadata=err.metadata,
     )
 
 
@@ -336,4 +338,4 @@ def renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:
     for archive in archives:
         for path, name in archive.names.items():
             message = message.replace(path, name)
-    return ArchiveError(message, metadata=dict(err.metadata))
+    return ArchiveError(message, reason=err.reason, metadata=err.metadata)

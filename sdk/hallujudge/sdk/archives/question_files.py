@@ -30,6 +30,8 @@ from .records import (
 )
 from .table_files import structured
 
+LABELS_INVALID = "LABELS_INVALID"
+"""Reason of an error about labels that the benchmark does not have."""
 _WORD = re.compile(r"\w+")
 # One letter more or less in ten; "bowl" and "owl", or "car" and "cat", are further apart.
 _MISSPELT = 0.9
@@ -190,7 +192,8 @@ def labels_are_wrong(
         more: What else to do.
     """
     known = " nor ".join(declared.labels) or "a text"
-    return refuse(f"labels are neither {known}", places, f"Correct these labels in {where}{more}")
+    remedy = f"Correct these labels in {where}{more}"
+    return refuse(f"labels are neither {known}", places, remedy, reason=LABELS_INVALID)
 
 
 def known_questions(

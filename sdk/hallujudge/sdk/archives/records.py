@@ -26,6 +26,10 @@ ID_FLAG = "InputOptions(id_key=…)"
 """The option that names the key of the id, for messages."""
 TEXT_FLAG = "InputOptions(text_key=…)"
 """The option that names the key of the text, for messages."""
+KEY_MISSING = "KEY_MISSING"
+"""Reason of an error about a record without any usual key of a value."""
+LABEL = "the label"
+"""The label among the values that an error may name."""
 # "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 LISTED_TEXT = "listed_text"
@@ -435,7 +439,9 @@ def choose_key(
     if lists := [name for name, value in record.values.items() if _has_records(value)]:
         remedy = f"{named(lists)} is a list of records: give a file of that list alone"
     raise ArchiveError(
-        f"{record.place}: no key for {what}: tried {looked}; found {found}. {remedy}"
+        f"{record.place}: no key for {what}: tried {looked}; found {found}. {remedy}",
+        reason=KEY_MISSING,
+        metadata={"value": what},
     )
 
 

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 
+from ..archives.question_files import LABELS_INVALID
 from ..archives.readers import read_items
+from ..archives.records import KEY_MISSING, LABEL
 from ..errors import ArchiveError, InvalidInputError, UnavailableError
 from .asked_benchmarks import Benchmark
 from .inquiries import Inquiries
@@ -30,13 +32,13 @@ def notes_on_labels(benchmark: Benchmark, inquiries: Inquiries) -> tuple[str, ..
     try:
         read_items(benchmark.name, inquiries.records, None)
     except (ArchiveError, InvalidInputError) as err:
-        found, correct, _ = str(err).partition(". Correct these labels")
-        if correct:
+        if err.reason == LABELS_INVALID:
             raise ArchiveError(
-                f"{found}{correct} in the file of questions, or ask these questions too with "
-                "AskRun(bad_labels=True) and leave them unscored later"
+                f"{err.metadata['found']}. Correct these labels in the file of questions, or ask "
+                "these questions too with AskRun(bad_labels=True) and leave them unscored later",
+                reason=err.reason,
             ) from err
-        if "no key for the label" in found:
+        if (err.reason, err.metadata.get("value")) == (KEY_MISSING, LABEL):
             return ("the questions have no labels; scoring needs them, in a file of references",)
     finally:
         for each in filled:

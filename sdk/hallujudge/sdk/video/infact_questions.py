@@ -21,7 +21,7 @@ from hallujudge.metrics.infact.operators import INVARIANT, TEXT_ONLY
 
 from ..archives.local_files import read_bytes
 from ..archives.question_files import options_of
-from ..archives.records import choose_key, id_under, optional_text, read_records
+from ..archives.records import LABEL, choose_key, id_under, optional_text, read_records
 from ..errors import ArchiveError, InvalidInputError
 from .degraded_folders import MANIFEST, manifest_lines
 from .degrading import PROCEDURAL
@@ -75,7 +75,7 @@ def read_questions(path: Path) -> list[Question]:
     key = label = ""
     for record in read_records(path):
         key = key or choose_key(record, None, _KEYS.id, "the id")
-        label = label or choose_key(record, None, _KEYS.label, "the label")
+        label = label or choose_key(record, None, _KEYS.label, LABEL)
         question = Question(
             id=id_under(record, key),
             asked=optional_text(record, _KEYS.asked),
