@@ -43,7 +43,7 @@ def test_a_panel_from_votes_to_weights(server: llm.ScriptedLlm, tmp_path: Path) 
     [note] = [note for note in report["notes"] if note.startswith("Panel: ")]
     assert "llm:reworded_2 differs from the panel in 2 of 4 (50.0%) votes" in note
     assert "llm and llm:reworded_1 agree on 4 of 4 (100.0%) claims" in note
-    shown = here("judge", "panel", "--on", tmp_path / "out", "-o", tmp_path / "panel.json")
+    shown = here("judge", "panel", tmp_path / "out", "-o", tmp_path / "panel.json")
     assert shown.returncode == 0, shown.stderr
     assert "learnt from votes" in shown.stdout
     card = json.loads((tmp_path / "panel.json").read_text())
@@ -68,7 +68,7 @@ def test_labels_say_which_judge_is_right(server: llm.ScriptedLlm, tmp_path: Path
         for at, claim in enumerate(row["evidence"]["claims"])
     ]
     path = write_lines(tmp_path / "labels.jsonl", labels)
-    found = here("judge", "panel", "--on", tmp_path / "out", "--labels", path, "--format", "json")
+    found = here("judge", "panel", tmp_path / "out", "--labels", path, "--format", "json")
     assert found.returncode == 0, found.stderr
     card = json.loads(found.stdout)
     right = {member["judge"]: (member["right"], member["labelled"]) for member in card["members"]}
@@ -118,4 +118,4 @@ def test_panels_that_cannot_be_used(
 
 def test_a_run_without_a_panel_has_no_card(server: llm.ScriptedLlm, tmp_path: Path) -> None:
     assert score(tmp_path, ANSWERS, "--judge", "llm").returncode == 0
-    assert_refused(here("judge", "panel", "--on", tmp_path / "out"), "no panel judged in this run")
+    assert_refused(here("judge", "panel", tmp_path / "out"), "no panel judged in this run")

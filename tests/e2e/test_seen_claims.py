@@ -266,7 +266,7 @@ def test_probes_show_how_often_a_judge_says_yes(tmp_path: Path) -> None:
         assert wrong["present"] == 0.0
         assert wrong["likely"] < 1.0, "it supports likely objects that are not there"
         made = here(
-            *("judge", "card", "--on", run, "--labels", tmp_path / "probes.labels.jsonl"),
+            *("judge", "card", run, "--labels", tmp_path / "probes.labels.jsonl"),
             *("-o", card),
         )
         assert made.returncode == 0, made.stderr
@@ -317,7 +317,7 @@ def test_tri_he_is_judged_by_the_image_beside_its_scene_graph(tmp_path: Path) ->
         assert blind.returncode == 3, "there are no pictures"
     finally:
         stop()
-    card = here("judge", "card", "--on", sees, "--reference", reads, "--format", "json")
+    card = here("judge", "card", sees, "--reference", reads, "--format", "json")
     assert card.returncode == 0, card.stderr
     agreed = total = 0
     for one, other in zip(

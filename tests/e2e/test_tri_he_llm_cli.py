@@ -156,7 +156,7 @@ def test_a_judge_card_without_labels_has_shares_and_costs(
     tmp_path: Path, model: llm.ScriptedLlm
 ) -> None:
     score(tmp_path, [answer("1", TRUE, FALSE)], *flags(model))
-    card = ("judge", "card", "--on", tmp_path / "out")
+    card = ("judge", "card", tmp_path / "out")
     shown = here(*card)
     assert (shown.returncode, "llm" in shown.stdout) == (0, True), shown.stderr
     assert expected_message("sdk.cli.label_commands:agreement-needs-labels") in shown.stderr

@@ -65,7 +65,7 @@ def test_the_card_is_a_plain_count(goldens: Path, tmp_path: Path) -> None:
         stop()
     assert scored.returncode in (0, 3), scored.stderr
     labels = goldens / "hat" / "captions.jsonl"
-    made = here("judge", "card", "--on", run, "--labels", labels, "-o", card)
+    made = here("judge", "card", run, "--labels", labels, "-o", card)
     assert made.returncode == 0, made.stderr
     agreed = rejected = wrong = total = 0
     for row in read_rows(run / "items.jsonl"):

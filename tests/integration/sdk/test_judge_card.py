@@ -152,7 +152,7 @@ def test_flips_are_those_that_were_planted(
     with judged_by(server) as client:
         score(client).save(tmp_path)
     out, flags = tmp_path / "card.json", ["--llm-url", server.url, "--llm-model"]
-    command = ["judge", "card", "--on", str(tmp_path), "--reference", str(tmp_path)]
+    command = ["judge", "card", str(tmp_path), "--reference", str(tmp_path)]
     assert main([*command, "--flips", "20", "--out", str(out), *flags, "tiny"]) == 0
     assert main([*command, "--flips", "20", *flags, "small"]) == 2
     shown = capsys.readouterr()

@@ -237,7 +237,7 @@ def _from_reference(
 
 
 _judge_app = command_group(
-    "judge", "How well a judge does.", "hallujudge judge card --on results --labels labels.jsonl"
+    "judge", "How well a judge does.", "hallujudge judge card results --labels labels.jsonl"
 )
 
 
@@ -249,9 +249,10 @@ def list_() -> None:
     click.echo(small_judge_table(), nl=False)
 
 
-@_judge_app.command(epilog=examples("hallujudge judge panel --on results -o panel.json"))
+@_judge_app.command(epilog=examples("hallujudge judge panel results -o panel.json"))
 def panel(
-    run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the panel's run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the panel's run.")],
+    *,
     labels: Annotated[
         list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")
     ] = None,
@@ -276,9 +277,10 @@ def panel(
     return ExitCode.OK
 
 
-@_judge_app.command(epilog=examples("hallujudge judge card --on results --labels labels.jsonl"))
+@_judge_app.command(epilog=examples("hallujudge judge card results --labels labels.jsonl"))
 def card(
-    run: Annotated[Path, input_option("--on", metavar="RUN", help="Folder of the judge's run.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the judge's run.")],
+    *,
     labels: Annotated[
         list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")
     ] = None,

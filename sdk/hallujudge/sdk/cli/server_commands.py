@@ -144,7 +144,10 @@ def serve(
 _File = Annotated[
     Path | None,
     access_option(
-        "--file", metavar="FILE", help="File of keys; without it, the setting keys_file."
+        "--file",
+        "--keys-file",
+        metavar="FILE",
+        help="File of keys; without it, the setting keys_file.",
     ),
 ]
 _PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[mhd])", re.ASCII)

@@ -76,7 +76,7 @@ def test_the_command_keeps_a_card_with_its_hash(
     folder: Path, labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "card.json"
-    command = ["judge", "card", "--on", str(folder), "--labels", str(labels)]
+    command = ["judge", "card", str(folder), "--labels", str(labels)]
     assert main([*command, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     kept = json.loads(out.read_text())
@@ -86,7 +86,7 @@ def test_the_command_keeps_a_card_with_its_hash(
     assert "were not measured" in shown
     assert main([*command, "-f", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == kept
-    assert main(["judge", "card", "--on", str(folder)]) == 2
+    assert main(["judge", "card", str(folder)]) == 2
     assert "--labels" in capsys.readouterr().err
 
 

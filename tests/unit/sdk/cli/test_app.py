@@ -95,7 +95,7 @@ def test_every_command_is_strict() -> None:
         (["gate", "a", "--max", "chair_i=0.2", "--max", ""], "--max is empty; give a value"),
         (["serve", "--port", "1", "--port", "2"], "--port is given more than once; give one value"),
         (["rescore", "a", "-o", "b", "-o", "c"], "--out is given more than once"),
-        (["judge", "card", "--on", "a", "--on", "b"], "--on is given more than once"),
+        (["judge", "panel", "a", "--out", "b", "-o", "c"], "--out and -o are one option; give one"),
         (["archive", "inspect", ""], "is empty; give a value"),
         (["keys", "create", ""], "argument 'name' is empty; give a value"),
         (["submit", "chair", "--request-id", ""], "--request-id is empty; give a value"),
