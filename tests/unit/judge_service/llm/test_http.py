@@ -29,9 +29,7 @@ async def test_no_call_opens_a_connection_after_the_end(
     sender = kind(Endpoint(url="http://127.0.0.1:1/v1"))
     await sender.close()
     # The question of a server that was left behind by its run comes late.
-    with pytest.raises(
-        RuntimeError, match="the connections to http.* were closed"
-    ):
+    with pytest.raises(RuntimeError, match=r"the connections to http.* were closed"):
         await sender.get("models")
 
 
