@@ -114,13 +114,18 @@ def test_a_key_is_edited_and_rotated(keys: Path) -> None:
 
 async def test_what_a_key_spent_is_found_beside_the_file_of_keys(keys: Path) -> None:
     id = here("keys", "create", "ana", "--scope", "score").stdout[3:11]
+    before = here("keys", "list")
+    assert (before.returncode, id in before.stdout) == (0, True)
+    assert "name its file of spending with HALLUJUDGE_SPENDING_FILE" in before.stderr
     ledger = Ledger(keys.with_name("spending.sqlite"))
     ana = Caller(id=f"key:{id}", name="ana", key_id=id, limits=Limits(judge_calls_per_day=9))
     hold = await ledger.take(ana, 0.0, priced=False)
     assert isinstance(hold, Hold)
     ledger.settle(hold, 0.25)
     ledger.close()
-    assert "today 1 judge calls, cost 0.2500" in here("keys", "list").stdout
+    after = here("keys", "list")
+    assert "today 1 judge calls, cost 0.2500" in after.stdout
+    assert after.stderr == ""
 
 
 @pytest.mark.parametrize(

@@ -364,7 +364,7 @@ def _keys_path(file: Path | None) -> Path:
 
 
 def _ledger(keys: Path) -> Ledger | None:
-    """Return the ledger of the keys' spending; None if nothing was spent yet.
+    """Return the ledger of the keys' spending; None, with a note, if its file is not found.
 
     A server keeps it in its data folder, where the file of keys often is too.
     """
@@ -376,7 +376,14 @@ def _ledger(keys: Path) -> Ledger | None:
     beside = keys.with_name(path.name)
     if not settings.server.spending_file and beside.exists():
         path = beside
-    return Ledger(path) if path.exists() else None
+    if path.exists():
+        return Ledger(path)
+    typer.echo(
+        f"note: nothing is known to be spent: there is no {path}. If the server of these keys has "
+        "another data folder, name its file of spending with HALLUJUDGE_SPENDING_FILE",
+        err=True,
+    )
+    return None
 
 
 def _end(option: str, text: str) -> str:
