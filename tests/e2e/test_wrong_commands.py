@@ -20,6 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("wrong")
     for metric in METRICS:
         assert here("new", metric, cwd=made).returncode == 0
+    (made / "empty").mkdir()
     done = here("score", "pope", *POPE.replace("new", "runs/pope").split(), cwd=made)
     assert done.returncode == 0, done.stderr
     return made
@@ -74,7 +75,18 @@ WRONG = {
     f"{ASK} --images . --param blah": "--param 'blah': give NAME=VALUE, such as seed=7",
     f"{ASK} --images nothere": "images nothere can't be read: No such file or directory; check",
     f"{ASK} --images . --limit 0": "--limit is '0'; give 1 or more",
+    f"{ASK} --images . --model": "Option '--model' requires an argument",
+    f"{ASK.replace('--model m ', '')} --images .": "no model to ask is named: set --model,",
+    f"{ASK.replace('--url http://127.0.0.1:9/v1 ', '')} --images .": "set --url, the base address",
+    "ask chair --images empty --url http://127.0.0.1:9/v1 --model m -o a.jsonl": "empty: no images",
     "keys create ana --scope admins --file k.json": "--scope 'admins' does not exist; choose",
+    "keys create ana --scope score --keys-file runs": "Is a directory; name a file in it",
+    "judge card": "Missing argument 'RUN'",
+    "judge card runs/pope": "no judge decided in this run of pope, so there are no costs",
+    "analyze runs/pope --ks 1,2": "has --ks (given '1,2'); theirs have no options",
+    "report runs/pope --to every-eval-ever": "needs the evaluated model as ORG/NAME",
+    "report runs/pope --to every-eval-ever --dataset a/b": "not ''; give it with --model",
+    "report runs/pope --to hf-eval-results": "not ''; give it with --dataset",
     "keys create ana --scope score --expires soon --file k.json": "--expires 'soon': write 90d",
     "serve --port abc": "--port is 'abc'; give a whole number",
     # Files that are missing, or of another kind

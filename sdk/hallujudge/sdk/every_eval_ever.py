@@ -44,7 +44,7 @@ def checked_model(model: str) -> str:
     if not _MODEL.fullmatch(model) or {".", "..", "data"} & set(model.split("/")):
         raise InvalidInputError(
             f"every-eval-ever needs the evaluated model as ORG/NAME, such as "
-            f"llava-hf/llava-1.5-7b-hf, not {model!r:.80}; give it as the model"
+            f"llava-hf/llava-1.5-7b-hf, not {model!r:.80}; give it with log_to(model=…)"
         )
     return model
 

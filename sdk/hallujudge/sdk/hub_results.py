@@ -34,7 +34,8 @@ def checked_dataset(dataset: str) -> tuple[str, str]:
     if found is None:
         raise InvalidInputError(
             "hf-eval-results needs the benchmark's dataset on the Hub as ORG/NAME or "
-            f"ORG/NAME:TASK, such as lmms-lab/POPE, not {dataset!r:.80}; give it as the dataset"
+            f"ORG/NAME:TASK, such as lmms-lab/POPE, not {dataset!r:.80}; give it with "
+            "log_to(dataset=…)"
         )
     return found[1], found[2] or _TASK
 

@@ -251,9 +251,9 @@ def read_keys(path: Path) -> list[ApiKey]:
         with path.open("rb") as stream:
             data = stream.read(_MAX_FILE_BYTES + 1)
     except OSError as err:
+        step = "name a file in it" if path.is_dir() else "make one with hallujudge keys create"
         raise InvalidInputError(
-            f"the key file {path} can't be read: {err.strerror or err}; make one with hallujudge "
-            "keys create"
+            f"the key file {path} can't be read: {err.strerror or err}; {step}"
         ) from err
     try:
         return _keys(data)

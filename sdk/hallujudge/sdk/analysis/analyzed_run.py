@@ -57,9 +57,9 @@ def checked_options(
     values = {name: option.default for name, option in known.items()}
     for name, value in given.items():
         if name not in known:
+            has = f"known: {', '.join(known)}" if known else "theirs have no options"
             raise InvalidInputError(
-                f"no analysis of these runs has the option {name} (given {str(value)!r:.60}); "
-                f"known: {', '.join(known) or 'none'}"
+                f"no analysis of these runs has the option {name} (given {str(value)!r:.60}); {has}"
             )
         if known[name].kind == "count" and not (isinstance(value, int) and value >= 1):
             raise InvalidInputError(

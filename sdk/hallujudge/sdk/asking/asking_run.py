@@ -39,6 +39,7 @@ from .replies import CUT_OFF, Answered, Asker
 from .request_parameters import checked_parameters, shown_parameters
 
 _TICK_SECONDS = 1.0
+_URL, _MODEL = "llm_url, the base address of its server", "llm_model, its name there"
 # A run of the first records is tried before one of all. Calls' keys have the hashes of images.
 _MAY_DIFFER = ("release", "images", "limit")
 
@@ -283,10 +284,10 @@ class _Prepared:
         parameters = checked_parameters(run.parameters)
         settings = load_settings(dict(run.model))
         offline = settings.judges.batch_requests or settings.judges.batch_replies
-        if not (settings.judges.llm_url or offline) or not settings.judges.llm_model:
-            raise InvalidInputError(
-                "no model is named: set llm_url, the base address of its server, and llm_model"
-            )
+        missing = [] if settings.judges.llm_url or offline else [_URL]
+        missing += [] if settings.judges.llm_model else [_MODEL]
+        if missing:
+            raise InvalidInputError(f"no model to ask is named: set {' and '.join(missing)}")
         folder = MediaFolder(Path(run.images))
         given = run.references
         sources = [Path(given)] if isinstance(given, (str, Path)) else list(map(Path, given))

@@ -101,7 +101,11 @@ def read_inquiries(
         maker.add(record)
     maker.refuse_unknown_conditions()
     if not maker.asked:
-        raise no_records(sources[0] if sources else folder.root, "question")
+        if not sources:
+            raise ArchiveError(
+                f"{folder.root}: no images; give the folder that has them, or a file of questions"
+            )
+        raise no_records(sources[0], "question")
     maker.refuse_without_questions()
     return Inquiries(asked=maker.asked, records=maker.records)
 

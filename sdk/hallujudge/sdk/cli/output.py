@@ -204,7 +204,7 @@ def show_page(page: Page, name: str) -> None:
 
 # Names of Python arguments in messages of the SDK, which Python users read as well.
 _ARGUMENT = re.compile(
-    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|AskRun|Timeouts|Connection)\((?P<own>own=dict\()?(?P<name>\w+)=(?P<value>[^()]*)\)(?(own)\))|\b(?P<bare>references|baseline|group_by)=…"
+    r"(?:InputOptions|CompareOptions|GateLimits|ScoreRun|AskRun|Timeouts|Connection|log_to)\((?P<own>own=dict\()?(?P<name>\w+)=(?P<value>[^()]*)\)(?(own)\))|\b(?P<bare>references|baseline|group_by)=…"
 )
 _OPTION = re.compile(
     r"\bthe option (?:(?P<metric>[a-z-]+)\.)?(?P<name>[a-z_]+)(?: = (?P<value>\w+))?"
@@ -229,13 +229,12 @@ _FIELD_FLAGS = {
     "minimum": "--min",
 }
 _OPTION_FLAGS = {"failure_texts": "--failure-text", "questions_per_image": "--questions"}
+# The short names of a model's settings; the long ones are those of a judge's.
+_OF_MODEL = {"--url": "llm_url", "--model": "llm_model", "--dialect": "llm_dialect"}
 _NAMES = {flag: name for name, flag in (_FIELD_FLAGS | _OPTION_FLAGS).items()} | {
     "-n": "count",
     "--api-key-file": "HALLUJUDGE_API_KEY_FILE",
-    # The short names of a model's settings; the long ones are those of a judge's.
-    "--url": "llm_url",
-    "--model": "llm_model",
-    "--dialect": "llm_dialect",
+    **_OF_MODEL,
 }
 
 
@@ -260,6 +259,8 @@ def in_flags(message: str, arguments: Sequence[str] = ()) -> str:
     known = {option.flag: name for name, option in own_inputs().items()} | _NAMES
     names = {flag: known.get(flag) or flag[2:].replace("-", "_") for flag in typed}
     names[BENCHMARK] = "add_benchmarks"
+    if "ask" in arguments[:1]:
+        names |= _OF_MODEL
     if "--server" not in typed and not message.startswith("settings file "):
         own = (*_SETTINGS, *_SERVE) if "serve" in arguments[:1] else _SETTINGS
         names.update({_flag_of(name): name for name in own})

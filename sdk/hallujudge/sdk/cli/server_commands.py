@@ -329,9 +329,10 @@ def list_keys(file: _File = None) -> None:
     from hallujudge.judge_service.access.key_store import now, read_keys
 
     path = _keys_path(file)
-    moment, ledger = now(), _ledger(path)
+    moment, keys = now(), read_keys(path)
+    ledger = _ledger(path)
     try:
-        for key in read_keys(path):
+        for key in keys:
             click.echo(_key_line(key, moment, ledger))
     finally:
         if ledger is not None:
