@@ -121,8 +121,9 @@ def keys_of(name: str) -> dict[str, str]:
 
 def run_name(keys: Mapping[str, str]) -> str:
     """Return the name of a run: the values of its keys, without that of its metric."""
-    metric = keys.get(METRIC)
-    return "/".join(value for value in keys.values() if value and value != metric)
+    values = [value for key, value in keys.items() if value and key != METRIC]
+    # A folder may have the name of the metric; next to other values, it says nothing more.
+    return "/".join([value for value in values if value != keys.get(METRIC)] or values)
 
 
 def _real(folder: str | Path) -> Path:

@@ -162,6 +162,12 @@ def test_several_metrics_are_columns_in_the_order_of_the_runs() -> None:
     assert grid.headings[-4:] == ("chair_i", "chair_s", "recall", "mean_words")
 
 
+def test_runs_in_folders_with_the_names_of_their_metrics_keep_these_names() -> None:
+    found = table({"chair": chair_run(None, 0.2), "pope": pope_run(None, 0.9, seed=1)})
+    assert list(found.runs) == ["chair of chair", "pope of pope"]
+    assert not [note for note in found.notes if " of :" in note]
+
+
 def test_runs_of_splits_are_crossed_by_their_names(models: dict[str, RunReport]) -> None:
     names = [f"model={m},split={s}" for s in "xy" for m in models]
     runs = [*models.values(), *(answers(0.7, seed) for seed in range(5, 8))]
