@@ -107,7 +107,7 @@ def test_a_key_is_edited_and_rotated(keys: Path) -> None:
     assert here("keys", "rotate", id, "--old-until", "10m").returncode == 0
     [minutes] = [key for key in read_keys(keys) if key.id == id]
     assert now() < minutes.old_until < later(minutes=11)
-    again = here("keys", "rotate", id)
+    again = here("keys", "rotate", id, "--old-until", "now")
     assert expected_message("sdk.cli.server_commands:the-old-secret-has-ended") in again.stderr
     assert "old secret" not in here("keys", "list").stdout
 

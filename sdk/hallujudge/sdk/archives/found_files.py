@@ -90,7 +90,7 @@ def refuse_texts(sources: Iterable[str | Path]) -> None:
             # A missing file is reported where it is read.
             if isinstance(err, ValueError) or err.errno == errno.ENAMETOOLONG:
                 raise ArchiveError(
-                    f"{str(source)[:80]!a} can't be the name of a file; give the path of one, or "
+                    f"{str(source)[:80]!r} can't be the name of a file; give the path of one, or "
                     "texts in a mapping from id to text"
                 ) from err
 

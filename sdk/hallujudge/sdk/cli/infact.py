@@ -170,6 +170,7 @@ def build_infact(
         references=references, prompt=prompt, model=writer.settings(), temperature=temperature
     )
     captioning.check(is_again=bool(manifest), kind=kind, only_estimate=estimate)
+    asked = _known_operators(operator or ())
     found = {} if manifest and not videos else videos_of(videos or (), out)
     if manifest:
         if operator:
@@ -190,7 +191,7 @@ def build_infact(
         encoders=tuple(encoder or ()),
         steps={name: procedure.steps for name, procedure in procedures.items()},
     )
-    operators = _operators(operator, settings)
+    operators = _operators(asked, settings)
     left_out: Mapping[str, str] = {}
     if references is not None:
         unnamed = [name for name in found if name not in settings.misleading]
@@ -219,11 +220,24 @@ def build_infact(
     )
 
 
-def _operators(asked: Sequence[str] | None, settings: DegradeSettings) -> list[str]:
+def _known_operators(asked: Sequence[str]) -> list[str]:
+    """Return the names of operators as they are known.
+
+    Raises:
+        InvalidInputError: An operator is unknown.
+    """
+    names = [name.strip().lower().replace("-", "_").replace(" ", "_") for name in asked]
+    for name, given in zip(names, asked, strict=True):
+        if name not in _MADE:
+            raise InvalidInputError(f"--operator {given!r:.60}: choose from {', '.join(_MADE)}")
+    return list(dict.fromkeys(names))
+
+
+def _operators(asked: Sequence[str], settings: DegradeSettings) -> list[str]:
     """Return the operators to apply: those that were asked for, or those with all they need.
 
     Raises:
-        InvalidInputError: An operator is unknown, or lacks what it needs.
+        InvalidInputError: An operator lacks what it needs.
     """
     needs = {
         "subtitle_corruption": (settings.subtitles, "subtitles by --subtitles or beside videos"),
@@ -233,13 +247,10 @@ def _operators(asked: Sequence[str] | None, settings: DegradeSettings) -> list[s
     lacking = {name: what for name, (given, what) in needs.items() if not given}
     if not asked:
         return [name for name in _MADE if name not in lacking]
-    names = [name.strip().lower().replace("-", "_").replace(" ", "_") for name in asked]
-    for name, given in zip(names, asked, strict=True):
-        if name not in _MADE:
-            raise InvalidInputError(f"--operator {given!r:.60}: choose from {', '.join(_MADE)}")
+    for name in asked:
         if name in lacking:
             raise InvalidInputError(f"--operator {name} needs {lacking[name]}")
-    return list(dict.fromkeys(names))
+    return list(asked)
 
 
 def _made(

@@ -152,6 +152,7 @@ _File = Annotated[
 ]
 _PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[mhd])", re.ASCII)
 _PERIODS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+_NOW = "now"
 # A century.
 _MOST_DAYS = 36_500
 _LIMITS = ("calls_per_minute", "max_concurrency", "judge_calls_per_day", "cost_per_day")
@@ -310,14 +311,14 @@ def rotate(
     *,
     old_until: Annotated[
         str,
-        access_option(metavar="WHEN", help="End of the old secret: 10m, 2h, 1d; now."),
-    ] = "",
+        access_option(metavar="WHEN", help="End of the old secret: now, 10m, 2h, 1d."),
+    ] = _NOW,
     file: _File = None,
 ) -> None:
     """Give a key another secret and print it, once; jobs, budgets and name stay."""
     from hallujudge.judge_service.access.key_store import rotate_key
 
-    path, until = _keys_path(file), _end("--old-until", old_until)
+    path, until = _keys_path(file), "" if old_until == _NOW else _end("--old-until", old_until)
     key = rotate_key(path, key_id, old_until=until)
     ended = f"The old secret works until {until}" if until else "The old secret has ended"
     _show_key(key, path, f". {ended}; running servers learn of both within a second")

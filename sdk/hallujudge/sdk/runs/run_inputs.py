@@ -117,7 +117,7 @@ def _texts_in_place_of_files(run: ScoreRun) -> str:
         are_texts = texts and len(texts) == len(given)
         if are_texts and not any(is_url(text) or _may_be_path(text) for text in texts):
             return (
-                f"{name}: {texts[0]!r:.80} is no file; give texts in a mapping from id to text, "
+                f"{name}: {texts[0][:80]!r} is no file; give texts in a mapping from id to text, "
                 "such as dict(zip(ids, texts)), or with ids='position', and files by their paths"
             )
     return ""
