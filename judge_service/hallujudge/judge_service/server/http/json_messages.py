@@ -202,7 +202,10 @@ def find_misfit(value: Any, descriptor: Descriptor) -> Violation | None:
 
 def _in_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Violation]:
     if not isinstance(value, dict):
-        yield _violation(path, "an object", value)
+        only = [field for field in descriptor.fields if is_repeated(field)]
+        is_list = isinstance(value, list) and len(only) == len(descriptor.fields) == 1
+        expected = f'{{"{only[0].json_name}": […]}}' if is_list else "an object"
+        yield _violation(path, expected, value)
         return
     known = {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
     members: dict[str, str] = {}

@@ -17,7 +17,7 @@ from hallujudge.judge_service.server.http.exchange import (
     error_headers,
     http_status,
 )
-from hallujudge.judge_service.server.http.json_messages import json_text
+from hallujudge.judge_service.server.http.json_messages import find_misfit, json_text
 from hallujudge.judge_service.wire.errors import status_of
 
 
@@ -64,6 +64,17 @@ def report_of(groups: int) -> scoring_pb2.Report:
 def test_messages_are_written_as_protobuf_writes_them(message: Message) -> None:
     expected = json_format.MessageToJson(message, indent=None, sort_keys=True, ensure_ascii=False)
     assert json_text(message).decode() == expected
+
+
+def test_a_list_in_place_of_its_message_is_told_how_it_is_written() -> None:
+    item = {"chair": {"response": "A cat.", "reference_objects": ["cat"]}}
+    found = find_misfit({"items": [item]}, pb.ScoreRequest.DESCRIPTOR)
+    assert found is not None
+    assert found.field == "items[0].chair.reference_objects"
+    assert found.description == 'must be {"values": […]}, not a list'
+    other = find_misfit({"items": [[]]}, pb.ScoreRequest.DESCRIPTOR)
+    assert other is not None
+    assert other.description == "must be an object, not a list"
 
 
 def test_every_status_of_grpc_has_one_of_http() -> None:
