@@ -266,7 +266,7 @@ class HttpEndpoint:
         try:
             import aiohttp
         except ImportError as err:
-            raise MissingExtraError.of("a judge behind a web address", "llm") from err
+            raise MissingExtraError.of("calling a model at a web address", "llm") from err
         headers = {"Content-Type": "application/json", "User-Agent": f"hallujudge/{__version__}"}
         path, limit = self.endpoint.socket, self._connections
         return aiohttp.ClientSession(

@@ -128,7 +128,7 @@ class OpenAISender:
         try:
             import openai
         except ImportError as err:
-            raise MissingExtraError.of("a judge at OpenAI or Azure", "openai") from err
+            raise MissingExtraError.of("calling a model at OpenAI or Azure", "openai") from err
         endpoint = self.endpoint
         options: dict[str, Any] = {
             "max_retries": 0,

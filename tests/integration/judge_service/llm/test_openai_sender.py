@@ -219,7 +219,8 @@ async def test_a_missing_or_old_package_is_said_with_the_command(
 ) -> None:
     import openai
 
-    sender: Sender = OpenAISender(Endpoint(url="http://127.0.0.1:1/v1", sender="openai"))
+    endpoint = Endpoint(url="http://127.0.0.1:1/v1", sender="openai")
+    sender: Sender = OpenAISender(endpoint)
     monkeypatch.delattr(openai.AsyncOpenAI, "decisions")
     with pytest.raises(InvalidInputError, match=r"pip install 'openai>=3\.54'"):
         await sender.post("decisions", {"model": "m", "input": "", "questions": []})
@@ -228,7 +229,7 @@ async def test_a_missing_or_old_package_is_said_with_the_command(
     await sender.close()
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtraError, match="pip install 'openai>=2'"):
-        await sender.get("models")
+        await OpenAISender(endpoint).get("models")
 
 
 @pytest.mark.parametrize(("sender", "ok"), [("openai", True), ("azure", None)])
