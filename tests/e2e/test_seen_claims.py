@@ -333,6 +333,22 @@ def test_tri_he_is_judged_by_the_image_beside_its_scene_graph(tmp_path: Path) ->
     assert found == pytest.approx(agreed / total, abs=1e-9)
     assert 0.5 < found < 1.0
     assert "judge-seen-claim" in report_of(sees)["signature"]
+    # The same in one table, with kinds, kappa and the correlation of the answers' rates.
+    made = here("analyze", reads, sees, "--format", "json")
+    assert made.returncode == 0, made.stderr
+    tables = json.loads(made.stdout)["analyses"]
+    whole, *kinds = tables["judge_agreement"]["rows"]
+    assert (whole["judge"], whole["other_judge"], whole["claims_on"]) == ("reads", "sees", "all")
+    assert (whole["claims"], whole["agreement"]) == (total, pytest.approx(agreed / total))
+    cells = ("both_support", "judge_only", "other_only", "neither")
+    both, one, other, neither = (whole[name] for name in cells)
+    chance = ((both + one) * (both + other) + (neither + one) * (neither + other)) / total**2
+    assert whole["kappa"] == pytest.approx((agreed / total - chance) / (1 - chance))
+    assert whole["kappa_low"] < whole["kappa"] < whole["kappa_high"]
+    assert {row["claims_on"] for row in kinds} >= {"object", "attribute", "relation"}
+    for name in ("claims", "without_verdict", *cells):
+        assert sum(row[name] for row in kinds) == whole[name], name
+    assert 0 < tables["judge_correlation"]["rows"][0]["pearson"] < 1
 
 
 def graph_of(scene: Scene) -> list[list[str]]:

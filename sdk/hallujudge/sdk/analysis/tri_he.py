@@ -42,10 +42,13 @@ from .analyzed_run import (
     Tables,
     cut_offs,
     run_by_run,
+    runs_of,
 )
 from .score_sheets import SheetScores, key_of, read_sheets
+from .two_judges import agreement_tables
 
 _PARTS = ("", "object_", "relation_")
+_VERDICTS_KEPT = "verdicts by answer"
 # Points of the trend by default: every ten words, and at most thirty of them.
 _STEP, _MOST_STEPS = 10, 30
 _NO_PLACES = (
@@ -83,7 +86,10 @@ def _make(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
     tables, notes = run_by_run(lambda run, own: _tables(run, own, sheets, known), "tri-he")(
         runs, options
     )
-    return tables, [*notes, *(sheets.notes(known) if sheets is not None else ())]
+    judged = [(run, run.kept[_VERDICTS_KEPT]) for run in runs_of(runs, "tri-he")]
+    agreed, problems = agreement_tables(judged)
+    said = sheets.notes(known) if sheets is not None else ()
+    return [*tables, *agreed], [*notes, *problems, *said]
 
 
 def _tables(
@@ -104,6 +110,7 @@ def _tables(
     metric = TriHeMetric(variant=run.variant, judge="of the run", soft=soft)
     every = [_answer(record, sheets) for record in run.items()]
     known.update(answer.key for answer in every if answer.key is not None)
+    run.kept[_VERDICTS_KEPT] = {a.id: (a.judged.group_id, a.judged.verdicts) for a in every}
     answers = [answer for answer in every if answer.is_scored]
     judged = ClaimTable([answer.judged for answer in answers], metric)
     tables, notes = _trend_over_placed(judged, cut_offs("words", options["words"]))
