@@ -86,7 +86,7 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
         """Return why there is nothing to compare claims with, or None."""
 
     @abstractmethod
-    def request(self, item: ItemT, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+    def request(self, item: ItemT, claims: ExtractedClaims) -> JudgeRequestItem:
         """Return what a judge is asked about a response's claims."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
                 results[index] = self.unscored(answers[index], *problem)
         asked = {i: claims for i, claims in extracted.items() if i not in results}
         judged = await self.judge.judge(
-            [self.request(answers[i], claims.claims) for i, claims in asked.items()]
+            [self.request(answers[i], claims) for i, claims in asked.items()]
         )
         for (index, claims), verdicts in zip(asked.items(), judged, strict=True):
             results[index] = self.result(answers[index], claims, verdicts)
@@ -140,7 +140,7 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
         plans = {i: plan for i, plan in planned.items() if plan is not None}
         unknown = {index for index, plan in plans.items() if not plan.cached}
         extracted = await self._claims({i: a for i, a in answers.items() if i not in unknown})
-        asked = [self.request(answers[i], e.claims) for i, e in extracted.items() if e.claims]
+        asked = [self.request(answers[i], e) for i, e in extracted.items() if e.claims]
         judges = [judge for judge in self.judge.judges if isinstance(judge, LlmJudge)]
         return [
             *await self.extractor.estimates(plans.values(), counter),

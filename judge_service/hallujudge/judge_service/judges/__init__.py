@@ -53,6 +53,8 @@ class JudgeRequestItem:
     """Objects of the image that no triplet names."""
     pictures: tuple[Picture, ...] = ()
     """What a judge that sees is shown: the picture, or frames of a video in order."""
+    shown: tuple[tuple[Picture, ...], ...] = ()
+    """What it is shown for each claim, where that differs; empty: the pictures, for all claims."""
     fallback_history: tuple[tuple[Declined, ...], ...] = ()
     """Why earlier judges gave no verdict, one entry per claim; empty for the first judge."""
     measuring: ShareRule | None = None
@@ -62,8 +64,16 @@ class JudgeRequestItem:
         self, indices: Sequence[int], history: Sequence[tuple[Declined, ...]]
     ) -> JudgeRequestItem:
         """Return the item with some of its claims only."""
-        claims = tuple(self.claims[index] for index in indices)
-        return replace(self, claims=claims, fallback_history=tuple(history))
+        return replace(
+            self,
+            claims=tuple(self.claims[index] for index in indices),
+            shown=tuple(self.shown[index] for index in indices) if self.shown else (),
+            fallback_history=tuple(history),
+        )
+
+    def shown_for(self, index: int) -> tuple[Picture, ...]:
+        """Return what a judge that sees is shown for a claim."""
+        return self.shown[index] if self.shown else self.pictures
 
 
 def payer_of(item_id: str, content: object) -> str:

@@ -132,9 +132,13 @@ def seen_questions(item: JudgeRequestItem, *, claims_per_call: int) -> list[Ques
         item: Claims and pictures.
         claims_per_call: Maximum claims in one call; with 1 the reply is a choice.
     """
-    shown = " ".join(picture.sha256 for picture in item.pictures)
+    calls = [
+        (pictures, call)
+        for pictures, own in _by_pictures(item)
+        for call in _chunks(own, claims_per_call)
+    ]
     asked = []
-    for call in _chunks(range(len(item.claims)), claims_per_call):
+    for pictures, call in calls:
         keyed = len(call) > 1
         template = load_template("judge_seen_claims" if keyed else "judge_seen_claim")
         lines = [_seen_line(item.claims[at], n if keyed else 0) for n, at in enumerate(call, 1)]
@@ -146,12 +150,23 @@ def seen_questions(item: JudgeRequestItem, *, claims_per_call: int) -> list[Ques
                 claims=call,
                 choices=SEEN_CHOICES,
                 keyed=keyed,
-                pictures=item.pictures,
-                affinity=shown,
+                pictures=pictures,
+                # What the calls begin with, which a server with a prefix cache keeps.
+                affinity=" ".join(picture.sha256 for picture in item.pictures),
                 payer=item.payer,
             )
         )
     return asked
+
+
+def _by_pictures(item: JudgeRequestItem) -> list[tuple[tuple[Picture, ...], list[int]]]:
+    """Return what is shown, and the claims that it is shown for, in the order of the claims."""
+    found: dict[tuple[str, ...], tuple[tuple[Picture, ...], list[int]]] = {}
+    for index in range(len(item.claims)):
+        pictures = item.shown_for(index)
+        key = tuple(picture.sha256 for picture in pictures)
+        found.setdefault(key, (pictures, []))[1].append(index)
+    return list(found.values())
 
 
 def _seen_line(claim: ClaimParts, number: int) -> str:

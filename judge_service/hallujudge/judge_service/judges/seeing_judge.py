@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict
-from hallujudge.metrics.framework.pictures import NOT_VISIBLE
+from hallujudge.metrics.framework.pictures import NOT_VISIBLE, Picture
 from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import InvalidInputError
@@ -127,9 +127,13 @@ def _as_one(group: Sequence[JudgeRequestItem]) -> JudgeRequestItem:
     if len(group) == 1:
         return group[0]
     histories = [each.fallback_history or ((),) * len(each.claims) for each in group]
+    shown: tuple[tuple[Picture, ...], ...] = ()
+    if any(each.shown for each in group):
+        shown = tuple(each.shown_for(at) for each in group for at in range(len(each.claims)))
     return replace(
         group[0],
         claims=tuple(claim for each in group for claim in each.claims),
+        shown=shown,
         fallback_history=tuple(history for each in histories for history in each),
     )
 

@@ -15,7 +15,7 @@ from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Sc
 from hallujudge.metrics.answers.closed_questions import AnswersEvidence
 from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet, WrittenTriplet
-from hallujudge.metrics.seen_claims import SeenClaimsEvidence
+from hallujudge.metrics.seen_claims.items import SeenClaimsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
 from ..engine.found_claims import FoundClaim

@@ -275,6 +275,9 @@ class ClaimVerdict(Struct, frozen=True, kw_only=True, gc=False):
     """Details of the reason; of a verdict, how the judge's input was cut, if it was too long."""
     kind: str = ""
     """What it is about, such as ``attribute``, in metrics that keep kinds apart."""
+    moment: str | None = None
+    """The moment of the video that its text names, such as ``0:12``; empty if it names none, and
+    None where it is not about a video."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the entry of ``evidence.claims``."""
@@ -292,6 +295,8 @@ class ClaimVerdict(Struct, frozen=True, kw_only=True, gc=False):
         }
         if self.kind:
             line["kind"] = self.kind
+        if self.moment is not None:
+            line["moment"] = self.moment
         if self.modality is not None:
             line["modality"] = self.modality.value
         if self.reason:

@@ -5,19 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from msgspec import Struct
-
-from ..framework.claims import (
-    ClaimParts,
-    ClaimVerdict,
-    InvalidEntry,
-    Verdict,
-    invalid_note,
-    invalid_to_json,
-    support_probability,
-)
+from ..framework.claims import ClaimVerdict, Verdict, invalid_note, support_probability
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import (
     OptionDefinition,
@@ -27,8 +17,7 @@ from ..framework.metric import (
     soft_option,
 )
 from ..framework.papers import paper
-from ..framework.pictures import Picture, ShownPicture
-from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
+from ..framework.results import ScoredItem, UnscoredReason
 from .claim_kinds import KINDS
 
 if TYPE_CHECKING:
@@ -38,68 +27,47 @@ FRAMES = "uniform:16"
 """The frames of a video that a judge is shown by default, as models are asked about it."""
 
 
-class SeenClaim(Struct, frozen=True, kw_only=True, gc=False):
-    """A claim that came with a response."""
+class _Group(NamedTuple):
+    """Claims that are counted apart."""
 
-    claim: ClaimParts
-    """The claim."""
-    verdict: str = ""
-    """What somebody said of it: one of
-    :data:`~hallujudge.metrics.framework.pictures.SEEN_CHOICES`, or empty."""
+    name: str
+    """The prefix of their score."""
+    meaning: str
+    """What they are, in words."""
+    plural: str
+    """What the columns of those without a verdict, and of wrong ones, call them."""
 
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The columns: those with a verdict, those that are not supported, and the others."""
+        return f"{self.name}_claims", f"hallucinated_{self.plural}", f"unscored_{self.plural}"
 
-class SeenClaimsItem(Item, frozen=True, kw_only=True):
-    """A response about a picture or a video, and what a judge is shown of it."""
+    def declared(self) -> tuple[Column, ...]:
+        """Return the columns with what they mean."""
+        counted, wrong, missing = self.columns
+        return (
+            Column(name=counted, meaning=f"{self.meaning} with a verdict"),
+            Column(name=wrong, meaning="those that the picture does not support"),
+            Column(name=missing, meaning=f"{self.meaning} without a verdict"),
+        )
 
-    question: str = ""
-    """What the model was asked; no judge sees it."""
-    response: str | None = None
-    """What the model wrote; None if only its claims are known."""
-    claims: tuple[SeenClaim, ...] | None = None
-    """Claims of the response; None if they are to be extracted."""
-    pictures: tuple[Picture, ...] = ()
-    """The picture, or the frames of the video in order; empty if they are not known."""
-    problem: str = ""
-    """Why there are no pictures, in words; empty if there are, or none were looked for."""
-
-    def records(self) -> ItemRecords:
-        """Return the question; the hashes of the pictures, in their order."""
-        shown = [picture.sha256 for picture in self.pictures]
-        return ItemRecords(self.question, (shown,))
-
-
-class SeenClaimsEvidence(Struct, frozen=True, kw_only=True, gc=False):
-    """Evidence of a response's scores."""
-
-    claims: tuple[ClaimVerdict, ...]
-    """Every claim with its verdict and kind, in the order of the response."""
-    pictures: tuple[ShownPicture, ...] = ()
-    """What the judge was shown."""
-    extractor: str = ""
-    """The extractor that found the claims; empty if they were given."""
-    judging: tuple[dict[str, JsonValue], ...] = ()
-    """The judges that were called, in order: verdicts, fallbacks, tokens, latency and cost."""
-    invalid: tuple[InvalidEntry, ...] = ()
-    """Triplets of a language model's reply that were rejected."""
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return the claims, and the pictures, extractor and judges that are known."""
-        line: dict[str, JsonValue] = {"claims": [claim.to_json() for claim in self.claims]}
-        if self.pictures:
-            line["pictures"] = [{"name": p.name, "sha256": p.sha256} for p in self.pictures]
-        if self.extractor:
-            line["extractor"] = self.extractor
-        if self.judging:
-            line["judging"] = list(self.judging)
-        return line | invalid_to_json(self.invalid)
+    def score(self) -> ScoreDefinition:
+        """Return the share of them that is not supported."""
+        counted, wrong, _ = self.columns
+        return share(
+            f"{self.name}_hallucination",
+            f"{self.meaning} that are not supported / such claims",
+            wrong,
+            counted,
+            direction="lower",
+        )
 
 
-def _kind_columns(kind: str) -> tuple[Column, ...]:
-    return (
-        Column(name=f"{kind}_claims", meaning=f"claims of the kind {kind} with a verdict"),
-        Column(name=f"hallucinated_{kind}s", meaning="those that the picture does not support"),
-        Column(name=f"unscored_{kind}s", meaning=f"claims of the kind {kind} without a verdict"),
-    )
+_GROUPS = (
+    *(_Group(kind, f"claims of the kind {kind}", f"{kind}s") for kind in KINDS),
+    _Group("timed", "claims about a moment of the video that the text names", "timed"),
+    _Group("untimed", "other claims about a video", "untimed"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +85,8 @@ class SeenClaimsMetric(SoftMetric):
     * ``clean_responses`` = responses without a claim that is not supported / responses
     * ``object_…``, ``attribute_…``, ``count_…`` and ``relation_hallucination`` = the first score
       over the claims of one kind (:func:`~.claim_kinds.kind_of`); sentences have none
+    * ``timed_…`` and ``untimed_hallucination`` = the first score over claims about videos: those
+      whose text names a moment (:mod:`~.moments`), and all others
 
     A claim that can't be checked in the picture, such as a smell or a name, is
     ``CLAIM_NOT_VISIBLE``: it is unscored, never wrong, and the bounds show what it could change.
@@ -134,6 +104,8 @@ class SeenClaimsMetric(SoftMetric):
         extractor: Name of the extractor, for the signature; ``given`` if claims were given.
         tentative: ``keep`` or ``omit`` hedged and conditional claims, for the signature.
         frames: Which frames of videos are shown; pictures are shown as they are.
+        moments: ``near`` shows frames of a moment that a claim's text names.
+        views: ``objects`` shows crops of the objects that a claim names, beside the picture.
         panel: Who votes, and how votes are combined, for the signature; empty without a panel.
         soft: ``yes`` counts probabilities instead of verdicts.
     """
@@ -165,6 +137,23 @@ class SeenClaimsMetric(SoftMetric):
             details="uniform:N, ends:N, every:N, fps:R or all, as hallujudge ask takes them.",
             purpose="judge",
         ),
+        OptionDefinition(
+            name="moments",
+            default="near",
+            choices=("near", "ignored"),
+            meaning="Frames for a claim whose text names a moment.",
+            details="near: eight of that moment, in place of the usual ones; ignored: as others.",
+            purpose="judge",
+        ),
+        OptionDefinition(
+            name="views",
+            default="whole",
+            choices=("whole", "objects"),
+            meaning="What is shown of a picture.",
+            details="objects: also crops of the objects that a claim names; needs their boxes in "
+            "the archive (boxes, or COCO's file as references) and the extra images.",
+            purpose="judge",
+        ),
     )
     soft_scores: ClassVar[str] = (
         "in claim_hallucination and response_hallucination a claim counts 1 - P(supported) "
@@ -188,7 +177,7 @@ class SeenClaimsMetric(SoftMetric):
         Column(name="clean", meaning="responses without a claim that is not supported"),
         Column(name="rate", meaning="claims that are not supported / claims", integral=False),
         Column(name="rejected_claims", meaning="invalid extracted claims that were left out"),
-        *(column for kind in KINDS for column in _kind_columns(kind)),
+        *(column for group in _GROUPS for column in group.declared()),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
         share(
@@ -213,16 +202,7 @@ class SeenClaimsMetric(SoftMetric):
             "responses",
             count="",
         ),
-        *(
-            share(
-                f"{kind}_hallucination",
-                f"claims of the kind {kind} that are not supported / such claims",
-                f"hallucinated_{kind}s",
-                f"{kind}_claims",
-                direction="lower",
-            )
-            for kind in KINDS
-        ),
+        *(group.score() for group in _GROUPS),
     )
     ranked_by: ClassVar[tuple[str, ...]] = ("claim_hallucination",)
     ranking_source: ClassVar[str] = (
@@ -245,15 +225,20 @@ class SeenClaimsMetric(SoftMetric):
     extractor: str = "given"
     tentative: str = "keep"
     frames: str = ""
+    moments: str = ""
+    views: str = ""
     panel: str = ""
 
     def signature_fields(self) -> tuple[tuple[str, str], ...]:
         """Return the extractor, the judge, and which claims and probabilities count."""
         omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
         panel = (("panel", self.panel),) if self.panel else ()
-        shown = () if self.frames == FRAMES else (("shown", f"frames={self.frames}"),)
+        usual = {"frames": FRAMES, "moments": "near", "views": "whole"}
+        chosen = {name: getattr(self, name) for name in usual}
+        shown = [f"{n}={v}" for n, v in chosen.items() if v not in ("", usual[n])]
+        looks = (("shown", ",".join(shown)),) if shown else ()
         judge = ("judge", self.judge)
-        return (("extract", self.extractor), *omitted, *self.soft_fields(), *shown, judge, *panel)
+        return (("extract", self.extractor), *omitted, *self.soft_fields(), *looks, judge, *panel)
 
     def verdicts_in(self, totals: Mapping[str, float]) -> int:
         """Return the number of claims with a verdict."""
@@ -311,11 +296,15 @@ class SeenClaimsMetric(SoftMetric):
         rate, clean = counted / len(known), int(not wrong)
         unseen = sum(c.reason == UnscoredReason.CLAIM_NOT_VISIBLE for c in verdicts)
         missing = len(verdicts) - len(known)
-        of_kinds = (number for kind in KINDS for number in _counts_of(kind, verdicts))
+        grouped = (
+            number
+            for group in _GROUPS
+            for number in _counts([c for c in verdicts if group.name in (c.kind, _timing(c))])
+        )
         return ScoredItem(
             statistics=(
                 *(len(known), counted, missing, unseen, without, clean, rate, rejected),
-                *of_kinds,
+                *grouped,
             ),
             scores={"claim_hallucination": rate, "clean_responses": float(clean)},
             evidence=None,
@@ -333,17 +322,14 @@ class SeenClaimsMetric(SoftMetric):
         claims = items["claims"] + items["unscored_claims"]
         wrong = items["hallucinated"] + (0.0 if best else items["unscored_claims"])
         clean = items["clean"] if best else items["clean"] * (items["unscored_claims"] == 0)
-        of_kinds: dict[str, FloatArray] = {}
-        for kind in KINDS:
-            missing = items[f"unscored_{kind}s"]
-            of_kinds[f"{kind}_claims"] = items[f"{kind}_claims"] + missing
-            of_kinds[f"hallucinated_{kind}s"] = items[f"hallucinated_{kind}s"] + (
-                0.0 if best else missing
-            )
+        grouped: dict[str, FloatArray] = {}
+        for counted, own_wrong, missing in (group.columns for group in _GROUPS):
+            grouped[counted] = items[counted] + items[missing]
+            grouped[own_wrong] = items[own_wrong] + (0.0 if best else items[missing])
         # Counts of a response without a claim, as a caller's table may have it, are all 0.
         rate = wrong / np.maximum(claims, 1)
         own = {"claims": claims, "hallucinated": wrong, "rate": rate, "clean": clean}
-        return {**items, **own, **of_kinds}
+        return {**items, **own, **grouped}
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return a response with as many claims as the largest: all supported, or none."""
@@ -354,9 +340,9 @@ class SeenClaimsMetric(SoftMetric):
             "clean": float(best),
             "rate": float(not best),
         }
-        for kind in KINDS:
-            most = float(observed[f"{kind}_claims"].max(initial=1.0))
-            columns |= {f"{kind}_claims": most, f"hallucinated_{kind}s": 0.0 if best else most}
+        for counted, wrong, _ in (group.columns for group in _GROUPS):
+            most = float(observed[counted].max(initial=1.0))
+            columns |= {counted: most, wrong: 0.0 if best else most}
         return columns
 
 
@@ -365,8 +351,14 @@ def is_hallucinated(claim: ClaimVerdict) -> bool:
     return claim.verdict is Verdict.NOT_SUPPORTED
 
 
-def _counts_of(kind: str, verdicts: Sequence[ClaimVerdict]) -> tuple[int, int, int]:
-    """Return how many claims of a kind have a verdict, are not supported, and have none."""
-    own = [claim for claim in verdicts if claim.kind == kind]
-    missing = sum(claim.verdict is Verdict.UNSCORED for claim in own)
-    return len(own) - missing, sum(map(is_hallucinated, own)), missing
+def _timing(claim: ClaimVerdict) -> str:
+    """Return whether a claim about a video is about a moment that the text names."""
+    if claim.moment is None:
+        return ""
+    return "timed" if claim.moment else "untimed"
+
+
+def _counts(claims: Sequence[ClaimVerdict]) -> tuple[int, int, int]:
+    """Return how many claims have a verdict, are not supported, and have no verdict."""
+    missing = sum(claim.verdict is Verdict.UNSCORED for claim in claims)
+    return len(claims) - missing, sum(map(is_hallucinated, claims)), missing

@@ -26,7 +26,7 @@ from hallujudge.judge.v1 import scoring_pb2 as hallujudge_dot_judge_dot_v1_dot_s
 from hallujudge.judge.v1 import tri_he_pb2 as hallujudge_dot_judge_dot_v1_dot_tri__he__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%hallujudge/judge/v1/seen_claims.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\x1a hallujudge/judge/v1/tri_he.proto\"\xbb\x01\n\x0eSeenClaimsTask\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x15\n\x08response\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x32\n\x06\x63laims\x18\x03 \x01(\x0b\x32\".hallujudge.judge.v1.SeenClaimList\x12.\n\x08pictures\x18\x04 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Picture\x12\x0f\n\x07problem\x18\x05 \x01(\tB\x0b\n\t_response\"?\n\rSeenClaimList\x12.\n\x06values\x18\x01 \x03(\x0b\x32\x1e.hallujudge.judge.v1.SeenClaim\"j\n\tSeenClaim\x12/\n\x07triplet\x18\x01 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x12\n\x08sentence\x18\x02 \x01(\tH\x00\x12\x0f\n\x07verdict\x18\x03 \x01(\tB\x07\n\x05\x63laim\"\xf4\x01\n\x12SeenClaimsEvidence\x12\x31\n\x06\x63laims\x18\x01 \x03(\x0b\x32!.hallujudge.judge.v1.ClaimVerdict\x12\x33\n\x08pictures\x18\x02 \x03(\x0b\x32!.hallujudge.judge.v1.ShownPicture\x12\x11\n\textractor\x18\x03 \x01(\t\x12/\n\x07judging\x18\x04 \x03(\x0b\x32\x1e.hallujudge.judge.v1.JudgePart\x12\x32\n\x07invalid\x18\x05 \x03(\x0b\x32!.hallujudge.judge.v1.InvalidEntry\",\n\x0cShownPicture\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06sha256\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%hallujudge/judge/v1/seen_claims.proto\x12\x13hallujudge.judge.v1\x1a!hallujudge/judge/v1/scoring.proto\x1a hallujudge/judge/v1/tri_he.proto\"\x8d\x02\n\x0eSeenClaimsTask\x12\x10\n\x08question\x18\x01 \x01(\t\x12\x15\n\x08response\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x32\n\x06\x63laims\x18\x03 \x01(\x0b\x32\".hallujudge.judge.v1.SeenClaimList\x12.\n\x08pictures\x18\x04 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Picture\x12\x0f\n\x07problem\x18\x05 \x01(\t\x12\x14\n\x07seconds\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12.\n\x05looks\x18\x07 \x03(\x0b\x32\x1f.hallujudge.judge.v1.CloserLookB\x0b\n\t_responseB\n\n\x08_seconds\"V\n\nCloserLook\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\n\n\x02of\x18\x02 \x01(\t\x12.\n\x08pictures\x18\x03 \x03(\x0b\x32\x1c.hallujudge.judge.v1.Picture\"?\n\rSeenClaimList\x12.\n\x06values\x18\x01 \x03(\x0b\x32\x1e.hallujudge.judge.v1.SeenClaim\"j\n\tSeenClaim\x12/\n\x07triplet\x18\x01 \x01(\x0b\x32\x1c.hallujudge.judge.v1.TripletH\x00\x12\x12\n\x08sentence\x18\x02 \x01(\tH\x00\x12\x0f\n\x07verdict\x18\x03 \x01(\tB\x07\n\x05\x63laim\"\xa3\x02\n\x12SeenClaimsEvidence\x12\x31\n\x06\x63laims\x18\x01 \x03(\x0b\x32!.hallujudge.judge.v1.ClaimVerdict\x12\x33\n\x08pictures\x18\x02 \x03(\x0b\x32!.hallujudge.judge.v1.ShownPicture\x12\x11\n\textractor\x18\x03 \x01(\t\x12/\n\x07judging\x18\x04 \x03(\x0b\x32\x1e.hallujudge.judge.v1.JudgePart\x12\x32\n\x07invalid\x18\x05 \x03(\x0b\x32!.hallujudge.judge.v1.InvalidEntry\x12-\n\x05looks\x18\x06 \x03(\x0b\x32\x1e.hallujudge.judge.v1.ShownLook\"5\n\tShownLook\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\n\n\x02of\x18\x02 \x01(\t\x12\x0e\n\x06sha256\x18\x03 \x03(\t\",\n\x0cShownPicture\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06sha256\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,13 +34,17 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hallujudge.judge.v1.seen_cl
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SEENCLAIMSTASK']._serialized_start=132
-  _globals['_SEENCLAIMSTASK']._serialized_end=319
-  _globals['_SEENCLAIMLIST']._serialized_start=321
-  _globals['_SEENCLAIMLIST']._serialized_end=384
-  _globals['_SEENCLAIM']._serialized_start=386
-  _globals['_SEENCLAIM']._serialized_end=492
-  _globals['_SEENCLAIMSEVIDENCE']._serialized_start=495
-  _globals['_SEENCLAIMSEVIDENCE']._serialized_end=739
-  _globals['_SHOWNPICTURE']._serialized_start=741
-  _globals['_SHOWNPICTURE']._serialized_end=785
+  _globals['_SEENCLAIMSTASK']._serialized_end=401
+  _globals['_CLOSERLOOK']._serialized_start=403
+  _globals['_CLOSERLOOK']._serialized_end=489
+  _globals['_SEENCLAIMLIST']._serialized_start=491
+  _globals['_SEENCLAIMLIST']._serialized_end=554
+  _globals['_SEENCLAIM']._serialized_start=556
+  _globals['_SEENCLAIM']._serialized_end=662
+  _globals['_SEENCLAIMSEVIDENCE']._serialized_start=665
+  _globals['_SEENCLAIMSEVIDENCE']._serialized_end=956
+  _globals['_SHOWNLOOK']._serialized_start=958
+  _globals['_SHOWNLOOK']._serialized_end=1011
+  _globals['_SHOWNPICTURE']._serialized_start=1013
+  _globals['_SHOWNPICTURE']._serialized_end=1057
 # @@protoc_insertion_point(module_scope)

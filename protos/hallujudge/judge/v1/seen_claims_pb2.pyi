@@ -31,12 +31,16 @@ class SeenClaimsTask(google.protobuf.message.Message):
     CLAIMS_FIELD_NUMBER: builtins.int
     PICTURES_FIELD_NUMBER: builtins.int
     PROBLEM_FIELD_NUMBER: builtins.int
+    SECONDS_FIELD_NUMBER: builtins.int
+    LOOKS_FIELD_NUMBER: builtins.int
     question: builtins.str
     """The question that was asked. No judge sees it."""
     response: builtins.str
     """The response. May be absent if claims are given."""
     problem: builtins.str
     """Why there are no pictures. Empty if there are."""
+    seconds: builtins.float
+    """Length of the video in seconds, 0 if it is not known. Absent for pictures."""
     @property
     def claims(self) -> Global___SeenClaimList:
         """Claims of the response. Absent: the extractor finds them."""
@@ -44,6 +48,10 @@ class SeenClaimsTask(google.protobuf.message.Message):
     @property
     def pictures(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Picture]:
         """The picture, or the frames of the video in order. Empty: only verdicts that came with the claims count."""
+
+    @property
+    def looks(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___CloserLook]:
+        """What else is shown for claims about some moments or objects."""
 
     def __init__(
         self,
@@ -53,12 +61,45 @@ class SeenClaimsTask(google.protobuf.message.Message):
         claims: Global___SeenClaimList | None = ...,
         pictures: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.Picture] | None = ...,
         problem: builtins.str = ...,
+        seconds: builtins.float | None = ...,
+        looks: collections.abc.Iterable[Global___CloserLook] | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_response", b"_response", "claims", b"claims", "response", b"response"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_response", b"_response", "claims", b"claims", "pictures", b"pictures", "problem", b"problem", "question", b"question", "response", b"response"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_response", b"_response", "_seconds", b"_seconds", "claims", b"claims", "response", b"response", "seconds", b"seconds"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_response", b"_response", "_seconds", b"_seconds", "claims", b"claims", "looks", b"looks", "pictures", b"pictures", "problem", b"problem", "question", b"question", "response", b"response", "seconds", b"seconds"]) -> None: ...
+    @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_response", b"_response"]) -> typing.Literal["response"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_seconds", b"_seconds"]) -> typing.Literal["seconds"] | None: ...
 
 Global___SeenClaimsTask: typing_extensions.TypeAlias = SeenClaimsTask
+
+@typing.final
+class CloserLook(google.protobuf.message.Message):
+    """Pictures that only claims about one moment or object are judged by."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: builtins.int
+    OF_FIELD_NUMBER: builtins.int
+    PICTURES_FIELD_NUMBER: builtins.int
+    kind: builtins.str
+    """moment: frames in place of the usual ones; object: crops beside the picture."""
+    of: builtins.str
+    """The moment as evidence names it, or the object's name."""
+    @property
+    def pictures(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.Picture]:
+        """The frames in their order, or the crops, the largest first."""
+
+    def __init__(
+        self,
+        *,
+        kind: builtins.str = ...,
+        of: builtins.str = ...,
+        pictures: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.Picture] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["kind", b"kind", "of", b"of", "pictures", b"pictures"]) -> None: ...
+
+Global___CloserLook: typing_extensions.TypeAlias = CloserLook
 
 @typing.final
 class SeenClaimList(google.protobuf.message.Message):
@@ -121,6 +162,7 @@ class SeenClaimsEvidence(google.protobuf.message.Message):
     EXTRACTOR_FIELD_NUMBER: builtins.int
     JUDGING_FIELD_NUMBER: builtins.int
     INVALID_FIELD_NUMBER: builtins.int
+    LOOKS_FIELD_NUMBER: builtins.int
     extractor: builtins.str
     """The extractor that found the claims. Empty: the claims were given."""
     @property
@@ -139,6 +181,10 @@ class SeenClaimsEvidence(google.protobuf.message.Message):
     def invalid(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[hallujudge.judge.v1.scoring_pb2.InvalidEntry]:
         """Triplets of a language model's reply that were rejected."""
 
+    @property
+    def looks(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[Global___ShownLook]:
+        """What it was shown further of moments and objects."""
+
     def __init__(
         self,
         *,
@@ -147,10 +193,39 @@ class SeenClaimsEvidence(google.protobuf.message.Message):
         extractor: builtins.str = ...,
         judging: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.JudgePart] | None = ...,
         invalid: collections.abc.Iterable[hallujudge.judge.v1.scoring_pb2.InvalidEntry] | None = ...,
+        looks: collections.abc.Iterable[Global___ShownLook] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "invalid", b"invalid", "judging", b"judging", "pictures", b"pictures"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["claims", b"claims", "extractor", b"extractor", "invalid", b"invalid", "judging", b"judging", "looks", b"looks", "pictures", b"pictures"]) -> None: ...
 
 Global___SeenClaimsEvidence: typing_extensions.TypeAlias = SeenClaimsEvidence
+
+@typing.final
+class ShownLook(google.protobuf.message.Message):
+    """What evidence keeps of a further look."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: builtins.int
+    OF_FIELD_NUMBER: builtins.int
+    SHA256_FIELD_NUMBER: builtins.int
+    kind: builtins.str
+    """moment or object."""
+    of: builtins.str
+    """The moment, or the object."""
+    @property
+    def sha256(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The hash of each picture."""
+
+    def __init__(
+        self,
+        *,
+        kind: builtins.str = ...,
+        of: builtins.str = ...,
+        sha256: collections.abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["kind", b"kind", "of", b"of", "sha256", b"sha256"]) -> None: ...
+
+Global___ShownLook: typing_extensions.TypeAlias = ShownLook
 
 @typing.final
 class ShownPicture(google.protobuf.message.Message):

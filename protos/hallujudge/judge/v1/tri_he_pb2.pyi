@@ -199,6 +199,7 @@ class ClaimVerdict(google.protobuf.message.Message):
     DETAIL_FIELD_NUMBER: builtins.int
     MODALITY_FIELD_NUMBER: builtins.int
     KIND_FIELD_NUMBER: builtins.int
+    MOMENT_FIELD_NUMBER: builtins.int
     sentence: builtins.str
     """A whole sentence."""
     verdict: Global___Verdict.ValueType
@@ -223,6 +224,8 @@ class ClaimVerdict(google.protobuf.message.Message):
     """How the response puts the claim."""
     kind: builtins.str
     """What the claim is about, such as attribute. Empty in metrics that do not keep kinds apart."""
+    moment: builtins.str
+    """The moment of the video that its text names, such as 0:12. Empty: it names none. Absent: it is not about a video."""
     @property
     def triplet(self) -> hallujudge.judge.v1.scoring_pb2.Triplet:
         """A triplet."""
@@ -255,11 +258,14 @@ class ClaimVerdict(google.protobuf.message.Message):
         detail: builtins.str = ...,
         modality: hallujudge.judge.v1.scoring_pb2.Modality.ValueType = ...,
         kind: builtins.str = ...,
+        moment: builtins.str | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "margin", b"margin", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "within_words", b"within_words"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "detail", b"detail", "judge", b"judge", "kind", b"kind", "margin", b"margin", "modality", b"modality", "part", b"part", "prediction_error", b"prediction_error", "reason", b"reason", "references", b"references", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_margin", b"_margin", "_moment", b"_moment", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "margin", b"margin", "moment", b"moment", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "within_words", b"within_words"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_margin", b"_margin", "_moment", b"_moment", "_score", b"_score", "_within_words", b"_within_words", "claim", b"claim", "detail", b"detail", "judge", b"judge", "kind", b"kind", "margin", b"margin", "modality", b"modality", "moment", b"moment", "part", b"part", "prediction_error", b"prediction_error", "reason", b"reason", "references", b"references", "score", b"score", "sentence", b"sentence", "span", b"span", "triplet", b"triplet", "verdict", b"verdict", "within_words", b"within_words"]) -> None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_margin", b"_margin"]) -> typing.Literal["margin"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_moment", b"_moment"]) -> typing.Literal["moment"] | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: typing.Literal["_score", b"_score"]) -> typing.Literal["score"] | None: ...
     @typing.overload

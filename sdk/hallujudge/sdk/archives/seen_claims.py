@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from hallujudge.metrics.framework.claims import (
     ClaimParts,
@@ -14,13 +13,12 @@ from hallujudge.metrics.framework.claims import (
     well_formed,
 )
 from hallujudge.metrics.framework.metric import InputOption
-from hallujudge.metrics.framework.pictures import SEEN_CHOICES, Picture
-from hallujudge.metrics.seen_claims import FRAMES, SeenClaim, SeenClaimsItem
+from hallujudge.metrics.framework.pictures import SEEN_CHOICES
+from hallujudge.metrics.seen_claims.items import SeenClaim, SeenClaimsItem
 
 from ..errors import ArchiveError
-from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError, MediaFolder
-from ..media.pictures import PictureFinder, hash_of_all
-from ..media.video_frames import FrameSettings, Sampling
+from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError
+from ..media.pictures import hash_of_all
 from .bad_records import noted
 from .ids import canonical_id
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
@@ -40,16 +38,17 @@ from .records import (
 )
 from .response_texts import not_a_text
 from .rival_keys import refuse_other_texts
-from .shown_pictures import unshown
+from .shown_pictures import (
+    IMAGE_KEYS,
+    PicturesOfIds,
+    ShownRecords,
+    pictures_of_ids,
+    unshown,
+)
 from .table_files import structured
 
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption", "description")
 _OWN_ID_KEYS = ("id", "question_id", "item_id")
-# Names of POPE's, COCO's and other releases; a number is found in COCO's file names.
-_IMAGE_KEYS = (
-    *("image", "video", "image_path", "video_path", "image_file", "file_name", "image_name"),
-    *("img", "image_id", "video_id", "imageid"),
-)
 _QUESTION_KEYS = ("question", "prompt")
 _CLAIMS = "claims"
 _CLAIM, _VERDICT = "claim", "verdict"
@@ -65,13 +64,16 @@ def read_seen_claims(
 
     Read are records with ``image`` (or ``video``, ``image_id`` …) and ``response`` or ``claims``.
     A claim is a list of three texts, a sentence, or an object with ``claim`` and ``verdict``. The
-    references, if there are any, say which picture a response is about: id -> picture.
+    references, if there are any, say which picture a response is about, id -> picture, or where the
+    objects of pictures are.
 
     Raises:
         ArchiveError: A file or picture can't be read, or ids are missing, duplicate or unknown.
         InvalidInputError: The folder of pictures can't be read.
     """
-    known = None if references is None else _pictures_of(references)
+    known = PicturesOfIds()
+    if references is not None:
+        known = pictures_of_ids(references, _OWN_ID_KEYS)
     return _Responses(responses, known, options, group_by).checked()
 
 
@@ -93,47 +95,32 @@ INPUTS: Mapping[str, DeclaredInputs] = {
                 kind="set",
                 meaning="Frames of videos, which the metric's option of this name sets.",
             ),
+            InputOption(
+                name="moments",
+                kind="set",
+                meaning="Frames of moments, which the metric's option of this name sets.",
+            ),
+            InputOption(
+                name="views",
+                kind="set",
+                meaning="Crops of objects, which the metric's option of this name sets.",
+            ),
         ),
     )
 }
 """Metric -> what its reader takes."""
-MAPPED_KEYS = frozenset((*_IMAGE_KEYS, *_QUESTION_KEYS, *_OWN_ID_KEYS, _CLAIMS))
+MAPPED_KEYS = frozenset((*IMAGE_KEYS, *_QUESTION_KEYS, *_OWN_ID_KEYS, _CLAIMS))
 """Keys that may be mapped, those of id and response apart."""
 
 
 def reference_ids(references: References) -> list[str]:
     """Return the ids of a file of pictures, before any response is known."""
-    return list(_pictures_of(references))
-
-
-def _pictures_of(references: References) -> dict[str, object]:
-    """Return id -> picture of a mapping, or of records with an id and a picture."""
-    if isinstance(references, Mapping):
-        return {canonical_id(key, "references"): value for key, value in references.items()}
-    found: dict[str, object] = {}
-    duplicates = []
-    for record in read_records(references):
-        key = choose_key(record, None, (*_OWN_ID_KEYS, "image_id", "video_id"), "the id")
-        image = choose_key(record, None, _IMAGE_KEYS, "the picture")
-        identifier = canonical_id(record.values[key], record.place)
-        if identifier in found:
-            duplicates.append(identifier)
-        found[identifier] = record.values[image]
-    if duplicates:
-        raise refuse("duplicate ids in the references", duplicates, "Keep one picture of each")
-    return found
+    return list(pictures_of_ids(references, _OWN_ID_KEYS).pictures or ())
 
 
 def _is_file_name(value: object) -> bool:
     """Return whether an id is a picture's own name; a number may be that of a line."""
     return isinstance(value, str) and Path(value).suffix.lower() in IMAGE_SUFFIXES | VIDEO_SUFFIXES
-
-
-class _Shown(NamedTuple):
-    """A response's pictures, or why there are none."""
-
-    pictures: tuple[Picture, ...] = ()
-    problem: str = ""
 
 
 class _Responses:
@@ -142,28 +129,22 @@ class _Responses:
     def __init__(
         self,
         responses: Responses,
-        known: Mapping[str, object] | None,
+        known: PicturesOfIds,
         options: InputOptions,
         group_by: tuple[str, ...],
     ) -> None:
         self._records = Records(lambda: read_records(responses))
-        self._known = known
         self._options = options
         self._group_by = group_by
-        folder = options.own.get("images")
-        self._has_folder = folder is not None
-        self._finder = PictureFinder(
-            None if folder is None else MediaFolder(Path(str(folder))),
-            FrameSettings(sampling=Sampling(options.own.get("frames") or FRAMES)),
-        )
         first = first_record(self._records, responses, "response")
         self._id_key = options.id_key or next((k for k in _OWN_ID_KEYS if k in first.values), None)
-        self._image_key = next((key for key in _IMAGE_KEYS if key in first.values), None)
+        self._image_key = next((key for key in IMAGE_KEYS if key in first.values), None)
         if self._image_key is None and _is_file_name(first.values.get("id")):
             self._image_key = "id"
         if self._id_key is None and self._image_key is None:
-            choose_key(first, None, (*_OWN_ID_KEYS, *_IMAGE_KEYS), "the picture", ID_FLAG)
+            choose_key(first, None, (*_OWN_ID_KEYS, *IMAGE_KEYS), "the picture", ID_FLAG)
         self._text_key = self._find_text_key(first)
+        self._shown = ShownRecords(known, options, self._image_key, self._id)
 
     def _find_text_key(self, first: Record) -> str | None:
         found = [key for key in _TEXT_KEYS if key in first.values]
@@ -179,8 +160,9 @@ class _Responses:
         ids = IdCheck()
         missing: dict[str, str] = {}
         digests: list[str] = []
-        if self._has_folder:
-            self._finder.expect(map(self._value_of, self._records))
+        if self._shown.has_folder:
+            self._shown.expect(self._records)
+        self._shown.check_extras(self._records)
         judged = False
         for record in self._records:
             with noted(record.position, record.place):
@@ -201,9 +183,9 @@ class _Responses:
                 "InputOptions(allow_duplicates=True)",
             )
         # Verdicts that came with the claims need no picture.
-        if missing and not self._options.allow_unknown and (self._has_folder or not judged):
+        if missing and not self._options.allow_unknown and (self._shown.has_folder or not judged):
             raise unshown(missing)
-        seen = self._has_folder or not judged
+        seen = self._shown.has_folder or not judged
         return ItemSource(
             count=len(ids), make=self._items, shown_sha256=hash_of_all(digests) if seen else ""
         )
@@ -218,7 +200,7 @@ class _Responses:
     def _digest(self, record: Record, identifier: str, missing: dict[str, str]) -> str:
         """Return the hash of a record's picture; note why there is none."""
         try:
-            return self._finder.digest(self._shown_by(record))
+            return self._shown.digest(record)
         except MediaError as err:
             missing[identifier] = str(err)
             return ""
@@ -228,52 +210,21 @@ class _Responses:
         if self._options.allow_duplicates:
             ids = numbered(ids)
         for record, identifier in zip(self._records, ids, strict=True):
-            found = self._pictures(record)
+            text, claims = self._text(record), self._claims(record)
+            said = (text or "", *(" ".join(each.claim) for each in claims or ()))
+            found = self._shown.of(record, said)
             yield SeenClaimsItem(
                 id=identifier,
-                group_id=self._group(record),
+                group_id=self._shown.group_of(record),
                 fields=fields_of(self._group_by, record.values),
                 question=optional_text(record, _QUESTION_KEYS),
-                response=self._text(record),
-                claims=self._claims(record),
+                response=text,
+                claims=claims,
                 pictures=found.pictures,
                 problem=found.problem,
+                seconds=found.seconds,
+                looks=found.looks,
             )
-
-    def _pictures(self, record: Record) -> _Shown:
-        try:
-            return _Shown(self._finder.pictures(self._shown_by(record)))
-        except MediaError as err:
-            # Without a folder, names are not looked for: verdicts may have come with the claims.
-            looked = self._has_folder or err.reason != "MEDIA_MISSING"
-            return _Shown(problem=str(err) if looked else "")
-
-    def _shown_by(self, record: Record) -> object:
-        """Return what a record says of its picture: a name, or the picture itself.
-
-        Raises:
-            MediaError: It says nothing.
-        """
-        if self._known is not None and (identifier := self._id(record)) not in self._known:
-            raise MediaError("MEDIA_MISSING", f"no picture has the id {identifier!r:.80}")
-        found = self._value_of(record)
-        if found is None or found == "":
-            tried = f"tried {', '.join(_IMAGE_KEYS)}"
-            raise MediaError("MEDIA_MISSING", f"the record names no picture: {tried}")
-        return found
-
-    def _value_of(self, record: Record) -> object:
-        known = None if self._known is None else self._known.get(self._id(record))
-        found = known if self._known is not None else record.values.get(self._image_key or "")
-        found = structured(found)
-        is_number = isinstance(found, int) and not isinstance(found, bool)
-        return str(found) if is_number else found
-
-    def _group(self, record: Record) -> str:
-        try:
-            return well_formed(self._finder.name_of(self._shown_by(record)))
-        except MediaError:
-            return self._id(record)
 
     def _ids(self) -> Iterator[str]:
         return map(self._id, self._records)
@@ -286,16 +237,8 @@ class _Responses:
             return canonical_id(record.values[key], record.place)
         key = self._image_key or ""
         image, question = record.values.get(key), optional_text(record, _QUESTION_KEYS)
-        name = canonical_id(self._name(image), record.place)
+        name = canonical_id(self._shown.name_in(image), record.place)
         return f"{name}: {question}" if question else name
-
-    def _name(self, image: object) -> object:
-        if isinstance(image, (str, int)) and not str(image).startswith("data:"):
-            return image
-        try:
-            return self._finder.name_of(structured(image))
-        except MediaError:
-            return image
 
     def _text(self, record: Record) -> str | None:
         if self._text_key is None:

@@ -1,11 +1,242 @@
-"""The error of pictures that a judge can't be shown."""
+"""What records show a judge: pictures, frames of videos, and further looks at them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from ..errors import ArchiveError
+from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.seen_claims import FRAMES
+from hallujudge.metrics.seen_claims.items import CloserLook
+from hallujudge.metrics.seen_claims.moments import moments_in
+
+from ..errors import ArchiveError, MissingExtraError
+from ..media.closer_looks import Box, check_boxes, moment_looks, object_looks
+from ..media.media_files import VIDEO_SUFFIXES, MediaError, MediaFolder
+from ..media.pictures import PictureFinder
+from ..media.video_frames import FrameSettings, Sampling, seconds_of
+from .ids import canonical_id
+from .inputs import InputOptions, References
 from .joins import refuse
+from .object_boxes import BOXES, boxes_of, coco_boxes
+from .records import Record, choose_key, read_records
+from .table_files import structured
+
+# Names of POPE's, COCO's and other releases; a number is found in COCO's file names.
+IMAGE_KEYS = (
+    *("image", "video", "image_path", "video_path", "image_file", "file_name", "image_name"),
+    *("img", "image_id", "video_id", "imageid"),
+)
+"""Keys of a record's picture or video."""
+
+
+class Shown(NamedTuple):
+    """What a judge is shown of a response, or why there is nothing."""
+
+    pictures: tuple[Picture, ...] = ()
+    """The picture, or the frames of the video."""
+    problem: str = ""
+    """Why there are none, in words."""
+    seconds: float | None = None
+    """Length of the video, 0 if it is not known; None for pictures."""
+    looks: tuple[CloserLook, ...] = ()
+    """Frames of moments, or crops of objects."""
+
+
+class PicturesOfIds(NamedTuple):
+    """What a file of references says: which picture a response is about, and where objects are."""
+
+    pictures: Mapping[str, object] | None = None
+    """Id of a response -> its picture; None if records name their pictures."""
+    boxes: Mapping[str, tuple[Box, ...]] = {}
+    """Id of a response or a picture, or its file's name -> its objects."""
+
+
+def pictures_of_ids(references: References, id_keys: tuple[str, ...]) -> PicturesOfIds:
+    """Return the pictures and boxes of a mapping, of records, or of COCO's file of instances.
+
+    Args:
+        references: Id -> picture; or records with an id, a picture and perhaps boxes.
+        id_keys: Keys of ids.
+
+    Raises:
+        ArchiveError: An id or a picture is missing, or an id appears twice.
+    """
+    if (coco := coco_boxes(references)) is not None:
+        return PicturesOfIds(None, coco)
+    if isinstance(references, Mapping):
+        return PicturesOfIds(
+            {canonical_id(key, "references"): value for key, value in references.items()}
+        )
+    found: dict[str, object] = {}
+    boxes: dict[str, tuple[Box, ...]] = {}
+    duplicates = []
+    for record in read_records(references):
+        key = choose_key(record, None, (*id_keys, "image_id", "video_id"), "the id")
+        image = choose_key(record, None, IMAGE_KEYS, "the picture")
+        identifier = canonical_id(record.values[key], record.place)
+        if identifier in found:
+            duplicates.append(identifier)
+        found[identifier] = record.values[image]
+        boxes[identifier] = boxes_of(record)
+    if duplicates:
+        raise refuse("duplicate ids in the references", duplicates, "Keep one picture of each")
+    return PicturesOfIds(found, boxes)
+
+
+class ShownRecords:
+    """Finds what records show, in a folder, in references, or in the records themselves.
+
+    Args:
+        known: What the references say.
+        options: The folder, and what is shown.
+        image_key: The key of a record's picture; None if no record names one.
+        id_of: Returns a record's id.
+    """
+
+    def __init__(
+        self,
+        known: PicturesOfIds,
+        options: InputOptions,
+        image_key: str | None,
+        id_of: Callable[[Record], str],
+    ) -> None:
+        self._known, self._boxes = known
+        self._image_key, self._id_of = image_key, id_of
+        self._frames = FrameSettings(sampling=Sampling(options.own.get("frames") or FRAMES))
+        self._near = options.own.get("moments", "near") == "near"
+        self._crops = options.own.get("views") == "objects"
+        folder = options.own.get("images")
+        self.has_folder = folder is not None
+        """Whether names are looked for in a folder."""
+        self._finder = PictureFinder(
+            None if folder is None else MediaFolder(Path(str(folder))), self._frames
+        )
+
+    def expect(self, records: Iterable[Record]) -> None:
+        """Learn what records name, so that no file is taken for two different names."""
+        self._finder.expect(map(self._value_of, records))
+
+    def digest(self, record: Record) -> str:
+        """Return the hash of a record's picture or video, and check its boxes.
+
+        Raises:
+            MediaError: There is none, or it can't be shown.
+            ArchiveError: Its boxes have another form.
+        """
+        value = self._shown_by(record)
+        digest = self._finder.digest(value)
+        if boxes := self._boxes_of(record):
+            check_boxes(self._finder.pictures(value)[0], boxes)
+        return digest
+
+    def check_extras(self, records: Iterable[Record]) -> None:
+        """Check that objects can be cropped, if the option views asks for it.
+
+        Raises:
+            ArchiveError: No record says where an object is.
+            MissingExtraError: Pillow is not installed.
+        """
+        if not self._crops:
+            return
+        with MissingExtraError.unless_installed("cropping objects of pictures", "images"):
+            import PIL  # noqa: F401
+        if not any(map(self._boxes_of, records)):
+            raise ArchiveError(
+                "the option views is objects, and no record says where objects are; give each "
+                f'record a key {BOXES!r}, such as [{{"category": "dog", "bbox": [left, top, '
+                "width, height]}], or COCO's instances_*.json as references"
+            )
+
+    def of(self, record: Record, texts: Iterable[str]) -> Shown:
+        """Return what a record shows, or why it shows nothing.
+
+        Args:
+            record: The record.
+            texts: The response, and claims that came with it.
+        """
+        try:
+            value = self._shown_by(record)
+            pictures = self._finder.pictures(value)
+            video = self._finder.video_of(value)
+            if video is None:
+                boxes = self._boxes_of(record)
+                return Shown(pictures, looks=object_looks(pictures[0], boxes) if boxes else ())
+            seconds, looks = self._moments(video.files[0], video.name, texts)
+            return Shown(pictures, seconds=seconds, looks=looks)
+        except MediaError as err:
+            # Without a folder, names are not looked for: verdicts may have come with the claims.
+            looked = self.has_folder or err.reason != "MEDIA_MISSING"
+            length = 0.0 if self._names_video(record) else None
+            return Shown(problem=str(err) if looked else "", seconds=length)
+
+    def _moments(
+        self, path: Path, name: str, texts: Iterable[str]
+    ) -> tuple[float, tuple[CloserLook, ...]]:
+        """Return a video's length, and frames of the moments that texts name."""
+        said = list(texts)
+        if not any(moments_in(text, 0.0) for text in said):
+            return 0.0, ()
+        seconds = seconds_of(path)
+        named = dict.fromkeys(moment for text in said for moment in moments_in(text, seconds))
+        if not named or not self._near:
+            return seconds, ()
+        return seconds, moment_looks(path, list(named), self._frames.format, name)
+
+    def group_of(self, record: Record) -> str:
+        """Return what a record's picture is called, or its id."""
+        try:
+            return well_formed(self._finder.name_of(self._shown_by(record)))
+        except MediaError:
+            return self._id_of(record)
+
+    def name_in(self, image: object) -> object:
+        """Return what a value is called that is a picture itself; other values as they are."""
+        if isinstance(image, (str, int)) and not str(image).startswith("data:"):
+            return image
+        try:
+            return self._finder.name_of(structured(image))
+        except MediaError:
+            return image
+
+    def _shown_by(self, record: Record) -> object:
+        """Return what a record says of its picture: a name, or the picture itself.
+
+        Raises:
+            MediaError: It says nothing.
+        """
+        if self._known is not None and (identifier := self._id_of(record)) not in self._known:
+            raise MediaError("MEDIA_MISSING", f"no picture has the id {identifier!r:.80}")
+        found = self._value_of(record)
+        if found is None or found == "":
+            tried = f"tried {', '.join(IMAGE_KEYS)}"
+            raise MediaError("MEDIA_MISSING", f"the record names no picture: {tried}")
+        return found
+
+    def _value_of(self, record: Record) -> object:
+        known = None if self._known is None else self._known.get(self._id_of(record))
+        found = known if self._known is not None else record.values.get(self._image_key or "")
+        found = structured(found)
+        is_number = isinstance(found, int) and not isinstance(found, bool)
+        return str(found) if is_number else found
+
+    def _names_video(self, record: Record) -> bool:
+        value = self._value_of(record)
+        return isinstance(value, str) and Path(value).suffix.lower() in VIDEO_SUFFIXES
+
+    def _boxes_of(self, record: Record) -> tuple[Box, ...]:
+        """Return a record's boxes, or those that the references have of it; none if not asked."""
+        if not self._crops:
+            return ()
+        if own := boxes_of(record):
+            return own
+        value = self._value_of(record)
+        names = [self._id_of(record)]
+        if isinstance(value, str):
+            names += [value, PurePosixPath(value).name]
+        return next((self._boxes[name] for name in names if name in self._boxes), ())
 
 
 def unshown(problems: Mapping[str, str]) -> ArchiveError:

@@ -90,6 +90,19 @@ class PictureFinder:
             return self._digests[value]
         return sha256(self.pictures(value)[0].data).hexdigest()
 
+    def video_of(self, value: object) -> Media | None:
+        """Return the video of a record's value; None if it is a picture.
+
+        Raises:
+            MediaError: It is missing or ambiguous.
+        """
+        if isinstance(value, Mapping) and not value.get("bytes"):
+            value = value.get("path")
+        if not isinstance(value, str) or _is_data(value):
+            return None
+        found = self._find(value)
+        return found if found.is_video else None
+
     def pictures(self, value: object) -> tuple[Picture, ...]:
         """Return the picture of a record's value, or the frames of its video.
 
@@ -104,7 +117,7 @@ class PictureFinder:
             value = value.get("path")
         if not isinstance(value, str) or _is_data(value):
             name = self.name_of(value)
-            return (_picture(image_of(_carried(value), name), name),)
+            return (picture_of(image_of(_carried(value), name), name),)
         if value not in self._kept:
             self._keep(value, self._loaded(self._find(value)))
         self._kept.move_to_end(value)
@@ -137,7 +150,7 @@ class PictureFinder:
     def _loaded(self, media: Media) -> tuple[Picture, ...]:
         from .video_frames import images_of
 
-        return tuple(_picture(image, media.name) for image in images_of(media, self._frames))
+        return tuple(picture_of(image, media.name) for image in images_of(media, self._frames))
 
     def _keep(self, name: str, found: tuple[Picture, ...]) -> None:
         self._kept[name] = found
@@ -182,7 +195,8 @@ def _carried(value: object) -> bytes:
     )
 
 
-def _picture(image: ChatImage, name: str) -> Picture:
+def picture_of(image: ChatImage, name: str) -> Picture:
+    """Return an encoded image as a picture with a name."""
     return Picture(
         name=name,
         data=image.data,

@@ -23,12 +23,12 @@ import math
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hallujudge.judge_service.llm.chat import ChatImage
 
@@ -165,8 +165,23 @@ def images_of(media: Media, settings: FrameSettings) -> tuple[ChatImage, ...]:
     return tuple(map(read_image, media.files))
 
 
+Chosen: TypeAlias = "Callable[[Sequence[Fraction | float]], list[int]]"
+"""Chooses frames by when each is shown, in seconds; see :meth:`Sampling.chosen`."""
+
+
 def frames_of(path: Path, settings: FrameSettings) -> list[ChatImage]:
-    """Return the sampled frames of a video as images.
+    """Return the sampled frames of a video as images; see :func:`chosen_frames`."""
+    [found] = chosen_frames(path, [settings.sampling.chosen], settings.format)
+    return found
+
+
+def chosen_frames(path: Path, choices: Sequence[Chosen], form: str) -> list[list[ChatImage]]:
+    """Return what each choice takes of a video's frames, which are decoded once.
+
+    Args:
+        path: The video.
+        choices: What is taken, each in the order of the frames.
+        form: ``jpeg`` or ``png``.
 
     Raises:
         MediaError: It is not a video, is broken, or a chosen frame can't be decoded.
@@ -183,22 +198,44 @@ def frames_of(path: Path, settings: FrameSettings) -> list[ChatImage]:
         if not shown:
             raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80} has no frames")
         base = stream.time_base or Fraction(1)
-        numbers = settings.sampling.chosen([time * base for time in shown])
+        chosen = [choose([time * base for time in shown]) for choose in choices]
+        times = {shown[number] for numbers in chosen for number in numbers}
         with opened_container(path) as container:
             stream = _video_stream(container, path)
-            found = [
-                image_of(encoded_frame(frame, settings.format), path.name)
-                for frame in _frames_at(container, stream, {shown[n] for n in numbers})
-            ]
+            found = {
+                frame.pts: image_of(encoded_frame(frame, form), path.name)
+                for frame in _frames_at(container, stream, times)
+            }
     except (av.FFmpegError, ValueError, MemoryError) as err:
         raise _unreadable(path, err) from err
-    if len(found) < len(numbers):
+    if len(found) < len(times):
         raise MediaError(
             "VIDEO_UNREADABLE",
-            f"{path.name!r:.80}: only {len(found)} of the {len(numbers)} chosen frames can be "
+            f"{path.name!r:.80}: only {len(found)} of the {len(times)} chosen frames can be "
             "decoded",
         )
-    return found
+    return [[found[shown[number]] for number in numbers] for numbers in chosen]
+
+
+def seconds_of(path: Path) -> float:
+    """Return when the last frame of a video is shown, in seconds after the first one.
+
+    Raises:
+        MediaError: It is not a video, or is broken.
+        MissingExtraError: PyAV is not installed.
+    """
+    try:
+        import av
+    except ImportError as err:
+        raise MissingExtraError.of("taking frames of a video", "video") from err
+    try:
+        with opened_container(path) as container:
+            stream = _video_stream(container, path)
+            shown = _shown_at(container, stream)
+            base = stream.time_base or Fraction(1)
+    except (av.FFmpegError, ValueError) as err:
+        raise _unreadable(path, err) from err
+    return float((shown[-1] - shown[0]) * base) if shown else 0.0
 
 
 def estimated_frames(path: Path, settings: FrameSettings) -> list[ChatImage]:

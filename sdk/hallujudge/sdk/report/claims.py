@@ -44,7 +44,7 @@ def claim_view(claim: ClaimVerdict, places: Mapping[Triplet, int]) -> Claim:
         shade=_SHADES[claim.verdict],
         reasons=list(_reasons(claim)),
         matched=sorted({places[t] for t in claim.references if t in places}),
-        kind=claim.kind,
+        kind=", ".join(filter(None, (claim.kind, claim.moment))),
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.seen_claims import SeenClaimsEvidence, is_hallucinated
+from hallujudge.metrics.seen_claims import is_hallucinated
+from hallujudge.metrics.seen_claims.items import SeenClaimsEvidence
 
 from .claims import claim_passages, claim_text, claim_view, judge_facts, margin_measures
 from .item_views import ItemView, Listing, View, facts, invalid_listing

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.seen_claims import SeenClaimsItem, SeenClaimsMetric
+from hallujudge.metrics.seen_claims import SeenClaimsMetric
 from hallujudge.metrics.seen_claims.claim_kinds import kind_of
+from hallujudge.metrics.seen_claims.items import SeenClaimsItem
 
 DOG, BROWN, TWO, SOFA = (
     Triplet("dog", "is", "present"),
@@ -73,7 +75,22 @@ def test_scores_are_those_of_their_formulas() -> None:
         "attribute_hallucination": 1.0,
         "count_hallucination": 1.0,
         "relation_hallucination": 0.0,
+        # No response is about a video.
+        "timed_hallucination": None,
+        "untimed_hallucination": None,
     }
+
+
+def test_claims_about_a_moment_of_a_video_are_counted_apart() -> None:
+    said = [(DOG, RIGHT, "0:12"), (BROWN, WRONG, "0:12"), (TWO, WRONG, "start"), (SOFA, WRONG, "")]
+    claims = [structs.replace(verdict(*each), moment=at) for *each, at in said]
+    claims.append(structs.replace(verdict(DOG, NONE), moment="end"))
+    report = report_of([claims, TWO_RESPONSES[1]])
+    assert report.scores["timed_hallucination"].value == pytest.approx(2 / 3)
+    assert report.scores["untimed_hallucination"].value == 1.0
+    assert report.scores["claim_hallucination"].value == pytest.approx(3 / 5)
+    bound = report.coverage.bounds["timed_hallucination"]
+    assert (bound.best, bound.worst) == (2 / 4, 3 / 4)
 
 
 def test_what_cannot_be_seen_is_in_the_bounds_and_in_no_score() -> None:

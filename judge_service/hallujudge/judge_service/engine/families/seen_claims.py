@@ -11,19 +11,21 @@ from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.pictures import ShownPicture
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
-from hallujudge.metrics.seen_claims import (
+from hallujudge.metrics.seen_claims import SeenClaimsMetric
+from hallujudge.metrics.seen_claims.claim_kinds import kind_of
+from hallujudge.metrics.seen_claims.items import (
     SeenClaim,
     SeenClaimsEvidence,
     SeenClaimsItem,
-    SeenClaimsMetric,
+    ShownLook,
 )
-from hallujudge.metrics.seen_claims.claim_kinds import kind_of
 
 from ...extractors.rules.rule_extractors import shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of
 from ...judges.panel import Panel
 from ...judges.router import Router
 from ..claims_pipeline import ClaimsPipeline, placed_verdicts
+from ..closer_looks import claimed_moment, shown_for_claims
 from ..extraction import (
     DEFAULT_PIPELINE,
     EXTRACTORS,
@@ -82,14 +84,16 @@ class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):
             return UnscoredReason.REFERENCE_MISSING, item.problem or _NO_PICTURE
         return picture_problem(item.pictures)
 
-    def request(self, item: SeenClaimsItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+    def request(self, item: SeenClaimsItem, claims: ExtractedClaims) -> JudgeRequestItem:
         """Return the claims with the pictures that they are about, or their own verdicts."""
-        hashes = [picture.sha256 for picture in item.pictures]
+        shown = shown_for_claims(item, claims)
+        hashes = [[picture.sha256 for picture in each] for each in (item.pictures, *shown)]
         request = JudgeRequestItem(
             id=item.id,
-            payer=payer_of(item.id, (claims, hashes)),
-            claims=claims,
+            payer=payer_of(item.id, (claims.claims, hashes)),
+            claims=claims.claims,
             pictures=item.pictures,
+            shown=shown,
         )
         if self.judge.name == GIVEN:
             return GivenRequest.of(request, [each.verdict for each in item.claims or ()])
@@ -104,12 +108,20 @@ class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):
     ) -> ItemResult:
         """Return the result of a response whose claims were judged."""
         verdicts = tuple(
-            structs.replace(verdict, kind=kind_of(verdict.triplet))
+            structs.replace(
+                verdict,
+                kind=kind_of(verdict.triplet),
+                moment=claimed_moment(item, verdict.triplet, verdict.span),
+            )
             for verdict in placed_verdicts(item, claims, judged.verdicts)
         )
         evidence = SeenClaimsEvidence(
             claims=verdicts,
             pictures=tuple(ShownPicture(name=p.name, sha256=p.sha256) for p in item.pictures),
+            looks=tuple(
+                ShownLook(kind=e.kind, of=e.of, sha256=tuple(p.sha256 for p in e.pictures))
+                for e in item.looks
+            ),
             extractor="" if item.claims is not None else self.extractor.label,
             judging=judged.judging(),
             invalid=claims.invalid,

@@ -97,13 +97,13 @@ class TriHePipeline(ClaimsPipeline[TriHeItem, TriHeMetric]):
             )
         return None
 
-    def request(self, item: TriHeItem, claims: tuple[ClaimParts, ...]) -> JudgeRequestItem:
+    def request(self, item: TriHeItem, claims: ExtractedClaims) -> JudgeRequestItem:
         """Return the claims with the scene graph of their image."""
         assert item.reference_triplets is not None, "items without are unscored by now"
         return JudgeRequestItem(
             id=item.id,
-            payer=payer_of(item.id, claims),
-            claims=claims,
+            payer=payer_of(item.id, claims.claims),
+            claims=claims.claims,
             reference_triplets=item.reference_triplets,
             reference_objects=item.reference_objects,
             pictures=item.pictures if self.sees else (),

@@ -1,0 +1,101 @@
+"""Responses about pictures or videos, what a judge is shown of them, and what it says."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ..framework.claims import ClaimParts, ClaimVerdict, InvalidEntry, invalid_to_json
+from ..framework.pictures import Picture, ShownPicture
+from ..framework.results import Item, ItemRecords, JsonValue
+
+MOMENT, OBJECT = "moment", "object"
+"""What a further look is at: a moment of a video, or an object of a picture."""
+
+
+class CloserLook(Struct, frozen=True, kw_only=True):
+    """Pictures that only claims about one moment or object are judged by."""
+
+    kind: str
+    """``moment``: frames in place of the usual ones; ``object``: crops beside the picture."""
+    of: str
+    """The moment as evidence names it, or the object's name."""
+    pictures: tuple[Picture, ...]
+    """The frames in their order, or the crops, the largest first."""
+
+
+class ShownLook(Struct, frozen=True, kw_only=True, gc=False):
+    """What evidence keeps of a further look."""
+
+    kind: str
+    """``moment`` or ``object``."""
+    of: str
+    """The moment, or the object."""
+    sha256: tuple[str, ...]
+    """The hash of each picture."""
+
+
+class SeenClaim(Struct, frozen=True, kw_only=True, gc=False):
+    """A claim that came with a response."""
+
+    claim: ClaimParts
+    """The claim."""
+    verdict: str = ""
+    """What somebody said of it: one of
+    :data:`~hallujudge.metrics.framework.pictures.SEEN_CHOICES`, or empty."""
+
+
+class SeenClaimsItem(Item, frozen=True, kw_only=True):
+    """A response about a picture or a video, and what a judge is shown of it."""
+
+    question: str = ""
+    """What the model was asked; no judge sees it."""
+    response: str | None = None
+    """What the model wrote; None if only its claims are known."""
+    claims: tuple[SeenClaim, ...] | None = None
+    """Claims of the response; None if they are to be extracted."""
+    pictures: tuple[Picture, ...] = ()
+    """The picture, or the frames of the video in order; empty if they are not known."""
+    problem: str = ""
+    """Why there are no pictures, in words; empty if there are, or none were looked for."""
+    seconds: float | None = None
+    """Length of the video, 0 if it is not known; None for pictures."""
+    looks: tuple[CloserLook, ...] = ()
+    """What else is shown for claims about some moments or objects."""
+
+    def records(self) -> ItemRecords:
+        """Return the question; the hashes of the pictures, in their order."""
+        shown = [picture.sha256 for picture in self.pictures]
+        return ItemRecords(self.question, (shown,))
+
+
+class SeenClaimsEvidence(Struct, frozen=True, kw_only=True, gc=False):
+    """Evidence of a response's scores."""
+
+    claims: tuple[ClaimVerdict, ...]
+    """Every claim with its verdict and kind, in the order of the response."""
+    pictures: tuple[ShownPicture, ...] = ()
+    """What the judge was shown."""
+    looks: tuple[ShownLook, ...] = ()
+    """What it was shown further of moments and objects."""
+    extractor: str = ""
+    """The extractor that found the claims; empty if they were given."""
+    judging: tuple[dict[str, JsonValue], ...] = ()
+    """The judges that were called, in order: verdicts, fallbacks, tokens, latency and cost."""
+    invalid: tuple[InvalidEntry, ...] = ()
+    """Triplets of a language model's reply that were rejected."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the claims, and the pictures, extractor and judges that are known."""
+        line: dict[str, JsonValue] = {"claims": [claim.to_json() for claim in self.claims]}
+        if self.pictures:
+            line["pictures"] = [{"name": p.name, "sha256": p.sha256} for p in self.pictures]
+        if self.looks:
+            line["looks"] = [
+                {"kind": each.kind, "of": each.of, "sha256": list(each.sha256)}
+                for each in self.looks
+            ]
+        if self.extractor:
+            line["extractor"] = self.extractor
+        if self.judging:
+            line["judging"] = list(self.judging)
+        return line | invalid_to_json(self.invalid)
