@@ -17,6 +17,7 @@ from hallujudge.metrics.amber.descriptions import AmberObject
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
+from hallujudge.metrics.seen_claims.items import CloserLook
 from hallujudge.sdk import Client
 from hallujudge.sdk.backends.run_header import metric_of
 
@@ -35,6 +36,8 @@ MADE: Mapping[str, object] = {
     "targets": (AmberObject(word="dog", associated=("bone",)),),
     "options": {"A": "red"},
     "pictures": (Picture(data=b"cat", media_type="image/png", width=1, height=1),),
+    "seconds": 2.5,
+    "looks": (CloserLook(kind="object", of="cat", pictures=()),),
     "answers": (Answer(response="Yes.", label="no", question="Is there a cat?"),),
 }
 

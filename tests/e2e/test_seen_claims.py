@@ -351,6 +351,28 @@ def test_tri_he_is_judged_by_the_image_beside_its_scene_graph(tmp_path: Path) ->
     assert 0 < tables["judge_correlation"]["rows"][0]["pearson"] < 1
 
 
+@pytest.mark.parametrize(
+    ("step", "line"),
+    [
+        (llm.saying("blue"), "absent  llm judge, pictures: not seen: of a picture that is all y"),
+        (llm.NO_IMAGES_AT_LLAMA, "absent  llm judge, pictures: image input is not supported: ser"),
+    ],
+)
+def test_doctor_says_whether_the_judge_sees(step: llm.Step | llm.Reply, line: str) -> None:
+    def answer(number: int, body: llm.Body) -> llm.Reply:
+        if not llm.images_of(body):
+            return llm.by_scene_graph(number, body)
+        return step if isinstance(step, llm.Reply) else step(number, body)
+
+    server = llm.ScriptedLlm(answer)
+    stop = server.in_thread()
+    try:
+        found = here("doctor", "--llm-url", server.url, "--llm-model", "m")
+    finally:
+        stop()
+    assert line in found.stdout
+
+
 def graph_of(scene: Scene) -> list[list[str]]:
     (first, colour, _), (second, *_) = scene.shapes
     facts = [[name, "is", "present"] for name in (first, second)]

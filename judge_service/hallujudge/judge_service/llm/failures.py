@@ -194,7 +194,13 @@ _LENGTH_WORDS = (
     "too long",
 )
 # llama.cpp answers what a model can't read as if it had failed.
-_UNREADABLE_WORDS = ("image input is not supported", "audio input is not supported")
+_NO_SIGHT_WORDS = ("image input is not supported",)
+_UNREADABLE_WORDS = (*_NO_SIGHT_WORDS, "audio input is not supported")
+SERVE_SIGHT = (
+    "serve a vision model, with the part that sees where it is a file of its own (llama-server: "
+    "--mmproj), or name another judge"
+)
+"""What to do where a judge can't be shown pictures."""
 # llama.cpp's own reader of replies; it fails at the same prompt each time.
 _UNREAD_REPLY = "does not match the expected peg-native format"
 _BODY_LIMIT = (
@@ -223,6 +229,8 @@ def failure_of_status(
     if status == 413 and kind is FailureKind.REFUSED_REQUEST:
         # First, because messages show the beginning, and proxies send a page.
         told = f"HTTP 413: {_BODY_LIMIT}{f' ({error.message})' if error.message else ''}"
+    if error.has(_NO_SIGHT_WORDS):
+        told = f"image input is not supported: {SERVE_SIGHT} ({told})"
     return CallFailedError(
         kind,
         told,

@@ -141,7 +141,7 @@ class SeenClaimsMetric(SoftMetric):
             name="moments",
             default="near",
             choices=("near", "ignored"),
-            meaning="Frames for a claim whose text names a moment.",
+            meaning="Frames of a moment that a claim names.",
             details="near: eight of that moment, in place of the usual ones; ignored: as others.",
             purpose="judge",
         ),

@@ -22,6 +22,11 @@ class CloserLook(Struct, frozen=True, kw_only=True):
     pictures: tuple[Picture, ...]
     """The frames in their order, or the crops, the largest first."""
 
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The hash of each picture."""
+        return tuple(picture.sha256 for picture in self.pictures)
+
 
 class ShownLook(Struct, frozen=True, kw_only=True, gc=False):
     """What evidence keeps of a further look."""
@@ -63,9 +68,13 @@ class SeenClaimsItem(Item, frozen=True, kw_only=True):
     """What else is shown for claims about some moments or objects."""
 
     def records(self) -> ItemRecords:
-        """Return the question; the hashes of the pictures, in their order."""
+        """Return the question; the pictures, the video's length, and crops of objects.
+
+        Frames of moments depend on the response, so that they are no part of the reference.
+        """
         shown = [picture.sha256 for picture in self.pictures]
-        return ItemRecords(self.question, (shown,))
+        crops = [[look.of, *look.hashes] for look in self.looks if look.kind == OBJECT]
+        return ItemRecords(self.question, (shown, self.seconds, crops))
 
 
 class SeenClaimsEvidence(Struct, frozen=True, kw_only=True, gc=False):

@@ -108,6 +108,7 @@ class ShownRecords:
         self._frames = FrameSettings(sampling=Sampling(options.own.get("frames") or FRAMES))
         self._near = options.own.get("moments", "near") == "near"
         self._crops = options.own.get("views") == "objects"
+        self._lengths: dict[Path, float] = {}
         folder = options.own.get("images")
         self.has_folder = folder is not None
         """Whether names are looked for in a folder."""
@@ -176,11 +177,10 @@ class ShownRecords:
         self, path: Path, name: str, texts: Iterable[str]
     ) -> tuple[float, tuple[CloserLook, ...]]:
         """Return a video's length, and frames of the moments that texts name."""
-        said = list(texts)
-        if not any(moments_in(text, 0.0) for text in said):
-            return 0.0, ()
-        seconds = seconds_of(path)
-        named = dict.fromkeys(moment for text in said for moment in moments_in(text, seconds))
+        if path not in self._lengths:
+            self._lengths[path] = seconds_of(path)
+        seconds = self._lengths[path]
+        named = dict.fromkeys(moment for text in texts for moment in moments_in(text, seconds))
         if not named or not self._near:
             return seconds, ()
         return seconds, moment_looks(path, list(named), self._frames.format, name)

@@ -228,6 +228,7 @@ def _pipelines() -> str:
 def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """The llm judge's server, where one is set up."""
     from hallujudge.judge_service.judges.judge_checks import check_endpoint
+    from hallujudge.judge_service.judges.sight_check import check_sight
     from hallujudge.judge_service.settings.server_settings import load_settings
 
     resolved = load_settings(arguments)
@@ -252,6 +253,8 @@ def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     answers = {check.name: check.ok for check in found}
     if answers.get("model") is not False and answers.get("answer"):
         yield from _judge_trials(arguments)
+        sees = asyncio.run(_checked(resolved, lambda factory: check_sight(factory.llm().client)))
+        yield _Finding(name="llm judge, pictures", ok=bool(sees.ok), text=sees.detail, needed=False)
 
 
 def _small_judges(arguments: Mapping[str, object]) -> Iterator[_Finding]:

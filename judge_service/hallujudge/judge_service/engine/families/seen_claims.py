@@ -119,8 +119,7 @@ class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):
             claims=verdicts,
             pictures=tuple(ShownPicture(name=p.name, sha256=p.sha256) for p in item.pictures),
             looks=tuple(
-                ShownLook(kind=e.kind, of=e.of, sha256=tuple(p.sha256 for p in e.pictures))
-                for e in item.looks
+                ShownLook(kind=each.kind, of=each.of, sha256=each.hashes) for each in item.looks
             ),
             extractor="" if item.claims is not None else self.extractor.label,
             judging=judged.judging(),
