@@ -74,7 +74,8 @@ class SeenClaimsItem(Item, frozen=True, kw_only=True):
         """
         shown = [picture.sha256 for picture in self.pictures]
         crops = [[look.of, *look.hashes] for look in self.looks if look.kind == OBJECT]
-        return ItemRecords(self.question, (shown, self.seconds, crops))
+        length = None if self.seconds is None else f"{self.seconds:.3f}"
+        return ItemRecords(self.question, (shown, length, crops))
 
 
 class SeenClaimsEvidence(Struct, frozen=True, kw_only=True, gc=False):

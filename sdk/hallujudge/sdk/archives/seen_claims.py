@@ -91,6 +91,12 @@ INPUTS: Mapping[str, DeclaredInputs] = {
                 meaning="Folder of the pictures and videos.",
             ),
             InputOption(
+                name="fetch",
+                named="fetch-images",
+                kind="text",
+                meaning="Hosts to fetch pictures from, or public.",
+            ),
+            InputOption(
                 name="frames",
                 kind="set",
                 meaning="Frames of videos, which the metric's option of this name sets.",
@@ -160,7 +166,7 @@ class _Responses:
         ids = IdCheck()
         missing: dict[str, str] = {}
         digests: list[str] = []
-        if self._shown.has_folder:
+        if self._shown.looks_for:
             self._shown.expect(self._records)
         self._shown.check_extras(self._records)
         judged = False
@@ -183,9 +189,9 @@ class _Responses:
                 "InputOptions(allow_duplicates=True)",
             )
         # Verdicts that came with the claims need no picture.
-        if missing and not self._options.allow_unknown and (self._shown.has_folder or not judged):
+        if missing and not self._options.allow_unknown and (self._shown.looks_for or not judged):
             raise unshown(missing)
-        seen = self._shown.has_folder or not judged
+        seen = self._shown.looks_for or not judged
         return ItemSource(
             count=len(ids), make=self._items, shown_sha256=hash_of_all(digests) if seen else ""
         )

@@ -14,6 +14,7 @@ from hallujudge.metrics.seen_claims.moments import moments_in
 
 from ..errors import ArchiveError, MissingExtraError
 from ..media.closer_looks import Box, check_boxes, moment_looks, object_looks
+from ..media.fetched_pictures import PictureFetcher
 from ..media.media_files import VIDEO_SUFFIXES, MediaError, MediaFolder
 from ..media.pictures import PictureFinder
 from ..media.video_frames import FrameSettings, Sampling, seconds_of
@@ -109,11 +110,13 @@ class ShownRecords:
         self._near = options.own.get("moments", "near") == "near"
         self._crops = options.own.get("views") == "objects"
         self._lengths: dict[Path, float] = {}
-        folder = options.own.get("images")
-        self.has_folder = folder is not None
-        """Whether names are looked for in a folder."""
+        folder, fetch = options.own.get("images"), options.own.get("fetch")
+        self.looks_for = folder is not None or fetch is not None
+        """Whether names are looked for in a folder, or at an address."""
         self._finder = PictureFinder(
-            None if folder is None else MediaFolder(Path(str(folder))), self._frames
+            None if folder is None else MediaFolder(Path(str(folder))),
+            self._frames,
+            None if fetch is None else PictureFetcher(str(fetch)),
         )
 
     def expect(self, records: Iterable[Record]) -> None:
@@ -169,7 +172,7 @@ class ShownRecords:
             return Shown(pictures, seconds=seconds, looks=looks)
         except MediaError as err:
             # Without a folder, names are not looked for: verdicts may have come with the claims.
-            looked = self.has_folder or err.reason != "MEDIA_MISSING"
+            looked = self.looks_for or err.reason != "MEDIA_MISSING"
             length = 0.0 if self._names_video(record) else None
             return Shown(problem=str(err) if looked else "", seconds=length)
 

@@ -55,6 +55,8 @@ def seen_claims(
     settings = judges.settings(run.at.server)
     if not (run.quiet or estimate):
         say_where(run.at.server, metric.options, settings)
+        if (hosts := inputs.own.get("fetch")) is not None:
+            typer.echo(f"pictures are fetched from {hosts}", err=True)
     scoring = ScoreRun(
         "seen-claims",
         responses=responses,

@@ -1,7 +1,8 @@
 """Pictures that a judge is shown, from what a record names: a file, a data URL, or bytes.
 
-A name is looked for in the user's folder, and nowhere else; no address is called. An archive that
-carries pictures, as tables of Hugging Face do, needs no folder.
+A name is looked for in the user's folder, and nowhere else; an address is called only where the
+user allows its host. An archive that carries pictures, as tables of Hugging Face do, needs no
+folder.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from .media_files import (
 if TYPE_CHECKING:
     from hallujudge.judge_service.llm.chat import ChatImage
 
+    from .fetched_pictures import PictureFetcher
     from .video_frames import FrameSettings
 
 _DATA_URL = re.compile(r"data:image/[a-z+.-]{1,20};base64,", re.IGNORECASE)
@@ -46,12 +48,18 @@ class PictureFinder:
     Args:
         folder: Where names are looked for; None if records carry their pictures.
         frames: How frames of videos are taken; None for the usual ones.
+        fetcher: Fetches pictures of addresses that are not in the folder; None: none is called.
     """
 
-    def __init__(self, folder: MediaFolder | None, frames: FrameSettings | None = None) -> None:
+    def __init__(
+        self,
+        folder: MediaFolder | None,
+        frames: FrameSettings | None = None,
+        fetcher: PictureFetcher | None = None,
+    ) -> None:
         from .video_frames import FrameSettings as Settings
 
-        self._folder = folder
+        self._folder, self._fetcher = folder, fetcher
         self._frames = frames or Settings()
         self._kept: OrderedDict[str, tuple[Picture, ...]] = OrderedDict()
         self._digests: dict[str, str] = {}
@@ -71,7 +79,8 @@ class PictureFinder:
             MediaError: The value is not a picture, or is not in the folder.
         """
         if isinstance(value, str) and not _is_data(value):
-            return value if self._folder is None else self._find(value).name
+            is_looked_for = self._folder is not None or self._fetcher is not None
+            return self._find(value).name if is_looked_for else value
         if isinstance(value, Mapping) and isinstance(path := value.get("path"), str) and path:
             return path
         return sha256(_carried(value)).hexdigest()[:_SHOWN_HASH]
@@ -129,14 +138,31 @@ class PictureFinder:
         return self._found[name]
 
     def _looked_for(self, name: str) -> Media:
+        if not is_address(name):
+            return self._in_folder(name, name)
+        # Of an address, the end of its path is looked for in the folder.
+        if self._folder is not None:
+            try:
+                return self._in_folder(name, path_of_address(name) or name)
+            except MediaError as err:
+                if self._fetcher is None or err.reason != "MEDIA_MISSING":
+                    raise
+        if self._fetcher is None:
+            raise MediaError(
+                "MEDIA_MISSING",
+                f"{name!r:.80} is an address, and no address is called; give the folder of its "
+                "file with InputOptions(own=dict(images=…)), or let its host be called with "
+                "InputOptions(own=dict(fetch=…))",
+            )
+        return self._fetcher.media(name)
+
+    def _in_folder(self, name: str, path: str) -> Media:
         if self._folder is None:
             raise MediaError(
                 "MEDIA_MISSING",
                 f"{name!r:.80} is a name, and no folder of pictures is given; name it with "
                 "InputOptions(own=dict(images=…))",
             )
-        # Of an address, the end of its path is looked for in the folder.
-        path = path_of_address(name) or name if is_address(name) else name
         return self._folder.find(path, self._shared)
 
     def _digest_of_file(self, media: Media) -> str:
