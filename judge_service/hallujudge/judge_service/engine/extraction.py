@@ -240,6 +240,31 @@ def extract_prompt_option(slots: Sequence[str]) -> OptionDefinition:
     )
 
 
+CLAIM_OPTIONS = (
+    OptionDefinition(
+        name="extractor",
+        default=EXTRACTORS[0],
+        choices=EXTRACTORS,
+        meaning="Claim extractor.",
+        details="rules, spacy, llm: triplets; sentences: whole sentences; given: in the file.",
+    ),
+    OptionDefinition(
+        name="tentative_claims",
+        default=TENTATIVE[0],
+        choices=TENTATIVE,
+        meaning="Hedged and conditional claims.",
+        details="keep scores them, omit leaves them out; rules and spacy mark them.",
+    ),
+    extract_prompt_option(("response",)),
+    OptionDefinition(
+        name="spacy_pipeline",
+        default=DEFAULT_PIPELINE,
+        meaning="Installed spaCy pipeline of the extractor spacy.",
+    ),
+)
+"""Options of metrics that extract claims from responses."""
+
+
 def check_prompt(prompt: str, name: str) -> None:
     """Check that a user's own prompt comes with the extractor ``llm``.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from hallujudge.judge_service.engine.resources import read_graph
-from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
+from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, build_pope
 
 from ..archives.detected_objects import DetectedObjects, read_detections
 from ..archives.joins import read_mapping
@@ -27,7 +26,7 @@ from .app import (
     output_option,
     statistics_option,
 )
-from .output import write_file
+from .output import write_lines
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs import SynonymGraph
@@ -112,7 +111,7 @@ def build_pope_command(
             else "no image has an object; check the file"
         )
         raise ArchiveError(f"{given[0]}: {few}")
-    _write_questions(built, out)
+    write_lines(out, (row.to_json() for row in built.questions))
     click.echo(f"{len(built.questions)} questions written to {out}")
     if built.skipped:
         first = next(iter(built.skipped.items()))
@@ -169,8 +168,3 @@ def _read_objects(path: Path) -> dict[str, list[str]]:
             raise ArchiveError(f"{path}: the objects of image {image!r} are not a list of names")
         shown[image] = [name.strip() for name in names if name.strip()]
     return shown
-
-
-def _write_questions(built: PopeBuild, out: Path) -> None:
-    lines = [json.dumps(row.to_json(), ensure_ascii=False) + "\n" for row in built.questions]
-    write_file(out, "".join(lines))

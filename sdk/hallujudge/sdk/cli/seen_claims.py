@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -23,9 +21,8 @@ from .app import (
     statistics_option,
 )
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
-from .options import Estimate, JudgeOptions
+from .options import Estimate, JudgeOptions, say_where_pictures_go
 from .run_options import InputsOf, Responses, RunOptions
-from .shown_pictures import say_where
 
 
 @score_app.command(
@@ -54,7 +51,7 @@ def seen_claims(
     """Seen claims: claims that a judge does not see in the picture."""
     settings = judges.settings(run.at.server)
     if not (run.quiet or estimate):
-        say_where(run.at.server, metric.options, settings)
+        say_where_pictures_go(run.at.server, metric.options, settings)
         if (hosts := inputs.own.get("fetch")) is not None:
             typer.echo(f"pictures are fetched from {hosts}", err=True)
     scoring = ScoreRun(
@@ -103,7 +100,7 @@ def build_seen_probes(
     """
     from hallujudge.metrics.seen_claims.probes import build_probes
 
-    from .output import write_file
+    from .output import write_lines
     from .pope import objects_of_images
 
     if (objects is None) == (instances is None):
@@ -117,13 +114,9 @@ def build_seen_probes(
     if not probes:
         raise InvalidInputError("no image shows and lacks enough objects; lower --per-image")
     labels = out.with_name(f"{out.stem}.labels.jsonl")
-    write_file(out, _lines(probe.to_json() for probe in probes))
-    write_file(labels, _lines(label for probe in probes for label in probe.labels()))
+    write_lines(out, (probe.to_json() for probe in probes))
+    write_lines(labels, (label for probe in probes for label in probe.labels()))
     claims, pictures = sum(len(p.objects) for p in probes), len({p.image for p in probes})
     click.echo(f"{claims:,} claims about {pictures:,} images written to {out}")
     click.echo(f"their labels written to {labels}", err=True)
     return ExitCode.OK
-
-
-def _lines(rows: Iterable[Mapping[str, object]]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -36,10 +36,10 @@ from .options import (
     checked_out,
     replies_of,
     say_failed,
+    say_where_pictures_go,
 )
 from .output import write_file
 from .run_options import InputsOf, References, RunOptions
-from .shown_pictures import say_where
 
 if TYPE_CHECKING:
     from ..asking.tri_he_questions import TriHeBuild
@@ -87,7 +87,7 @@ def tri_he(
     more = {"matcher_download": 1} if matcher_download else {}
     settings = judges.settings(run.at.server, **more)
     if metric.options.get("judge") == SEES and not (run.quiet or estimate):
-        say_where(run.at.server, metric.options, settings)
+        say_where_pictures_go(run.at.server, metric.options, settings)
     return run.of(scoring, settings, only_estimate=estimate)
 
 

@@ -83,7 +83,7 @@ def test_scores_are_those_of_their_formulas() -> None:
 
 def test_claims_about_a_moment_of_a_video_are_counted_apart() -> None:
     said = [(DOG, RIGHT, "0:12"), (BROWN, WRONG, "0:12"), (TWO, WRONG, "start"), (SOFA, WRONG, "")]
-    claims = [structs.replace(verdict(*each), moment=at) for *each, at in said]
+    claims = [structs.replace(verdict(claim, word), moment=at) for claim, word, at in said]
     claims.append(structs.replace(verdict(DOG, NONE), moment="end"))
     report = report_of([claims, TWO_RESPONSES[1]])
     assert report.scores["timed_hallucination"].value == pytest.approx(2 / 3)

@@ -27,13 +27,11 @@ from ...judges.router import Router
 from ..claims_pipeline import ClaimsPipeline, placed_verdicts
 from ..closer_looks import claimed_moment, shown_for_claims
 from ..extraction import (
-    DEFAULT_PIPELINE,
-    EXTRACTORS,
+    CLAIM_OPTIONS,
     TENTATIVE,
     ExtractedClaims,
     claim_extractor,
     extract_claims,
-    extract_prompt_option,
 )
 from ..judge_options import ESCALATION_OPTIONS, PANEL_OPTIONS, escalation_of, panel_of
 from ..judge_quality import CARD_OPTION, card_of, check_probabilities
@@ -179,26 +177,7 @@ ENTRY = MetricEntry(
         value=0.0,
     ),
     engine_options=(
-        OptionDefinition(
-            name="extractor",
-            default=EXTRACTORS[0],
-            choices=EXTRACTORS,
-            meaning="Claim extractor.",
-            details="rules, spacy, llm: triplets; sentences: whole sentences; given: in the file.",
-        ),
-        OptionDefinition(
-            name="tentative_claims",
-            default=TENTATIVE[0],
-            choices=TENTATIVE,
-            meaning="Hedged and conditional claims.",
-            details="keep scores them, omit leaves them out; rules and spacy mark them.",
-        ),
-        extract_prompt_option(("response",)),
-        OptionDefinition(
-            name="spacy_pipeline",
-            default=DEFAULT_PIPELINE,
-            meaning="Installed spaCy pipeline of the extractor spacy.",
-        ),
+        *CLAIM_OPTIONS,
         OptionDefinition(
             name="judge",
             default=SEEING[0],

@@ -25,13 +25,12 @@ from ...matchers import BACKENDS, MatcherSettings
 from ...matchers.small_judge_presets import SMALL_JUDGES
 from ..claims_pipeline import ClaimsPipeline, placed_verdicts
 from ..extraction import (
-    DEFAULT_PIPELINE,
+    CLAIM_OPTIONS,
     EXTRACTORS,
     TENTATIVE,
     ExtractedClaims,
     claim_extractor,
     extract_claims,
-    extract_prompt_option,
 )
 from ..judge_options import (
     ESCALATION_OPTIONS,
@@ -279,26 +278,7 @@ ENTRY = MetricEntry(
         value=0.0,
     ),
     engine_options=(
-        OptionDefinition(
-            name="extractor",
-            default=EXTRACTORS[0],
-            choices=EXTRACTORS,
-            meaning="Claim extractor.",
-            details="rules, spacy, llm: triplets; sentences: whole sentences; given: in the file.",
-        ),
-        OptionDefinition(
-            name="tentative_claims",
-            default=TENTATIVE[0],
-            choices=TENTATIVE,
-            meaning="Hedged and conditional claims.",
-            details="keep scores them, omit leaves them out; rules and spacy mark them.",
-        ),
-        extract_prompt_option(("response",)),
-        OptionDefinition(
-            name="spacy_pipeline",
-            default=DEFAULT_PIPELINE,
-            meaning="Installed spaCy pipeline of the extractor spacy.",
-        ),
+        *CLAIM_OPTIONS,
         OptionDefinition(
             name="judge",
             default=JUDGE_NAMES[0],
