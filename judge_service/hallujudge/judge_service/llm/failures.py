@@ -197,8 +197,8 @@ _LENGTH_WORDS = (
 _NO_SIGHT_WORDS = ("image input is not supported",)
 _UNREADABLE_WORDS = (*_NO_SIGHT_WORDS, "audio input is not supported")
 SERVE_SIGHT = (
-    "serve a vision model, with the part that sees where it is a file of its own (llama-server: "
-    "--mmproj), or name another judge"
+    "serve a vision model, with the part that sees where it is a file of its own (mmproj of "
+    "llama-server), or name another judge"
 )
 """What to do where a judge can't be shown pictures."""
 # llama.cpp's own reader of replies; it fails at the same prompt each time.

@@ -68,7 +68,7 @@ async def test_a_judge_that_does_not_see_is_named_with_the_next_step(
     check, _ = await checked(step)
     assert check.ok is None
     assert found in check.detail
-    assert ("llama-server: --mmproj" in check.detail) is (found != "not known: ")
+    assert ("mmproj of llama-server" in check.detail) is (found != "not known: ")
 
 
 async def test_a_protocol_without_pictures_is_not_asked() -> None:
