@@ -129,6 +129,9 @@ def test_the_end_of_an_address_is_looked_for_in_the_folder(shown: Shown) -> None
     records = [{"image": "https://example.org/pictures/one.png?x=1", "response": RIGHT}]
     report, _ = scored(settings_of(shown.server), records, inputs=shown.inputs)
     assert report.claim_hallucination == 0.0
+    records[0]["image"] = "https://example.org/pictures/two.png"
+    with pytest.raises(ArchiveError, match="no address is called; put its file into the folder of"):
+        scored(settings_of(shown.server), records, inputs=shown.inputs)
 
 
 def test_probabilities_are_among_what_can_be_seen(shown: Shown) -> None:

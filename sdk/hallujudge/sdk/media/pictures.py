@@ -145,13 +145,13 @@ class PictureFinder:
             try:
                 return self._in_folder(name, path_of_address(name) or name)
             except MediaError as err:
-                if self._fetcher is None or err.reason != "MEDIA_MISSING":
+                if err.reason != "MEDIA_MISSING":
                     raise
         if self._fetcher is None:
             raise MediaError(
                 "MEDIA_MISSING",
-                f"{name!r:.80} is an address, and no address is called; give the folder of its "
-                "file with InputOptions(own=dict(images=…)), or let its host be called with "
+                f"{name!r:.80} is an address, and no address is called; put its file into the "
+                "folder of InputOptions(own=dict(images=…)), or let its host be called with "
                 "InputOptions(own=dict(fetch=…))",
             )
         return self._fetcher.media(name)
