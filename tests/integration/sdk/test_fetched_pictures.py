@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from support import scripted_llm as llm
+from support.certificates import make_certificates
 from support.qa_samples import write_lines
 from support.running import cli
 from support.shapes import Scene, Seer
@@ -52,16 +55,46 @@ class Images(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def host() -> Iterator[str]:
+@contextmanager
+def serving(certificate: tuple[str, str] | None = None) -> Iterator[str]:
+    """Serve pictures, with TLS if a certificate is given; yield host and port."""
     Images.asked.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Images)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def host() -> Iterator[str]:
+    with serving() as place:
+        yield place.replace("localhost", "127.0.0.1")
+
+
+def test_https_checks_the_certificate_and_does_not_lead_to_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_certificates(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", made.ca)
+    with serving(made.server) as place:
+        # Its folder is removed with it.
+        fetcher = PictureFetcher(place)
+        found = fetcher.media(f"https://{place}/one.png")
+        assert found.files[0].read_bytes() == SCENE.png()
+        with pytest.raises(MediaError, match="it leads from https to 'http://localhost"):
+            fetcher.media(f"https://{place}/to/http://{place}/one.png")
+    with serving(made.foreign) as place, pytest.raises(MediaError, match="CERTIFICATE_VERIFY"):
+        PictureFetcher(place).media(f"https://{place}/one.png")
+    assert Images.asked == []
 
 
 def test_a_picture_of_a_named_host_is_fetched_once(host: str, tmp_path: Path) -> None:
