@@ -251,7 +251,7 @@ def list_() -> None:
 
 @_judge_app.command(epilog=examples("hallujudge judge panel results -o panel.json"))
 def panel(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the panel's run.")],
+    run: Annotated[Path, argument(metavar="RUN", help="Folder of the panel's run.")],
     *,
     labels: Annotated[
         list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")
@@ -279,7 +279,7 @@ def panel(
 
 @_judge_app.command(epilog=examples("hallujudge judge card results --labels labels.jsonl"))
 def card(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the judge's run.")],
+    run: Annotated[Path, argument(metavar="RUN", help="Folder of the judge's run.")],
     *,
     labels: Annotated[
         list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")

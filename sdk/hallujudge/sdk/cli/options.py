@@ -363,7 +363,7 @@ def say_where_pictures_go(
     if judge == "given" and not panel:
         return
     if server is not None:
-        typer.echo(f"pictures go to {server}, and from there to its judge", err=True)
+        click.echo(f"pictures go to {server}, and from there to its judge", err=True)
         return
     known = load_settings(dict(settings)).judges
     names = listed(panel) if panel else judges_of(known, "llm" if judge == SEES else judge)
@@ -374,4 +374,4 @@ def say_where_pictures_go(
         for url in listed(getattr(known, f"{name}_url"))
     ]
     if places:
-        typer.echo(f"pictures go to {' and '.join(places)}, and nowhere else", err=True)
+        click.echo(f"pictures go to {' and '.join(places)}, and nowhere else", err=True)

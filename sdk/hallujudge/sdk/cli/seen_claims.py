@@ -53,7 +53,7 @@ def seen_claims(
     if not (run.quiet or estimate):
         say_where_pictures_go(run.at.server, metric.options, settings)
         if (hosts := inputs.own.get("fetch")) is not None:
-            typer.echo(f"pictures are fetched from {hosts}", err=True)
+            click.echo(f"pictures are fetched from {hosts}", err=True)
     scoring = ScoreRun(
         "seen-claims",
         responses=responses,

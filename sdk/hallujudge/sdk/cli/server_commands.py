@@ -380,7 +380,7 @@ def _ledger(keys: Path) -> Ledger | None:
         path = beside
     if path.exists():
         return Ledger(path)
-    typer.echo(
+    click.echo(
         f"note: nothing is known to be spent: there is no {path}. If the server of these keys has "
         "another data folder, name its file of spending with HALLUJUDGE_SPENDING_FILE",
         err=True,
