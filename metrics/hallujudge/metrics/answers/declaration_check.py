@@ -36,7 +36,7 @@ _INSTEAD = {
     "asked": "let unfold give each record its question",
     "columns": _BASE.format("attribute judged"),
     "drops_unknown": _BASE.format("attribute drops_unknown"),
-    "input_keys": "users name the key with --map FIELD=KEY",
+    "input_keys": "leave it out: users map their key to the field",
     "label_only_with": "let unfold leave that key out",
     "leaves_out": _BASE.format("method leaves_out"),
     "note": "give it as notes, a function that returns sentences",
