@@ -208,7 +208,10 @@ KINDS = {
 # Rows of POPE's paper that analyze captions.
 OF_CAPTIONS = {"instructions", "hit_ratio", "accumulated", "frequent_objects", "by_length"}
 # A table of these needs what the runs of this test do not have; its own tests make it.
-MADE_ELSEWHERE = {"label_scores", "label_changes", "changed_labels"}
+MADE_ELSEWHERE = {
+    *("label_scores", "label_changes", "changed_labels"),
+    *("judge_agreement", "judge_correlation"),
+}
 # The tables and figures of each paper: the last number of its tables, of its figures and of the
 # tables of its appendix.
 OF_PAPERS = {

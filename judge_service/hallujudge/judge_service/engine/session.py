@@ -68,6 +68,9 @@ class Engine:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: Another part of the spec is invalid.
         """
+        kept = self._kept.get(spec)
+        if kept is not None:  # only pipelines without models are kept
+            return ScoringSession(spec, kept.pipeline, one_item=kept.one_item)
         return await self._opened(spec, asks=True)
 
     async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:
@@ -76,9 +79,6 @@ class Engine:
         return await session.estimate(items)
 
     async def _opened(self, spec: ScoreSpec, *, asks: bool) -> ScoringSession:
-        kept = self._kept.get(spec)
-        if kept is not None:  # only pipelines without models are kept
-            return ScoringSession(spec, kept.pipeline, one_item=kept.one_item)
         entry = metric_entry(spec.metric)
         # Signatures need the version of a language model's server, which has to be requested.
         if entry.asks_llm(spec):

@@ -275,7 +275,8 @@ class Tally:
             notes=(
                 *notes,
                 *self._traits.notes(totals, coverage.items),
-                *metric.notes_on(totals),
+                # A server's report of no items is the start of a client's, which makes these.
+                *(metric.notes_on(totals) if coverage.items else ()),
                 *self._repeat_notes(totals, coverage),
                 *choice_share_notes((each.judge, each.choice_share) for each in counted.judging),
                 *cascade_notes(counted.judging),

@@ -30,8 +30,40 @@ def _called(function: Callable[..., Any], context: str) -> Callable[..., Any]:
     return called
 
 
+class _WholeWords(click.HelpFormatter):
+    """Writes help pages whose lines break at blanks alone, so that flags and names stay whole."""
+
+    # No place to break a line for textwrap, which click uses.
+    _HYPHEN = "\u2011"
+
+    def write(self, string: str) -> None:
+        """Write a text as it is."""
+        super().write(string.replace(self._HYPHEN, "-"))
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the line that shows how a command is used."""
+        super().write_usage(prog, args.replace("-", self._HYPHEN), prefix)
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs."""
+        super().write_text(text.replace("-", self._HYPHEN))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write names with what they mean."""
+        whole = [(name, text.replace("-", self._HYPHEN)) for name, text in rows]
+        super().write_dl(whole, col_max, col_spacing)
+
+
+class _Context(click.Context):
+    formatter_class = _WholeWords
+
+
 class PanelCommand(click.Command):
     """A command whose help page lists arguments and options by panel."""
+
+    context_class = _Context
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write nothing: arguments are a panel."""

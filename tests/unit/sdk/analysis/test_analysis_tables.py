@@ -127,5 +127,7 @@ def test_a_stored_analysis_is_shown_as_before() -> None:
 
 
 def test_an_option_of_other_runs_is_named_with_its_value() -> None:
-    with pytest.raises(InvalidInputError, match=r"pairs \(given 'pairs.jsonl'\); known: none"):
+    with pytest.raises(
+        InvalidInputError, match=r"pairs \(given 'pairs.jsonl'\); theirs have no options"
+    ):
         checked_options({"pairs": Path("pairs.jsonl")}, [])

@@ -62,7 +62,8 @@ def test_only_what_is_left_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     def noting(*given: Any, **more: Any) -> Iterator[Record]:
         for record in read_records(*given, **more):
-            read.append(record.position)
+            # A row that was decoded has its id alone, which is its position here.
+            read.append(record.position if isinstance(record, Record) else int(record.id))
             yield record
 
     monkeypatch.setattr(captions, "read_records", noting)
