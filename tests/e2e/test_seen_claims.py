@@ -377,3 +377,14 @@ def graph_of(scene: Scene) -> list[list[str]]:
     (first, colour, _), (second, *_) = scene.shapes
     facts = [[name, "is", "present"] for name in (first, second)]
     return [[first, "is", colour], *facts, [first, "above", second]]
+
+
+def test_pictures_with_too_few_objects_for_probes_are_named(tmp_path: Path) -> None:
+    shown = tmp_path / "objects.json"
+    objects = {f"{at}.png": ["ball", "dog", f"thing {at}"] for at in range(4)}
+    shown.write_text(json.dumps({"lonely.png": ["ball"], **objects}), "utf-8")
+    built = here("build", "seen-probes", "--objects", shown, "-o", tmp_path / "probes.jsonl")
+    assert built.returncode == 0, built.stderr
+    assert "about 4 images" in built.stdout
+    said = " ".join(built.stderr.split())
+    assert "1 image has no claims, such as lonely.png: fewer than 2 objects are named" in said

@@ -8,6 +8,7 @@ from typing import Annotated
 import click
 
 from ..archives import InputOptions
+from ..archives.json_files import amount
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
 from .app import (
@@ -105,10 +106,9 @@ def build_seen_probes(
 
     if (objects is None) == (instances is None):
         raise InvalidInputError("give either --objects or --instances")
+    shown = objects_of_images(objects, instances)
     try:
-        probes = build_probes(
-            objects_of_images(objects, instances), per_image=per_image, images=images, seed=seed
-        )
+        probes = build_probes(shown, per_image=per_image, images=images, seed=seed)
     except ValueError as err:
         raise InvalidInputError(str(err)) from err
     if not probes:
@@ -116,7 +116,14 @@ def build_seen_probes(
     labels = out.with_name(f"{out.stem}.labels.jsonl")
     write_lines(out, (probe.to_json() for probe in probes))
     write_lines(labels, (label for probe in probes for label in probe.labels()))
-    claims, pictures = sum(len(p.objects) for p in probes), len({p.image for p in probes})
-    click.echo(f"{claims:,} claims about {pictures:,} images written to {out}")
+    claims, pictures = sum(len(p.objects) for p in probes), {p.image for p in probes}
+    click.echo(f"{claims:,} claims about {len(pictures):,} images written to {out}")
+    if images is None and (left := [image for image in shown if image not in pictures]):
+        few = amount(len(left), "image has", "images have")
+        click.echo(
+            f"note: {few} no claims, such as {left[0]}: fewer than {per_image} objects are named "
+            "there; lower --per-image",
+            err=True,
+        )
     click.echo(f"their labels written to {labels}", err=True)
     return ExitCode.OK
