@@ -97,6 +97,8 @@ def test_every_benchmark_has_tiny_sizes(script: str) -> None:
     assert "ArgumentParser(" not in text
 
 
+# CI's `make bench-smoke` runs all of them.
+@pytest.mark.large("test_every_benchmark_has_tiny_sizes")
 @pytest.mark.parametrize(
     ("script", "arguments", "said"),
     [

@@ -1,4 +1,4 @@
-"""Counts how often each file of the example archives is opened: ``opened_files.py FOLDER``.
+"""Counts how often files of example archives are opened: ``opened_files.py FOLDER METRIC...``.
 
 It prints metric -> file -> openings while ``hallujudge score`` runs, and while a run that was
 stopped before its report goes on.
@@ -13,10 +13,11 @@ import os
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from hallujudge.sdk.archives.example_files import example_archives, write_example
+from hallujudge.sdk.archives.example_files import write_example
 from hallujudge.sdk.cli import main
 
 
@@ -44,10 +45,10 @@ class Openings:
         return code, self.counts
 
 
-def counted(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
+def counted(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
     """Return metric -> ``whole`` and ``resumed`` -> file -> openings."""
     found: dict[str, dict[str, dict[str, int]]] = {}
-    for metric in example_archives():
+    for metric in metrics:
         place = (folder / metric).resolve()
         example = write_example(metric, place)
         os.chdir(place)
@@ -67,4 +68,4 @@ def counted(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(counted(Path(sys.argv[1]))))
+    print(json.dumps(counted(Path(sys.argv[1]), sys.argv[2:])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 _ONE = """
 import sys
@@ -31,3 +32,31 @@ def test_a_family_is_imported_alone_and_later_ones_keep_their_order() -> None:
     commands, metrics = (line.split() for line in done.stdout.splitlines())
     assert commands == ["all", *metrics]
     assert metrics[0] == "chair"
+
+
+_RUN = """
+import sys
+from hallujudge.sdk.cli import main
+from hallujudge.metrics.families import FAMILIES
+
+# A score, a note and an error, which name options of the command line.
+for answers in ("answers.jsonl", "missing.jsonl"):
+    command = f"score pope -r {answers} -R questions.jsonl -o out --overwrite --id-key question_id"
+    print(main(command.split()))
+for package in ("metrics", "sdk.archives", "sdk.cli"):
+    loaded = [name for name in FAMILIES if f"hallujudge.{package}.{name}" in sys.modules]
+    assert loaded in (["pope"], []), (package, loaded)
+"""
+
+
+def test_a_whole_run_imports_no_other_family(tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_text('{"question_id": 1, "answer": "Yes"}\n')
+    (tmp_path / "questions.jsonl").write_text(
+        '{"question_id": 1, "image": "a.jpg", "text": "Is there a dog?", "label": "yes"}\n'
+    )
+    command = [sys.executable, "-c", _RUN]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "note: " in done.stdout
+    assert "error: " in done.stderr
+    assert done.stdout.split()[-1] == "2"

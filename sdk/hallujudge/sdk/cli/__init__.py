@@ -63,22 +63,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 # Importing a module adds its commands to the tree; families are imported when they are used.
-_MODULES = (
-    *("archive_commands", "ask_command", "comparison_commands", "graph_commands"),
-    *("info_commands", "job_commands", "label_commands", "metrics_commands", "report_commands"),
-    *("server_commands",),
-)
-# Scoring and a server's start wait for none of the others.
-_OF_GROUP = {"score": ("archive_commands",), "serve": ("server_commands",)}
+_MODULES = {
+    "archive_commands": ("archive", "audit", "demo", "new", "score"),
+    "ask_command": ("ask",),
+    "comparison_commands": ("compare", "gate", "leaderboard", "table"),
+    "graph_commands": ("graph",),
+    "info_commands": ("config", "doctor"),
+    "job_commands": ("batch", "fetch", "jobs", "submit"),
+    "label_commands": ("calibrate", "judge", "label"),
+    "metrics_commands": ("metrics",),
+    "report_commands": ("analyze", "merge", "report", "rescore", "view"),
+    "server_commands": ("keys", "serve"),
+}
 
 
-def command_tree(group: str = "") -> click.Group:
+def command_tree(first: str = "") -> click.Group:
     """Return the command line with all its commands.
 
     Args:
-        group: The only group or command that is used; empty if all are.
+        first: The command that is used, which waits for no other one's module; all are there if
+            it is no command.
     """
-    for name in _OF_GROUP.get(group, _MODULES):
+    own = [module for module, names in _MODULES.items() if first in names]
+    for name in own or _MODULES:
         import_module(f".{name}", __package__)
     return app
 
@@ -93,8 +100,7 @@ def _execute(typed: tuple[str, ...]) -> object:
 
     first = _with_pairs_joined(_with_benchmarks_first(typed))
     with _shown_deprecations(), _shown_reading(first):
-        group = first[0] if first and first[0] in _OF_GROUP else ""
-        result = command_tree(group)(
+        result = command_tree("".join(first[:1]))(
             first, prog_name="hallujudge", standalone_mode=False, obj=typed
         )
     if not isinstance(result, ScoreCommand):

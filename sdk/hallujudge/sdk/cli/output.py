@@ -13,9 +13,10 @@ from typing import IO, TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import click
 
+from hallujudge.judge_service.engine.registry import entry_of
 from hallujudge.metrics.framework.results import UnscoredReason
 
-from ..archives.inputs import own_inputs
+from ..archives.inputs import declared_inputs, own_inputs
 from ..errors import InvalidInputError, OutputError
 from ..runs.manifest import MANIFEST, PAGE, REPORT, RUN_FILES
 from .app import BENCHMARK, ExitCode, output_option
@@ -256,7 +257,7 @@ def in_flags(message: str, arguments: Sequence[str] = ()) -> str:
     flags = _OPTION.sub(_option_flag, flags)
     # A name such as ``confidence`` is also a word; only flags that were typed are certain names.
     typed = [part.partition("=")[0] for part in arguments[1:] if _is_flag(part)]
-    known = {option.flag: name for name, option in own_inputs().items()} | _NAMES
+    known = _own_names(arguments) | _NAMES
     names = {flag: known.get(flag) or flag[2:].replace("-", "_") for flag in typed}
     names[BENCHMARK] = "add_benchmarks"
     if "ask" in arguments[:1]:
@@ -265,9 +266,19 @@ def in_flags(message: str, arguments: Sequence[str] = ()) -> str:
         own = (*_SETTINGS, *_SERVE) if "serve" in arguments[:1] else _SETTINGS
         names.update({_flag_of(name): name for name in own})
     for flag, name in names.items():
-        flags = _bare(name).sub(flag, flags)
+        # Each pattern that is made takes a part of a millisecond.
+        if name in flags:
+            flags = _bare(name).sub(flag, flags)
     # Ids and keys are as the file has them; a terminal would obey their control characters.
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in flags)
+
+
+def _own_names(arguments: Sequence[str]) -> dict[str, str]:
+    """Return the names of the options that only the scored metric's reader takes, by flag."""
+    # Those of all metrics would be an import of every family, for each note of a run.
+    metric = "".join(arguments[arguments.index("score") + 1 :][:1]) if "score" in arguments else ""
+    own = declared_inputs(metric).own if metric and entry_of(metric) else ()
+    return {option.flag: option.name for option in own}
 
 
 def _is_flag(part: str) -> bool:

@@ -21,7 +21,7 @@ HERE = "test_corrected_scores_cover_the_truth_and_beat_labels_alone"
     ("name", "column", "judge"),
     [
         ("claim_hallucination", "hallucinated", (0.85, 0.9)),
-        ("response_hallucination", "rate", (0.85, 0.9)),
+        further(HERE, "response_hallucination", "rate", (0.85, 0.9)),
         further(HERE, "claim_hallucination", "hallucinated", (0.7, 0.8)),
     ],
 )
