@@ -89,6 +89,7 @@ class ChatClient:
         self._known = KnownJudge(
             settings.endpoint.url,
             settings.model,
+            settings.api,
             store,
             settings.max_tokens,
             is_offline=settings.offline is not None,

@@ -28,6 +28,7 @@ class KnownJudge:
     Args:
         url: Its address.
         model: Its model.
+        api: The protocol of its calls: a server may have one and lack another.
         store: Keeps what is learnt, if anything does.
         max_tokens: The user's limit of completion tokens; 0 for none.
         is_offline: Whether files of replies answer. The names of requests in them depend on the
@@ -39,6 +40,7 @@ class KnownJudge:
         self,
         url: str,
         model: str,
+        api: str,
         store: VerdictStore | None,
         max_tokens: int,
         *,
@@ -46,6 +48,7 @@ class KnownJudge:
         clock: Callable[[], float],
     ) -> None:
         self._judge = (url, model)
+        self._answered = ANSWERED if api == "chat" else f"{ANSWERED} {api}"
         self._store = store
         self._clock = clock
         self._max_tokens = max_tokens
@@ -75,7 +78,7 @@ class KnownJudge:
             fact = self._store.fact_of
             thinks = self._may_learn and await fact(*self._judge, THINKS) is not None
             # At once, because other calls look nothing up from here on.
-            self.answered_earlier = await fact(*self._judge, ANSWERED) is not None
+            self.answered_earlier = await fact(*self._judge, self._answered) is not None
             self._thinks = self._thinks or thinks
             self.has_thoughts = self.has_thoughts or thinks
 
@@ -100,7 +103,7 @@ class KnownJudge:
         facts: list[str] = []
         if not self.answered_earlier and self._store is not None:
             self.answered_earlier = True
-            facts.append(ANSWERED)
+            facts.append(self._answered)
         self.saw(reply)
         said = without_thought(reply)
         has_both = said.has_thought and not said.is_unfinished_thought

@@ -51,9 +51,11 @@ MOST_TOGETHER = {"scoring": 32, "decisions": 200}
 """Questions in one request at most; OpenAI takes 400, and vLLM 200 decisions."""
 _SCORING = "/generative_scoring"
 _DECISIONS = "decisions"
+_TOKENS = "/tokenize"
+_GENERATES = "which vLLM has for models that generate text; set llm_api to chat for others"
 _NEEDS = {
-    _SCORING: "which vLLM has for models that generate text",
-    "/tokenize": "which vLLM has for models that generate text",
+    _SCORING: _GENERATES,
+    _TOKENS: _GENERATES,
     "/classify": "which vLLM has for models that classify",
     "/score": "which vLLM has for models that classify",
     _DECISIONS: "which OpenAI and vLLM have for some models; set llm_api to chat for others",
@@ -169,14 +171,18 @@ async def _all(calls: Any) -> list[Any]:
 
 
 async def _tokenized(sender: Sender, body: Mapping[str, object]) -> tuple[list[int], int]:
-    content = content_of(await _posted(sender, "/tokenize", body), "tokens")
+    content = content_of(await _posted(sender, _TOKENS, body), "tokens")
+    if "max_model_len" not in content:
+        # llama-server has a route of this name for other requests.
+        detail = _with_needs("the reply is not vLLM's: it has no 'max_model_len'", _TOKENS)
+        raise CallFailedError(FailureKind.MODEL, detail)
     try:
         tokens, most = content["tokens"], content["max_model_len"]
         if not isinstance(tokens, list) or not isinstance(most, int) or not tokens:
             raise ValueError("it has no tokens")
         return [int(token) for token in tokens], most
     except (LookupError, TypeError, ValueError) as err:
-        raise _bad_reply("/tokenize", err) from err
+        raise _bad_reply(_TOKENS, err) from err
 
 
 async def _scores(sender: Sender, body: Mapping[str, Any]) -> tuple[list[float], dict[str, object]]:
@@ -198,8 +204,13 @@ async def _posted(sender: Sender, path: str, body: Mapping[str, object]) -> byte
     except CallFailedError as failure:
         if failure.kind is not FailureKind.MODEL:
             raise
-        needs = f", {_NEEDS[path]}" if path in _NEEDS else ""
-        raise failure.with_detail(f"{failure.detail} (POST {path}{needs})") from failure
+        raise failure.with_detail(_with_needs(failure.detail, path)) from failure
+
+
+def _with_needs(detail: str, path: str) -> str:
+    """Return what failed at a route, with the route and who has it."""
+    needs = f", {_NEEDS[path]}" if path in _NEEDS else ""
+    return f"{detail} (POST {path}{needs})"
 
 
 def _most_likely(probabilities: tuple[float, ...], choices: Sequence[str]) -> Stated:

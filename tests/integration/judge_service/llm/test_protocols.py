@@ -72,6 +72,16 @@ async def test_scoring_needs_letters_of_one_token_and_says_so_at_the_start() -> 
     assert "/generative_scoring" not in server.paths
 
 
+async def test_scoring_at_a_server_that_is_not_vllm_ends_at_once() -> None:
+    async with llm.ScriptedLlm() as server:
+        # llama-server's route of the same name takes other requests.
+        server.probabilities = {"tokenize": llm.always(llm.as_json({"tokens": [496]}))}
+        judge = judge_of(server, api="scoring")
+        with pytest.raises(InvalidInputError, match=r"not vLLM's.*set llm_api to chat"):
+            await judge.judge([item()])
+        await judge.close()
+
+
 async def test_a_prompt_that_vllm_would_cut_is_unscored_alone() -> None:
     long = Sentence("word " * 3000)
     async with ScoringServer(lambda _text: (0.9, 0.05), most=2000) as server:

@@ -157,3 +157,21 @@ async def test_a_missing_route_is_named() -> None:
         with pytest.raises(InvalidInputError, match="POST chat/completions"):
             await client.ask(REQUEST)
         await client.close()
+
+
+async def test_a_route_is_missing_though_the_server_answered_by_another(tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path / "c")
+    await cache.open()
+    request = replace(REQUEST, choices=("yes", "no"), api="decisions")
+    async with llm.ScriptedLlm() as server:
+        server.probabilities["decisions"] = llm.always(llm.error(404, "Not Found"))
+        settings = ChatSettings(endpoint=Endpoint(url=server.url), model="m")
+        chat = ChatClient(settings, None, World().tools(), store=cache)
+        await chat.ask(REQUEST)
+        await chat.close()
+        decisions = replace(settings, api="decisions")
+        client = ChatClient(decisions, None, World().tools(), store=cache)
+        with pytest.raises(InvalidInputError, match="POST decisions"):
+            await client.ask(request)
+        await client.close()
+    await cache.close()
