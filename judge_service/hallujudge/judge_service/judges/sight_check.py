@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..errors import HallujudgeError
 from ..llm.chat import ChatImage, ChatRequest
@@ -41,10 +42,12 @@ async def check_sight(client: ChatClient) -> Check:
         return Check(name=_NAME, ok=None, detail=detail)
     for colour in _SHOWN:
         try:
+            await client.settle(asks=True)
             reply = without_thought((await client.ask(_request(colour))).reply)
         except (CallFailedError, HallujudgeError) as err:
             return Check(name=_NAME, ok=None, detail=_refusal(err))
-        said = read_choice(reply, tuple(_COLOURS)).choice
+        # Only the text counts, and no log-probability.
+        said = read_choice(replace(reply, logit=""), tuple(_COLOURS)).choice
         if said != colour:
             found = said or (shown(reply.content) if reply.content else "nothing")
             detail = f"not seen: of a picture that is all {colour} it says {found}; {SERVE_SIGHT}"

@@ -107,7 +107,8 @@ async def constraint_check(client: ChatClient) -> Check:
             },
         )
     )
-    reply = without_thought(answer.reply)
+    # Only the text counts: logits in place of log-probabilities are said elsewhere.
+    reply = replace(without_thought(answer.reply), logit="")
     if read_choice(reply, (word,)).choice:
         return Check(name="structured output", ok=True, detail="enforced")
     if reply.is_unfinished_thought:

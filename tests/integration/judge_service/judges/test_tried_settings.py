@@ -80,6 +80,17 @@ async def test_what_a_server_that_ignores_a_constraint_replied(content: str, sai
     assert said in detail
 
 
+async def test_a_constraint_is_enforced_also_where_logits_are_reported() -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        word = body["structured_outputs"]["choice"][0]
+        return llm.completion(word, logprobs={"content": [llm.place({word: 2.5})]})
+
+    found = await checks_of(step, dialect="vllm")
+    assert found["structured output"] == (True, "enforced")
+    assert "--logprobs-mode raw_logits" in found["verdict"][1]
+    assert "settings" not in found
+
+
 @pytest.mark.parametrize("status", [401, 404, 429])
 async def test_none_are_tried_where_no_dialect_helps(status: int) -> None:
     found = await checks_of(llm.always(llm.error(status)), dialect="vllm")

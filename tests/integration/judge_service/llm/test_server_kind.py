@@ -13,6 +13,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
+from hallujudge.judge_service.judges.sight_check import check_sight
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
@@ -230,6 +231,15 @@ async def test_nothing_is_asked_for_an_estimate_or_without_a_guess() -> None:
         for judge in judges:
             await judge.close()
     assert not server.chats
+
+
+async def test_pictures_are_shown_in_the_dialect_that_is_found() -> None:
+    async with Server(LLAMA, "", llm.saying("blue")) as server:
+        judge = guessing(server)
+        check = await check_sight(judge.client)
+        await judge.close()
+    assert check.detail.startswith("not seen: of a picture that is all yellow it says blue")
+    assert sent(server) == "plain"
 
 
 async def test_a_schema_of_another_form_that_is_refused_still_ends_the_run() -> None:
