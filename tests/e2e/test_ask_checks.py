@@ -109,6 +109,19 @@ def test_an_address_that_nobody_serves_is_said_at_once(tmp_path: Path, images: P
     assert not out.exists()
 
 
+def test_refused_parameters_name_options_that_ask_has(tmp_path: Path, images: Path) -> None:
+    assert images.is_dir()
+    refusing = llm.ScriptedLlm(llm.always(llm.UNKNOWN_FIELDS_AT_TRANSFORMERS))
+    stop = refusing.in_thread()
+    try:
+        run, _ = asked(refusing, tmp_path, POPE, "--dialect", "vllm")
+    finally:
+        stop()
+    assert run.returncode == 2
+    assert "set --dialect to what the server knows" in run.stderr
+    assert "constraint" not in run.stderr
+
+
 def test_a_server_that_starts_is_waited_for_where_that_is_asked(
     tmp_path: Path, images: Path
 ) -> None:

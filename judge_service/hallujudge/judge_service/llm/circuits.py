@@ -280,9 +280,11 @@ def _advice(kind: FailureKind, role: str, model: str) -> str:
             "(fallback_reply_models) to the names that its replies carry"
         )
     if kind is FailureKind.REFUSED_REQUEST:
+        # Nothing constrains a model's own answers.
+        known = "llm_dialect" if role == "model" else "llm_dialect and llm_constraint"
         return (
             "it refused another question with the same words; check the key and the model name "
-            f"{model!r}, set llm_dialect and llm_constraint to what the server knows, which "
+            f"{model!r}, set {known} to what the server knows, which "
             "`hallujudge doctor` finds out, or llm_omit to the parameters that it refuses"
         )
     return f"check the address and the model name {model!r}"
