@@ -96,7 +96,7 @@ def first_sentence(stderr: str) -> str:
 
 
 def large_run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    """Score answers of 4.9 MB."""
+    """Score answers of 5.2 MB."""
     return scored(folder, ANSWERS, *more)
 
 
