@@ -126,6 +126,17 @@ def test_another_model_is_not_taken_for_the_one_that_was_asked(
     assert "asked for 'gpt-x', the reply is from 'tiny'" in done.stderr
 
 
+def test_scoring_ends_at_once_though_the_server_answers_chats(
+    server: real.RealServer, name: str, tmp_path: Path
+) -> None:
+    cache = ("--verdict-cache", str(tmp_path / "verdicts.sqlite"))
+    assert real.judged(tmp_path, *server.flags, *cache).returncode == 0
+    done = real.judged(tmp_path, *server.flags, *cache, "--llm-api", "scoring")
+    real.figure(name, f"--llm-api scoring: {done.stderr.strip().splitlines()[-1][:200]}")
+    assert done.returncode == 2
+    assert "which vLLM has for models that generate text" in done.stderr
+
+
 def test_asking_a_model_that_reads_text_only_about_an_image_ends_at_once(
     server: real.RealServer, tmp_path: Path
 ) -> None:

@@ -59,6 +59,8 @@ def test_doctor_says_that_it_ignores_constraints(server: real.RealServer) -> Non
     assert found["structured output"].startswith("FAILED the server accepts the constraint and")
     assert found["log-probabilities"].startswith("absent not reported")
     assert found["repeatability"].startswith("ok")
+    # They are shown in the dialect that was found.
+    assert "Unexpected fields" not in found["pictures"]
 
 
 def test_doctor_names_what_to_set_in_place_of_vllms_dialect(server: real.RealServer) -> None:
