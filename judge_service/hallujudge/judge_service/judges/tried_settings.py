@@ -112,7 +112,7 @@ async def constraint_check(client: ChatClient) -> Check:
     if read_choice(reply, (word,)).choice:
         return Check(name="structured output", ok=True, detail="enforced")
     if reply.is_unfinished_thought:
-        detail = "not known: the reply has reasoning only, in which no server enforces choices"
+        detail = "not known: the reply has reasoning only, which is no answer"
         return Check(name="structured output", ok=None, detail=detail)
     found = f"it replied {shown(reply.content)}" if reply.content else "its reply is empty"
     return Check(
