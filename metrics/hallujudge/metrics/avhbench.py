@@ -28,9 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from msgspec import structs
-
-from .answers.answer_scores import count, unparsed_rate
+from .answers.answer_scores import count, noting, unparsed_rate
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     AnswersItem,
@@ -42,10 +40,8 @@ from .answers.closed_questions import (
     compared_by,
     one_answer,
 )
-from .answers.declared_metrics import metric_of
 from .answers.yes_no import first_yes_no, object_scores
 from .framework.asking import Asking, plain
-from .framework.papers import paper
 
 SEEN, HEARD = "Audio-driven Video Hallucination", "Video-driven Audio Hallucination"
 """The tasks that ask whether something is visible, and whether it makes a sound."""
@@ -84,7 +80,6 @@ def _instruction(record: Mapping[str, object]) -> Mapping[str, str]:
     return {"instruction": "" if _task(record) == CAPTIONING else "\nAnswer with yes or no."}
 
 
-_UNPARSED = unparsed_rate("asked", "answers, parsed or not")
 _RENAMED = count(
     "renamed",
     "answers whose task has its name of the training files",
@@ -110,7 +105,6 @@ BENCHMARK = ClosedQuestions(
     name="avhbench",
     summary="What is seen and what is heard in videos.",
     title="AVHBench: yes/no questions about what is seen and heard in videos.",
-    papers=(paper("avhbench"),),
     unit="questions",
     keys=Keys(
         response=("prediction", "pred", "response", "output", "model_answer"),
@@ -148,7 +142,7 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(
         *object_scores(),
-        structs.replace(_UNPARSED, counts=(*_UNPARSED.counts, _RENAMED)),
+        noting(unparsed_rate("asked", "answers, parsed or not"), _RENAMED),
     ),
     main_score="accuracy",
     ranking_source="It is the first column of the README's tables, by task.",
@@ -160,5 +154,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-AvhbenchMetric = metric_of(BENCHMARK)
-"""The metric."""

@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from .answers.answer_scores import count, is_right, share, unparsed_rate
+from .answers.answer_scores import accuracy, unparsed_rate
 from .answers.answer_text import remembered
 from .answers.closed_questions import (
     Answer,
@@ -41,10 +41,8 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
-from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
 from .framework.metric import verdicts_option
-from .framework.papers import paper
 
 TYPES = ("desc", "reason", "open")
 """The types of questions."""
@@ -128,7 +126,6 @@ BENCHMARK = ClosedQuestions(
     name="charthal",
     summary="Answers about charts, marked 0 or 1 by a judge.",
     title="ChartHal: answers about charts, marked 0 or 1.",
-    papers=(paper("charthal"),),
     unit="answers",
     keys=Keys(
         id=("id", "question_id"),
@@ -167,13 +164,7 @@ BENCHMARK = ClosedQuestions(
         counted="marked",
     ),
     scores=(
-        share(
-            "accuracy",
-            "answers marked 1 / answers marked 0 or 1",
-            count("right", "answers marked 1", is_right),
-            count("marked", "answers marked 0 or 1"),
-            own=True,
-        ),
+        accuracy("answers marked 1 / answers marked 0 or 1", among="marked"),
         unparsed_rate(
             "answered", "answers", name="exception_rate", column="exceptions", noun="marks"
         ),
@@ -193,5 +184,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-CharthalMetric = metric_of(BENCHMARK)
-"""The metric."""

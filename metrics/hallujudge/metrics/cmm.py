@@ -24,19 +24,10 @@ in another for PA. Here, a full stop after a label is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from .answers.answer_scores import (
-    AnswerScore,
-    Condition,
-    combined,
-    count,
-    is_any,
-    is_right,
-    share,
-    unparsed_rate,
-)
+from .answers.answer_scores import AnswerScore, combined, count, is_right, share, unparsed_rate
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -45,12 +36,11 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
     compared_by,
+    each_record,
     one_answer,
 )
-from .answers.declared_metrics import metric_of
-from .answers.yes_no import first_yes_no
+from .answers.yes_no import first_yes_no, labelled
 from .framework.asking import Asking
-from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -58,6 +48,8 @@ if TYPE_CHECKING:
 GRANULARITIES = ("object-level", "event-level")
 """The granularities of the script's third table."""
 _LOOKED_AT = 5
+# Score -> the label of its questions.
+_LABELS = {"accuracy": "", "perception_accuracy": "yes", "hallucination_resistance": "no"}
 _PATHS, _IDS = ("video_path", "audio_path"), ("id", "question_id")
 
 
@@ -69,23 +61,17 @@ def _published(answer: Answer) -> Parsed:
     return Parsed(found, found == answer.label, "five characters")
 
 
-def _identified(
-    records: Sequence[Mapping[str, object]], _key: str
-) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield records with an id of their paths and question: released ones have no other."""
-    for position, record in enumerate(records):
-        video, audio = map(record.get, _PATHS)
-        where = f"{video}: {audio}" if video and audio else video or audio
-        if where:
-            yield position, {**record, "id": f"{where}: {record.get('question', '')}"}
-            continue
-        if not any(key in record for key in _IDS):
-            tried, found = ", ".join((*_IDS, *_PATHS)), ", ".join(sorted(record))
-            raise ValueError(
-                f"a record has neither an id nor a path (tried {tried}; found {found})",
-                "Give the released records with the model's answers",
-            )
-        yield position, record
+def _identified(record: Mapping[str, object], _place: int, _key: str) -> Mapping[str, object]:
+    """Return a record with an id of its paths and question: released ones have no other."""
+    if where := ": ".join(str(path) for path in map(record.get, _PATHS) if path):
+        return {**record, "id": f"{where}: {record.get('question', '')}"}
+    if any(key in record for key in _IDS):
+        return record
+    tried, found = ", ".join((*_IDS, *_PATHS)), ", ".join(sorted(record))
+    raise ValueError(
+        f"a record has neither an id nor a path (tried {tried}; found {found})",
+        "Give the released records with the model's answers",
+    )
 
 
 def _shows(record: Mapping[str, object]) -> bool:
@@ -108,25 +94,17 @@ def _or_zero(right: FloatArray, asked: FloatArray, every: FloatArray) -> FloatAr
 def _accuracies() -> Iterator[tuple[AnswerScore, AnswerScore]]:
     """Yield each accuracy, and as the script has it: 0 without a question."""
     every = count("asked_all", "questions")
-    for name, label in (
-        ("accuracy", ""),
-        ("perception_accuracy", "yes"),
-        ("hallucination_resistance", "no"),
-    ):
+    for name, label in _LABELS.items():
         which = f" with the label {label}" if label else ""
         of = (
-            count(f"right_{label or 'all'}", f"right answers{which}", _labelled(label, is_right)),
-            count(f"asked_{label or 'all'}", f"questions{which}", _labelled(label)),
+            count(f"right_{label or 'all'}", f"right answers{which}", labelled(label, is_right)),
+            count(f"asked_{label or 'all'}", f"questions{which}", labelled(label)),
         )
         meaning = f"right answers{which} / questions{which}"
         yield (
             share(name, meaning, *of, own=not label),
             combined(name, meaning, _or_zero, (*of, every), n=of[1]),
         )
-
-
-def _labelled(label: str, also: Condition = is_any) -> Condition:
-    return lambda answer: label in ("", answer.label) and also(answer)
 
 
 _SCORES = tuple(_accuracies())
@@ -136,7 +114,6 @@ BENCHMARK = ClosedQuestions(
     name="cmm",
     summary="Yes/no questions about what clips show and let hear.",
     title="CMM: yes/no questions about what clips show and let hear.",
-    papers=(paper("cmm"),),
     unit="questions",
     keys=Keys(
         id=_IDS,
@@ -146,7 +123,7 @@ BENCHMARK = ClosedQuestions(
         fields={name: (name,) for name in ("sub_category", "granularity")},
     ),
     question_files=True,
-    unfold=_identified,
+    unfold=each_record(_identified),
     asking=Asking(media=("video_path",), audio=("audio_path",), is_shown=_shows),
     derived={"granularity_sub_category": _level},
     variants=(
@@ -178,5 +155,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-CmmMetric = metric_of(BENCHMARK)
-"""The metric."""

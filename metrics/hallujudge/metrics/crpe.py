@@ -28,14 +28,12 @@ count in ``accuracy``, whose n says how many do; ``unparsed_rate`` says how many
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from string import punctuation
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec import structs
-
-from .answers.answer_scores import AnswerScore, Count, count, is_right, share, unparsed_rate
+from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate
 from .answers.answer_text import number_of
 from .answers.answers_metric import AnswersMetric
 from .answers.choices import read_choice
@@ -46,14 +44,13 @@ from .answers.closed_questions import (
     ClosedQuestions,
     Keys,
     Parsed,
+    each_record,
     one_answer,
 )
-from .answers.declared_metrics import metric_of
+from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
-from .framework.columns_and_scores import Column, ScoreDefinition
-from .framework.papers import paper
-from .hallusion_bench.question_groups import Grouping
-from .responses.thoughts import Division, Said, without_keyed_thought
+from .framework.columns_and_scores import Column
+from .responses.thoughts import Said, without_keyed_thought
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -61,11 +58,6 @@ if TYPE_CHECKING:
 CATEGORIES = ("exist", "subject", "predicate", "object")
 """What questions are about."""
 PUBLISHED, HARNESS, CORRECTED = "published", "lmms-eval", "corrected"
-_MEANT = {
-    PUBLISHED: "accuracy counts four answers of a category, in the order of the file, as one",
-    HARNESS: "accuracy counts each answer, not the four to a question as the paper does",
-    CORRECTED: "accuracy counts the four answers to a question as one, wherever they are",
-}
 _TIMES = 4
 # Key of a record's place in the file; released records have none of this name.
 _PLACE = "place in the file"
@@ -111,12 +103,6 @@ class _Circular(AnswersMetric):
         Column(name="question", meaning="question, as a number", integral=False, label=True),
     )
 
-    @property
-    def division(self) -> Division | None:
-        """Return the rule that leaves a response as it is; None for the common rules."""
-        # The scripts know no marks of thoughts.
-        return None if self.variant == CORRECTED else lambda t: Said(without_keyed_thought(t) or "")
-
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return what parsers see of an answer: not the question, of a letter alone."""
         seen = AnswersMetric.seen_of(self, answer)
@@ -155,52 +141,41 @@ class _Circular(AnswersMetric):
         right = counted & (groups.count(items["right"] > 0) == _TIMES)
         return {"questions": groups.placed(counted), "right_questions": groups.placed(right)}
 
-    def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
-        """Return the shared notes, and which of the two numbers ``accuracy`` is."""
-        own = (_MEANT[self.variant],) if totals["answers"] else ()
-        return (*AnswersMetric.notes_on(self, totals), *own)
 
-
-_CIRCULAR = framework.share(
-    "accuracy",
-    "questions with four right answers / questions",
-    "right_questions",
-    "questions",
-    bounded=False,
-)
-_RIGHT = count("right", "right answers", is_right)
-_ANSWERED = count("answered", "answers that count")
-_ANSWERS = share("answer_accuracy", "right answers / answers", _RIGHT, _ANSWERED, own=True)
 # Rows stay as they are, since questions are made from whole tables of answers.
-_ROW = Count(name="row", meaning="whether the answer is right", of=lambda b: b[0].right, label=True)
-_SHARED = (_ANSWERS, unparsed_rate("answers", "answers, parsed or not"))
+_CIRCULAR = AnswerScore(
+    definition=framework.share(
+        "accuracy",
+        "questions with four right answers / questions",
+        "right_questions",
+        "questions",
+        bounded=False,
+    ),
+    counts=(value_of("row", "whether the answer is right", is_right),),
+)
+_SHARED = (accuracy(name="answer_accuracy"), unparsed_rate("answers", "answers, parsed or not"))
 
 
-def _scores(definition: ScoreDefinition) -> tuple[AnswerScore, ...]:
-    return (AnswerScore(definition=definition, counts=(_ROW,)), *_SHARED)
+def _accuracy_means(what: str) -> Callable[[Mapping[str, float]], Iterable[str]]:
+    """Return the notes that say which of the two numbers ``accuracy`` is."""
+    return lambda totals: [f"accuracy counts {what}"] if totals["answers"] else []
 
 
-def _questions(
-    records: Sequence[Mapping[str, object]], key: str
-) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield records; the text of a question is its question, and that of an answer its response."""
-    for place, values in enumerate(records):
-        own = {"question": values.get("text")} if key == "label" else {_PLACE: str(place + 1)}
-        yield place, {**own, **values}
+def _whole(text: str) -> Said:
+    # The scripts know no marks of thoughts.
+    return Said(without_keyed_thought(text) or "")
 
 
-def _with_place(answer: Answer, record: Mapping[str, object]) -> Answer:
-    """Return an answer with the place of its record in the file, if it is in one."""
-    place = record.get(_PLACE)
-    found = {"place": place} if isinstance(place, str) else {}
-    return structs.replace(answer, fields={**answer.fields, **found})
+def _question(record: Mapping[str, object], place: int, key: str) -> Mapping[str, object]:
+    """Return a record; the text of a question is its question, and of an answer its response."""
+    own = {"question": record.get("text")} if key == "label" else {_PLACE: str(place + 1)}
+    return {**own, **record}
 
 
 BENCHMARK = ClosedQuestions(
     name="crpe",
     summary="Existence, subjects, predicates and objects, each asked four times.",
     title="CRPE: circular multiple choice about relations in images.",
-    papers=(paper("crpe"),),
     unit="answers",
     keys=Keys(
         response=("response", "text", "prediction", "output"),
@@ -208,35 +183,41 @@ BENCHMARK = ClosedQuestions(
         id=("question_id", "doc_id", "id"),
         question=("question", "prompt"),
         media=("image",),
-        fields={"category": ("category",)},
+        fields={"category": ("category",), "place": (_PLACE,)},
+        optional=("place",),
     ),
+    kept=("place",),
     labels=(),
     places={"category": CATEGORIES},
     question_files=True,
-    unfold=_questions,
-    complete=_with_place,
+    unfold=each_record(_question),
     variants=(
         AnswerVariant(
             name=PUBLISHED,
             meaning="The released script: the letter alone; questions are fours in file order.",
             parse=_published,
             missing="wrong",
+            division=_whole,
+            notes=_accuracy_means("four answers of a category, in the order of the file, as one"),
         ),
         AnswerVariant(
             name=HARNESS,
             meaning="lmms-eval's rule: each answer counts alone; an option's text is its letter.",
             parse=_harness,
             missing="wrong",
-            scores=_scores(replace(_ANSWERS.definition, name="accuracy")),
+            division=_whole,
+            notes=_accuracy_means("each answer, not the four to a question as the paper does"),
+            scores=(accuracy(), *_SHARED),
         ),
         AnswerVariant(
             name=CORRECTED,
             meaning="A letter or an option's text; questions by image, stem and options.",
             parse=_corrected,
             unparsed="unscored",
+            notes=_accuracy_means("the four answers to a question as one, wherever they are"),
         ),
     ),
-    scores=_scores(_CIRCULAR),
+    scores=(_CIRCULAR, *_SHARED),
     main_score="answer_accuracy",
     ranked_by=("accuracy",),
     ranking_source="The paper's tables rank models by it, for each category.",
@@ -247,5 +228,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-CrpeMetric = metric_of(BENCHMARK)
-"""The metric."""

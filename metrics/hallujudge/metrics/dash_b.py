@@ -22,28 +22,21 @@ be about images that the released lists no longer have; a note says how many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .answers.answer_scores import (
     AnswerScore,
-    Condition,
+    accuracy,
     combined,
     count,
     is_right,
     share,
     unparsed_rate,
 )
-from .answers.closed_questions import (
-    Bundling,
-    ClosedQuestions,
-    Keys,
-    one_answer,
-)
-from .answers.declared_metrics import metric_of
-from .answers.yes_no import CONTAINS_VARIANTS
+from .answers.closed_questions import Bundling, ClosedQuestions, Keys, each_record, one_answer
+from .answers.yes_no import CONTAINS_VARIANTS, labelled
 from .framework.asking import YES_OR_NO, Asking, plain
-from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -83,31 +76,25 @@ def listed_images(name: str, content: Mapping[str, object]) -> Iterator[Mapping[
             yield {"img_id": file, "object_name": shown, "gt": label, "image": path}
 
 
-def _labelled(
-    records: Sequence[Mapping[str, object]], _key: str
-) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield records without what the released script read in the response.
+def _labelled(record: Mapping[str, object], _place: int, _key: str) -> Mapping[str, object]:
+    """Return a record without what the released script read in the response.
 
     It writes that under ``answer``, next to ``img_id``. In the data set's own records, which have a
     ``question_id``, that is the label.
     """
-    for place, values in enumerate(records):
-        released = "img_id" in values and "question_id" not in values
-        others = {key: value for key, value in values.items() if key != "answer"}
-        yield place, others if released else values
+    if "img_id" not in record or "question_id" in record:
+        return record
+    return {key: value for key, value in record.items() if key != "answer"}
 
 
 def _rate(name: str, label: str, images: str) -> AnswerScore:
-    def among(when: Condition) -> Condition:
-        return lambda answer: answer.label == label and when(answer)
-
     kind = "tp" if label == "yes" else "tn"
     right = f"right answers about images {images}"
     return share(
         name,
         f"{right} / answers about them",
-        count(kind, right, among(is_right)),
-        count(f"label_{label}", f"answers about images {images}", among(lambda _: True)),
+        count(kind, right, labelled(label, is_right)),
+        count(f"label_{label}", f"answers about images {images}", labelled(label)),
     )
 
 
@@ -133,7 +120,6 @@ BENCHMARK = ClosedQuestions(
     name="dash-b",
     summary="Objects that images seem to show, and objects that they show.",
     title="DASH-B: yes/no questions about objects that images seem to show.",
-    papers=(paper("dash-b"),),
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "output", "text"),
@@ -153,16 +139,10 @@ BENCHMARK = ClosedQuestions(
         protocols=plain(YES_OR_NO), media=("image", "img_id", "question_id"), slots=_question
     ),
     listed=listed_images,
-    unfold=_labelled,
+    unfold=each_record(_labelled),
     variants=CONTAINS_VARIANTS,
     scores=(
-        share(
-            "accuracy",
-            "right answers / answers",
-            count("right", "right answers", is_right),
-            count("answered", "answers"),
-            own=True,
-        ),
+        accuracy(),
         _POSITIVE,
         _NEGATIVE,
         combined(
@@ -182,5 +162,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-DashBMetric = metric_of(BENCHMARK)
-"""The metric."""

@@ -39,9 +39,7 @@ from .answers.closed_questions import (
     ClosedQuestions,
     Keys,
 )
-from .answers.declared_metrics import metric_of
 from .answers.yes_no import CONTAINS_VARIANTS
-from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -79,7 +77,6 @@ BENCHMARK = ClosedQuestions(
     name="elv-halluc",
     summary="Wrong details of long videos, from another event or from outside.",
     title="ELV-Halluc: triplets of captions of events in long videos.",
-    papers=(paper("elv-halluc"),),
     unit="triplets",
     keys=Keys(
         response=("model_response", "response", "prediction", "output"),
@@ -127,5 +124,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-ElvHallucMetric = metric_of(BENCHMARK)
-"""The metric."""

@@ -57,7 +57,6 @@ from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
 from .framework.asking import Asking
 from .framework.columns_and_scores import JudgedColumn
 from .framework.metric import soft_option, verdicts_option
-from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -150,7 +149,6 @@ BENCHMARK = ClosedQuestions(
     name="event-hallusion",
     summary="Right answers about events in videos, and right descriptions.",
     title="EventHallusion: questions about events in videos, and judged descriptions.",
-    papers=(paper("event-hallusion"),),
     unit="videos",
     keys=Keys(
         id=("id",),

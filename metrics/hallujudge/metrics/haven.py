@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
 
-from .answers.answer_scores import AnswerScore, Count, count, is_right, share, unparsed_rate
+from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate
 from .answers.answer_text import number_of
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
@@ -44,12 +44,11 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
-from .answers.declared_metrics import metric_of
+from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
 from .framework.asking import Asking, plain
 from .framework.columns_and_scores import Column
 from .framework.metric import verdicts_option
-from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -98,32 +97,19 @@ class _Groups(AnswersMetric):
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of groups, each with the value of a group in one of its rows."""
-        import numpy as np
-
         # A grade that can't be read leaves its group smaller.
-        rows = np.flatnonzero((items["group"] > 0) & (items["graded"] > 0))
-        _, first, of, sizes = np.unique(
-            items["group"][rows], return_index=True, return_inverse=True, return_counts=True
-        )
-        right = np.bincount(of, weights=items["grade"][rows], minlength=len(sizes))
-        several = sizes > 1
-        all_right = several & (right == sizes)
-        columns = (several, all_right, all_right | (several & (right == 0)))
-        made = {name: np.zeros(len(items["group"])) for name in _GROUP_COLUMNS}
-        for column, values in zip(made.values(), columns, strict=True):
-            column[rows[first]] = values
-        return made
+        graded = (items["group"] > 0) & (items["graded"] > 0)
+        groups = Grouping(items["group"], graded)
+        size, right = groups.count(graded), groups.count(items["grade"] > 0)
+        several, all_right = size > 1, right == size
+        counted = (several, several & all_right, several & (all_right | (right == 0)))
+        return dict(zip(_GROUP_COLUMNS, map(groups.placed, counted), strict=True))
 
 
 _GROUP_COLUMNS = ("groups", "groups_right", "groups_of_one_verdict")
-_ANSWERED = count("graded", "answers whose grade counts")
+_ACCURACY = accuracy("answers graded right / answers", among="graded")
 # Its values make the columns of groups, so that rows stay as they are.
-_GRADE = Count(
-    name="grade",
-    meaning="whether the grade is right",
-    of=lambda bundle: sum(answer.right for answer in bundle),
-    label=True,
-)
+_GRADE = value_of("grade", "whether the grade is right", is_right)
 
 
 def _consistency() -> Iterator[AnswerScore]:
@@ -134,7 +120,7 @@ def _consistency() -> Iterator[AnswerScore]:
         definition = framework.share(
             f"groups_of_several_{name}", f"{meaning} / such groups", column, "groups", bounded=False
         )
-        yield AnswerScore(definition=definition, counts=(_GRADE, _ANSWERED))
+        yield AnswerScore(definition=definition, counts=(_GRADE, *_ACCURACY.counts[1:]))
 
 
 def _notes(totals: Mapping[str, float]) -> Iterator[str]:
@@ -146,7 +132,6 @@ BENCHMARK = ClosedQuestions(
     name="haven",
     summary="Answers about videos by cause, aspect and form, graded by a judge.",
     title="HAVEN: answers about videos by cause, aspect and form, graded 1 or 0.",
-    papers=(paper("haven"),),
     unit="answers",
     keys=Keys(
         id=("Index", "id", "question_id"),
@@ -192,13 +177,7 @@ BENCHMARK = ClosedQuestions(
         counted="graded",
     ),
     scores=(
-        share(
-            "accuracy",
-            "answers graded right / answers",
-            count("right", "answers graded right", is_right),
-            _ANSWERED,
-            own=True,
-        ),
+        _ACCURACY,
         *_consistency(),
         unparsed_rate("answered", "answers", noun="grades"),
     ),
@@ -217,5 +196,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-HavenMetric = metric_of(BENCHMARK)
-"""The metric."""

@@ -34,7 +34,7 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from .answers.answer_scores import AnswerScore, count, is_right, share
+from .answers.answer_scores import AnswerScore, accuracy, count, noting, share
 from .answers.answers_metric import AnswersMetric
 from .answers.choices import read_choice
 from .answers.closed_questions import (
@@ -46,10 +46,8 @@ from .answers.closed_questions import (
     compared_by,
     one_answer,
 )
-from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
 from .framework.metric import OptionDefinition
-from .framework.papers import paper
 
 LETTERS = "ABCDE"
 """The letters of the options; E is none of the above."""
@@ -117,13 +115,6 @@ def _is_read(answer: object) -> bool:
 
 _LINES = count("lines", "lines that are not dropped", _is_read, unread=True)
 _LEFT_OUT = count("dropped", "dropped lines", lambda a: not _is_read(a), unread=True)
-_ACCURACY = share(
-    "accuracy",
-    "right answers / lines",
-    count("right", "right answers", is_right),
-    count("answered", "lines that count in the accuracy"),
-    own=True,
-)
 
 
 def _said(name: str, meaning: str, value: str | None) -> AnswerScore:
@@ -162,7 +153,6 @@ BENCHMARK = ClosedQuestions(
     name="humblebench",
     summary="Answers among options of which none may be right.",
     title="HumbleBench: multiple choice with none of the above as an option.",
-    papers=(paper("humblebench"),),
     unit="questions",
     keys=Keys(
         response=("prediction", "response"),
@@ -197,7 +187,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(
-        structs.replace(_ACCURACY, counts=(*_ACCURACY.counts, _LEFT_OUT)),
+        noting(accuracy("right answers / lines"), _LEFT_OUT),
         share(
             "none_accuracy",
             "right answers with the label E / lines with the label E",
@@ -221,5 +211,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-HumblebenchMetric = metric_of(BENCHMARK)
-"""The metric."""

@@ -27,7 +27,7 @@ are 96 reviews; here any number is scored, and a note says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -44,10 +44,10 @@ from .answers.closed_questions import (
     JudgedAnswers,
     Keys,
     Parsed,
+    each_record,
 )
 from .answers.declared_metrics import metric_of
 from .framework.metric import verdicts_option
-from .framework.papers import paper
 
 TYPES = (
     *("attribute", "adversarial", "comparison", "counting"),
@@ -91,12 +91,9 @@ def _type_by_place(item: AnswersItem) -> str:
     return TYPES[(int(place) - 1) % len(TYPES)] if int(place) <= _QUESTIONS else ""
 
 
-def _placed(
-    records: Sequence[Mapping[str, object]], _key: str
-) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield records with their place, counted from 1."""
-    for place, values in enumerate(records):
-        yield place, {**values, _PLACE: str(place + 1)}
+def _placed(record: Mapping[str, object], place: int, _key: str) -> Mapping[str, object]:
+    """Return a record with its place, counted from 1."""
+    return {**record, _PLACE: str(place + 1)}
 
 
 def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
@@ -142,7 +139,6 @@ BENCHMARK = ClosedQuestions(
     name="mmhal",
     summary="Open answers about images, rated from 0 to 6 by a judge.",
     title="MMHal-Bench: open answers about images, rated from 0 to 6.",
-    papers=(paper("mmhal"),),
     unit="answers",
     keys=Keys(
         id=("question_id", "id", "image_id"),
@@ -158,7 +154,7 @@ BENCHMARK = ClosedQuestions(
         optional=("review",),
         lists=("image_content",),
     ),
-    unfold=_placed,
+    unfold=each_record(_placed),
     seen=("review",),
     kept=("reference",),
     labels=(),

@@ -27,16 +27,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import structs
-
 from .answers.answer_scores import (
     AnswerScore,
     Bundle,
     Count,
+    accuracy,
     all_right,
     are_right,
-    count,
-    is_right,
+    noting,
     share,
     unparsed_rate,
 )
@@ -50,10 +48,8 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
 )
-from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS
 from .framework.asking import Asking, plain
-from .framework.papers import paper
 
 COMBINATIONS = {
     f"q{question}_i{image}": f"question {question} about image {image}"
@@ -161,15 +157,10 @@ def _never_read(totals: Mapping[str, float]) -> Iterator[str]:
         yield f"groups that store other answers, which the script never reads: {groups:,.0f}"
 
 
-_RIGHT = count("right", "right answers", is_right)
-_ANSWERED = count("answered", "answers that count in the accuracy")
-_ACCURACY = share("accuracy", "right answers / answers", _RIGHT, _ANSWERED, own=True)
-
 BENCHMARK = ClosedQuestions(
     name="naturalbench",
     summary="Questions that two images answer the other way round.",
     title="NaturalBench: groups of two questions about two images.",
-    papers=(paper("naturalbench"),),
     unit="groups",
     keys=Keys(
         response=("response", "prediction", "output", "text", "listed_text"),
@@ -208,7 +199,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(
-        structs.replace(_ACCURACY, counts=(*_ACCURACY.counts, _STORED)),
+        noting(accuracy(), _STORED),
         _pairs("question_accuracy", "questions", slice(2)),
         _pairs("image_accuracy", "images", slice(3, 5)),
         all_right("group_accuracy", "groups with four right answers / groups", own=True),
@@ -228,5 +219,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-NaturalbenchMetric = metric_of(BENCHMARK)
-"""The metric."""

@@ -46,7 +46,6 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
 from .framework.metric import verdicts_option
-from .framework.papers import paper
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray, ScoreDefinition
@@ -149,7 +148,6 @@ BENCHMARK = ClosedQuestions(
     name="openchair",
     summary="Objects of captions that a judge does not find in the reference.",
     title="OpenCHAIR: objects of any kind in captions, each judged.",
-    papers=(paper("openchair"),),
     unit="captions",
     keys=Keys(
         response=("object",),

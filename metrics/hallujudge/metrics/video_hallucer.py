@@ -50,7 +50,6 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, yes_bias
-from .framework.papers import paper
 
 PAPER_SETS = (
     "object_relation",
@@ -103,7 +102,6 @@ BENCHMARK = ClosedQuestions(
     name="video-hallucer",
     summary="Pairs of questions about what videos show and do not show.",
     title="VideoHallucer: pairs of basic and hallucinated questions.",
-    papers=(paper("video-hallucer"),),
     unit="pairs",
     keys=Keys(
         response=("predict", "prediction", "model_prediction", "response", "output"),

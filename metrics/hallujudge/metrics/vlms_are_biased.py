@@ -26,7 +26,7 @@ numbers or without any is unscored.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -34,9 +34,9 @@ from msgspec import structs
 
 from .answers.answer_scores import (
     AnswerScore,
+    accuracy,
     column_within,
     count,
-    is_right,
     mean,
     share,
     unparsed_rate,
@@ -49,13 +49,13 @@ from .answers.closed_questions import (
     ClosedQuestions,
     Keys,
     Parsed,
+    each_record,
     one_answer,
 )
-from .answers.declared_metrics import MeansMetric, metric_of
+from .answers.declared_metrics import MeansMetric
 from .answers.yes_no import YES_NO_PARSERS
 from .framework.columns_and_scores import ratio
-from .framework.papers import paper
-from .responses.thoughts import Division, lmms_eval_division
+from .responses.thoughts import lmms_eval_division
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray, Sums
@@ -118,13 +118,12 @@ def _parser(read: Callable[[str, Sequence[str]], _Found]) -> AnswerParser:
 
 
 _AS_RELEASED, _AS_MEANT = _parser(_harness), _parser(_meant)
-_ANSWERED = count("answered", "answers that count in the scores")
-_RIGHT = count("right", "right answers", is_right)
+_ACCURACY = accuracy()
 _BIAS = count("biased", "answers that are the bias", lambda a: a.how.endswith(_BIASED))
 _BIAS_RATIO = "answers that are the expected bias / answers"
 _POOLED = (
-    share("accuracy", "right answers / answers", _RIGHT, _ANSWERED, own=True),
-    share("bias_ratio", _BIAS_RATIO, _BIAS, _ANSWERED, direction="lower", own=True),
+    _ACCURACY,
+    share("bias_ratio", _BIAS_RATIO, _BIAS, _ACCURACY.counts[-1], direction="lower", own=True),
 )
 _RATE = unparsed_rate("answers", "answers, parsed or not")
 
@@ -132,8 +131,7 @@ _RATE = unparsed_rate("answers", "answers, parsed or not")
 def _over_topics(score: AnswerScore, *, named: bool = True) -> AnswerScore:
     """Return the mean of a share over the topics that have an answer, under its name or another."""
     made = mean(score, "topic", TOPICS, "topics")
-    sides = [each.name for each in score.counts]
-    shares = [ratio(*(column_within(side, topic) for side in sides)) for topic in TOPICS]
+    shares = [ratio(*(column_within(each.name, t) for each in score.counts)) for t in TOPICS]
 
     def value(sums: Sums) -> FloatArray:
         import numpy as np
@@ -153,12 +151,7 @@ _MEANS = tuple(map(_over_topics, _POOLED))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Topics(MeansMetric):
-    """A metric whose variants, but ``corrected``, take thoughts off as lmms-eval does."""
-
-    @property
-    def division(self) -> Division | None:
-        """Return the harness's rule; None for the common rules."""
-        return None if self.variant == CORRECTED else lmms_eval_division
+    """A metric whose accuracy may be a mean over topics, unlike the answers that notes count."""
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return the shared notes, whose sums know no means over topics."""
@@ -168,19 +161,15 @@ class _Topics(MeansMetric):
         return tuple(note.replace(" accuracy ", " pooled accuracy ") for note in notes)
 
 
-def _with_places(
-    records: Sequence[Mapping[str, object]], key: str
-) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield questions with their place, which is the id of logs without the questions."""
-    for place, values in enumerate(records):
-        yield place, {"doc_id": place, **values} if key == "label" else values
+def _with_place(record: Mapping[str, object], place: int, key: str) -> Mapping[str, object]:
+    """Return a question with its place, which is the id of logs without the questions."""
+    return {"doc_id": place, **record} if key == "label" else record
 
 
 BENCHMARK = ClosedQuestions(
     name="vlms-are-biased",
     summary="Counting in changed pictures, and answers from memory.",
     title="VLMs are Biased: what pictures show against what one remembers.",
-    papers=(paper("vlms-are-biased"),),
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "output"),
@@ -194,7 +183,7 @@ BENCHMARK = ClosedQuestions(
     seen=("bias",),
     places={"topic": TOPICS},
     question_files=True,
-    unfold=_with_places,
+    unfold=each_record(_with_place),
     variants=(
         AnswerVariant(
             name="lmms-eval",
@@ -207,6 +196,7 @@ BENCHMARK = ClosedQuestions(
             meaning="The same reading; both scores are means over topics, as in the paper.",
             parse=_AS_RELEASED,
             missing="wrong",
+            division=lmms_eval_division,
             scores=(*(_over_topics(each, named=False) for each in _POOLED), *_MEANS, _RATE),
         ),
         AnswerVariant(
@@ -227,5 +217,3 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)
-VlmsAreBiasedMetric = metric_of(BENCHMARK)
-"""The metric."""

@@ -56,7 +56,6 @@ from ..answers.closed_questions import (
 from ..answers.declared_metrics import metric_with
 from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.asking import Asking, plain
-from ..framework.papers import paper
 from .descriptions import (
     DESCRIPTION_SCORES,
     GENERATIVE,
@@ -138,7 +137,6 @@ BENCHMARK = ClosedQuestions(
     name="amber",
     summary="Hallucinated object words in descriptions, and wrong yes/no answers.",
     title="AMBER: object words in descriptions, and yes/no questions.",
-    papers=(paper("amber"),),
     unit="items",
     keys=Keys(
         # Descriptions are scored from their nouns alone where there is no text.

@@ -254,6 +254,23 @@ def share(
     return AnswerScore(definition=definition, counts=_once((*top, *bottom)), own=own)
 
 
+def accuracy(
+    meaning: str = "right answers / answers",
+    *,
+    name: str = "accuracy",
+    among: str = "answered",
+) -> AnswerScore:
+    """Return the share of right answers among those that the column ``among`` counts."""
+    right, _, answers = meaning.partition(" / ")
+    of = count("right", right, is_right), count(among, f"{answers} that count")
+    return share(name, meaning, *of, own=True)
+
+
+def noting(score: AnswerScore, *counts: Count) -> AnswerScore:
+    """Return a score with counts that only notes look at."""
+    return structs.replace(score, counts=(*score.counts, *counts))
+
+
 def unparsed_rate(
     answers: str,
     meaning: str,

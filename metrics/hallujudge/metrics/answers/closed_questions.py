@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ..framework.asking import Asking
 from ..framework.metric import InputOption, Metric, OptionDefinition, Paper, VariantDefinition
+from ..responses.thoughts import Division
 
 # Declarations have all that they need from this module.
 from .answer_items import Answer as Answer
@@ -103,6 +104,9 @@ class AnswerVariant(Struct, frozen=True, kw_only=True):
     """The benchmark's scores with formulas of this variant; empty where they are the same."""
     notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
     """Returns notes of this variant alone on the sums of all columns."""
+    division: Division | None = None
+    """How its tool tells thoughts from answers; None for the rule of its parser, or the common one.
+    """
 
 
 class Keys(Struct, frozen=True, kw_only=True):
@@ -265,6 +269,19 @@ Unfold: TypeAlias = Callable[
 ]
 """Yields the bundles of records, each with its record's position. The second argument is
 ``response``, or ``label`` for files of questions. Raises as ``complete`` does."""
+
+
+def each_record(
+    change: Callable[[Mapping[str, object], int, str], Mapping[str, object]],
+) -> Unfold:
+    """Return the reading of files whose records are one bundle each, once they are changed.
+
+    Args:
+        change: Returns a record, of its place from 0 on, and of the second argument of ``Unfold``.
+    """
+    return lambda records, key: ((n, change(each, n, key)) for n, each in enumerate(records))
+
+
 SpecialItem: TypeAlias = Callable[[AnswersItem, Mapping[str, object]], AnswersItem]
 """Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
 
@@ -328,8 +345,8 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """What it measures, in one line."""
     title: str
     """The benchmark and its questions, in the words of the command's help."""
-    papers: tuple[Paper, ...]
-    """The papers that define it."""
+    papers: tuple[Paper, ...] = ()
+    """The papers that define it; empty for the one that ``papers.toml`` has under its name."""
     unit: str
     """The plural noun for items in totals; also a column of ones."""
     keys: Keys

@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from msgspec import Struct
 
 from ..framework.asking import is_prompt_text
+from ..framework.papers import papers_of
 from ..framework.results import ItemResult, Outcome
 from .closed_questions import ClosedQuestions, JudgedAnswers
 from .declared_metrics import metric_of
@@ -130,6 +131,8 @@ def _words(hint: Any) -> str:
 
 def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
     """Yield what is declared twice, or not at all."""
+    if not (declared.papers or papers_of(declared.name)):
+        yield "papers is empty; give the paper that defines it"
     scores = [score.definition.name for score in declared.scores]
     for noun, names in (
         ("variants", [variant.name for variant in declared.variants]),

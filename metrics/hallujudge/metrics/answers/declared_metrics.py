@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..framework.columns_and_scores import Column
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY
+from ..framework.papers import papers_of
 from .answer_bounds import end_columns, open_columns_of
 from .answer_scores import column_within, count, lacks_probability
 from .answers_metric import OPEN, UNSCORED, AnswersMetric
@@ -92,7 +93,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     declared = {
         "name": benchmark.name,
         "summary": benchmark.summary,
-        "papers": benchmark.papers,
+        "papers": benchmark.papers or papers_of(benchmark.name),
         "variants": benchmark.variant_definitions,
         "options": benchmark.options,
         "group_by": benchmark.group_by,

@@ -198,6 +198,11 @@ CONTAINS_VARIANTS = (
 """Variants of benchmarks whose released scripts look for the letters yes and no."""
 
 
+def labelled(label: str, also: Condition = is_any) -> Condition:
+    """Return the condition that an answer has a label, any if it is empty, and meets another."""
+    return lambda answer: label in ("", answer.label) and also(answer)
+
+
 def _false_no(answer: ReadAnswer) -> bool:
     said_no = answer.value == "no" or answer.unparsed == "no"
     return answer.label == "yes" and said_no
@@ -252,7 +257,7 @@ def matthews_correlation(
     """
 
     def cell(name: str, meaning: str, label: str, *, right: bool) -> Count:
-        return count(name, meaning, lambda a: a.label == label and a.right is right and among(a))
+        return count(name, meaning, labelled(label, lambda a: a.right is right and among(a)))
 
     kinds = (("tp", "yes", True), ("fn", "yes", False), ("fp", "no", False), ("tn", "no", True))
     cells = [

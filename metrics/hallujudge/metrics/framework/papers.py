@@ -15,6 +15,11 @@ def paper(name: str) -> Paper:
     return _papers()[name]
 
 
+def papers_of(benchmark: str) -> tuple[Paper, ...]:
+    """Return the paper that has a benchmark's name in the list; empty without one."""
+    return tuple(each for name, each in _papers().items() if name == benchmark)
+
+
 @cache
 def _papers() -> Mapping[str, Paper]:
     text = resources.files(__package__).joinpath("papers.toml").read_text("utf-8")

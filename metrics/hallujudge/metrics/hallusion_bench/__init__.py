@@ -67,13 +67,13 @@ from ..answers.closed_questions import (
     of_first,
 )
 from ..answers.declared_metrics import metric_with
+from ..answers.groupings import Grouping, value_of
 from ..answers.other_parsers import NamedParser
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.asking import Asking
 from ..framework.columns_and_scores import Column, ScoreDefinition
 from ..framework.metric import OptionDefinition, soft_option
-from ..framework.papers import paper
 from .cause_analyses import CAUSE_SCORES, COMPARED, QUESTION_CAUSES, cause_columns
 from .question_groups import (
     CATEGORIES,
@@ -84,12 +84,10 @@ from .question_groups import (
     UNKNOWN_INPUT,
     VERDICTS,
     WRONG,
-    Grouping,
     Rows,
     code_by,
     code_of,
     group_columns,
-    label,
     place_code,
 )
 
@@ -218,8 +216,8 @@ _UNCLEAR = count("unclear", "unclear answers", lambda a: code_of(a) == UNCLEAR)
 _COLUMNS = (
     *QUESTION_CAUSES,
     Count(name="unscored", meaning="answers without a correctness", of=_is_unscored),
-    label("place", "category and figure", _place),
-    label("verdict", "correctness", code_of),
+    value_of("place", "category and figure", _place),
+    value_of("verdict", "correctness", code_of),
     *COMPARED,
 )
 
@@ -269,7 +267,6 @@ BENCHMARK = ClosedQuestions(
     name="hallusion-bench",
     summary="Answers about figures and edited figures, by set.",
     title="HallusionBench: yes/no questions about figures and edited figures.",
-    papers=(paper("hallusion-bench"),),
     unit="questions",
     keys=Keys(
         response=("model_prediction", "response", "prediction", "answer", "output", "text"),

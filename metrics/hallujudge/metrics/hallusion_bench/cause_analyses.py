@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..answers.answer_scores import ReadAnswer, count
+from ..answers.groupings import Grouping, value_of
 from ..framework.columns_and_scores import ScoreDefinition, ratio
 from .question_groups import (
     JUDGES,
@@ -18,10 +19,8 @@ from .question_groups import (
     UNCLEAR,
     UNKNOWN_INPUT,
     WRONG,
-    Grouping,
     Rows,
     code_of,
-    label,
 )
 
 if TYPE_CHECKING:
@@ -78,8 +77,8 @@ QUESTION_CAUSES = tuple(
 )
 """Counts of the causes of wrong answers, by the answer alone."""
 COMPARED = (
-    label("same", "whether it agrees with figure 0", _same),
-    label("said", "the parsed answer", _said),
+    value_of("same", "whether it agrees with figure 0", _same),
+    value_of("said", "the parsed answer", _said),
 )
 """The columns by which an answer is compared with the one for figure 0."""
 

@@ -7,10 +7,11 @@ that sums over rows are sums over pairs or figures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..answers.answer_scores import Bundle, Count, ReadAnswer
+from ..answers.answer_scores import ReadAnswer
+from ..answers.groupings import Grouping
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,15 +52,6 @@ def code_by(value: str | None, label: str) -> int:
 def code_of(answer: ReadAnswer) -> int:
     """Return the correctness of an answer."""
     return code_by(answer.value, answer.label) if answer.counted else NO_VERDICT
-
-
-def label(name: str, meaning: str, of: Callable[[ReadAnswer], float]) -> Count:
-    """Return a column of a value of the answer, whose sum means nothing."""
-
-    def named(bundle: Bundle) -> float:
-        return of(bundle[0]) if bundle else 0
-
-    return Count(name=name, meaning=meaning, of=named, label=True)
 
 
 def place_code(*, supplement: bool, original: bool, visual_input: int) -> int:
@@ -126,39 +118,6 @@ class Rows(NamedTuple):
         import numpy as np
 
         return np.zeros(self.verdict.shape)
-
-
-class Grouping:
-    """Groups of rows.
-
-    Args:
-        keys: Key of each row's group.
-        mask: The rows that count.
-    """
-
-    def __init__(self, keys: FloatArray, mask: BoolArray) -> None:
-        import numpy as np
-
-        self.rows = np.flatnonzero(mask)
-        _, first, of = np.unique(keys[self.rows], return_index=True, return_inverse=True)
-        self.of: NDArray[np.intp] = of
-        self._first = self.rows[first]
-        self._size = len(keys)
-
-    def count(self, column: BoolArray) -> FloatArray:
-        """Return for each group how many of its rows are true."""
-        import numpy as np
-
-        counts = np.bincount(self.of[column[self.rows]], minlength=len(self._first))
-        return counts.astype(np.float64)
-
-    def placed(self, values: BoolArray) -> FloatArray:
-        """Return a column with each group's value in one of its rows."""
-        import numpy as np
-
-        out = np.zeros(self._size)
-        out[self._first] = values
-        return out
 
 
 def _accuracy(name: str, groups: Grouping, rows: Rows) -> dict[str, FloatArray]:

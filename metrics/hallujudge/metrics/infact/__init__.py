@@ -60,7 +60,6 @@ from ..answers.closed_questions import (
 from ..answers.declared_metrics import metric_of
 from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
 from ..framework.metric import OptionDefinition
-from ..framework.papers import paper
 from ..framework.results import UnscoredReason
 from .mode_analyses import OVERCONFIDENCE_SCORES
 from .operators import (
@@ -224,7 +223,6 @@ BENCHMARK = ClosedQuestions(
     name="infact",
     summary="Right answers that survive degraded videos and false evidence.",
     title="INFACT: the same questions under induced conditions.",
-    papers=(paper("infact"),),
     unit="questions",
     keys=Keys(
         response=("response", "answer", "prediction", "output", "text"),
