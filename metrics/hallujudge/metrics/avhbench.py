@@ -36,7 +36,6 @@ from .answers.closed_questions import (
     Bundling,
     ClosedQuestions,
     Keys,
-    SpecialItem,
     compared_by,
     one_answer,
 )
@@ -70,10 +69,6 @@ class _Videos(AnswersMetric):
     def leaves_out(self, item: AnswersItem) -> bool:
         """Return whether an item is a caption."""
         return _task_of(item) == CAPTIONING
-
-
-def _captions(_tables: Mapping[str, object]) -> SpecialItem:
-    return lambda item, _record: item
 
 
 def _instruction(record: Mapping[str, object]) -> Mapping[str, str]:
@@ -118,7 +113,7 @@ BENCHMARK = ClosedQuestions(
     question_files=True,
     derived={"task": _task_of},
     task=_task,
-    special={CAPTIONING: _captions},
+    special={CAPTIONING: None},
     asking=Asking(
         protocols=plain("{{question}}{{instruction}}"),
         slots=_instruction,

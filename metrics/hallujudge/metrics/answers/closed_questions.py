@@ -414,9 +414,10 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     task: Callable[[Mapping[str, object]], str] | None = None
     """Returns the task of a record, of which an archive may have some only: questions of a task
     without any answer need none. None if there is one task."""
-    special: Mapping[str, Callable[[Mapping[str, object]], SpecialItem]] = {}
+    special: Mapping[str, Callable[[Mapping[str, object]], SpecialItem] | None] = {}
     """Task whose items are no questions -> function of the ``whole`` and ``lines`` tables by name.
-    It returns what makes an item of such a record, whose label is not read."""
+    It returns what makes an item of such a record, whose label is not read; None if that stays the
+    item of an answer."""
     complete: Callable[[Answer, Mapping[str, object]], Answer] | None = None
     """Returns an answer with what only this benchmark reads of its record. Raises ``ValueError``,
     with the fault and the next step, for a record that can't be read."""

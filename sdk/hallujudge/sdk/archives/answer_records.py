@@ -162,7 +162,7 @@ class AnswerMaker:
             found_keys = f"found {named(sorted(values))}"
             self._faults.add(f"answers have no {response_key!r}", f"{placed(entry)} ({found_keys})")
         found = values.get(label_key)
-        label = self._label_of(found)
+        label = self._label_of(found) if label_key else ""
         held = values if entry.outer is values or not self._reads_whole else entry.whole
         # Nearly all are such texts, which the functions return as they are.
         text, asked = values.get(response_key), values.get(self._asked_key)

@@ -216,13 +216,14 @@ class AskedQuestions:
             ValueError: The record, or a table, can't be used.
         """
         assert self._declared.task is not None, "only a benchmark with tasks has such records"
-        parsed = {name: structured(value) for name, value in values.items()}
-        return self._makers[self._declared.task(values)](item, parsed)
+        if (make := self._makers.get(self._declared.task(values))) is None:
+            return item
+        return make(item, {name: structured(value) for name, value in values.items()})
 
     @cached_property
     def _makers(self) -> Mapping[str, SpecialItem]:
         held = {t.name: content for t, content in self._tables.items() if t.form in _OF_ARCHIVE}
-        return {task: make(held) for task, make in self._declared.special.items()}
+        return {task: make(held) for task, make in self._declared.special.items() if make}
 
     def notes(self) -> Iterator[str]:
         """Yield which bundles of tables the questions lack, and which questions were left out."""

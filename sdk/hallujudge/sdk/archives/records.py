@@ -303,6 +303,9 @@ def _entries_under(name: str, inner: object) -> Iterator[tuple[str, object]] | N
 
 def unwrapped(content: Mapping[str, object]) -> Mapping[str, object] | list[object]:
     """Return what an object holds under ``results`` or such, if all else describes the run."""
+    # Nearly all records have none of these keys.
+    if content.keys().isdisjoint(_WRAPPERS):
+        return content
     names = [name for name in _WRAPPERS if _is_wrapped(name, content.get(name))]
     if len(names) != 1:
         return content

@@ -72,10 +72,13 @@ class ItemLines:
     def __init__(self, columns: Sequence[Column], *, keep_text: bool) -> None:
         self._columns = columns
         self._names = tuple(column.name for column in columns)
+        self._whole = [place for place, column in enumerate(columns) if column.integral]
         self._keep_text = keep_text
         # Identities of what the parts of a line are made of, which live as long as they are known.
         self._seen: dict[_Key, tuple[ItemResult, _Parts]] = {}
         self._repeated: dict[_Key, _Parts] = {}
+        # The scores and the evidence of equal answers, whose statistics name their place.
+        self._said: dict[tuple[int, int], tuple[ItemResult, Raw, Raw]] = {}
 
     def of(self, pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
         """Return a line for each item.
@@ -138,21 +141,36 @@ class ItemLines:
         if len(self._seen) > _MOST_KNOWN:
             self._seen.clear()
             self._repeated.clear()
-        parts = self._parts(result)
+        said = id(result.scores), id(result.evidence)
+        if (known := self._said.get(said)) is None:
+            if len(self._said) > _MOST_KNOWN:
+                self._said.clear()
+            known = result, _raw(dict(result.scores)), _raw(_evidence_of(result))
+            self._said[said] = known
+        parts = known[1], self._numbers(result), known[2]
         self._seen[key] = result, parts
         return parts
 
     def _parts(self, result: ItemResult) -> _Parts:
         """Return the scores, the statistics and the evidence of a result."""
+        numbers = self._numbers(result)
+        return dict(result.scores), numbers, _evidence_of(result)
+
+    def _numbers(self, result: ItemResult) -> object:
+        """Return the statistics of a result by name."""
         numbers = result.statistics
         counts = are_counts(numbers)
         _refuse_infinite(result, () if counts else numbers)
-        plain = numbers if counts else [n if type(n) is int else _plain(n) for n in numbers]
         if numbers and len(numbers) != len(self._names):
             raise ValueError(f"item {result.id!r} has {len(numbers)} statistics")
-        if numbers and not counts:
+        if numbers and not counts and not self._are_readable(numbers):
             _refuse_unreadable(result, self._columns)
-        return dict(result.scores), _statistics_type(self._names)(*plain), _evidence_of(result)
+            numbers = tuple([n if type(n) is int else _plain(n) for n in numbers])
+        return _statistics_type(self._names)(*numbers)
+
+    def _are_readable(self, numbers: Sequence[float]) -> bool:
+        """Return whether whole numbers are counts but for columns that hold any, such as hashes."""
+        return set(map(type, numbers)) == {int} and are_counts([numbers[n] for n in self._whole])
 
 
 def _evidence_of(result: ItemResult) -> object:

@@ -9,6 +9,9 @@ import zlib
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
 from support.messages import expected_message
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
@@ -43,6 +46,11 @@ def result(statistic: float = 1.0, score: float | None = 0.1) -> ItemResult:
     )
 
 
+# Counts may come as floats; hashes that tell groups apart are larger than any count.
+statistics = st.integers(0, 3) | st.sampled_from([1.0, 2.0, 0.0])
+groups = st.integers(0, 2**48) | st.sampled_from([0.5, 1.0])
+
+
 def columns(*names: str) -> list[Column]:
     return [Column(name=name, integral=False) for name in names]
 
@@ -60,6 +68,18 @@ def test_a_line_holds_the_result_and_the_response() -> None:
     }
     assert list(values)[-1] == "evidence"
     assert b'"mentioned":1,' in line
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), statistics, statistics, groups), max_size=30))
+def test_lines_made_together_are_those_made_alone(
+    rows: list[tuple[int, float, float, float]],
+) -> None:
+    """Scores and evidence of equal answers are encoded once, wherever the answers are."""
+    said = [result(score=n / 4) for n in range(3)]
+    held = [Column(name="hits"), Column(name="place", label=True), *columns("group")]
+    pairs = [(ITEM, structs.replace(said[n], statistics=tuple(row))) for n, *row in rows]
+    alone = [item_lines([pair], held, keep_text=True) for pair in pairs]
+    assert item_lines(pairs, held, keep_text=True) == b"".join(alone)
 
 
 def test_a_number_of_numpy_is_a_number() -> None:
