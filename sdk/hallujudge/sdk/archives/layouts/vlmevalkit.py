@@ -60,6 +60,24 @@ def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
+def _naturalbench(values: Mapping[str, object]) -> Mapping[str, object]:
+    # The index numbers the answers of all groups, four to each.
+    return {**_common(values), "Question_Type": values.get("type")}
+
+
+def _crpe(values: Mapping[str, object]) -> Mapping[str, object]:
+    # The answer may be the option with its text, of which the letter is the label.
+    return {**_common(values), "correct_option": str(values.get("answer")).strip("( ")[:1]}
+
+
+def _is_naturalbench(values: Mapping[str, object]) -> bool:
+    return values.get("type") in ("yes_no", "multiple_choice")
+
+
+def _is_crpe(values: Mapping[str, object]) -> bool:
+    return values.get("category") in ("exist", "subject", "predicate", "object")
+
+
 def _is_hallusion_bench(values: Mapping[str, object]) -> bool:
     return len(str(values.get("index")).split("_")) >= _PLACE.stop
 
@@ -82,6 +100,14 @@ _NAMES = (
         _hallusion_bench,
     ),
     ("of AMBER", (*_KEYS, "answer", "category"), _is_amber, "amber", _amber),
+    (
+        "of NaturalBench",
+        (*_KEYS, "answer", "type"),
+        _is_naturalbench,
+        "naturalbench",
+        _naturalbench,
+    ),
+    ("of CRPE", (*_KEYS, "answer", "category"), _is_crpe, "crpe", _crpe),
     ("with yes/no labels", (*_KEYS, "answer"), _is_yes_no, "pope", _common),
 )
 
