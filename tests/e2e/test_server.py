@@ -288,9 +288,11 @@ def test_doctor_and_config(server: str) -> None:
     assert run.stdout.count(expected_message("sdk.cli.info_commands:as-it-should-be")) >= 12
     assert expected_message("sdk.analysis.tri_he:metric-tri-he-here") in run.stdout
     assert f"metric chair at {server}" in run.stdout
+    assert run.stdout.index(f"server {server}") < run.stdout.index("metric chair here")
     down = here("doctor", "--server", "127.0.0.1:1")
     assert down.returncode == 1
     assert "FAILED" in down.stdout
+    assert down.stdout.endswith("\nfailed: server 127.0.0.1:1\n")
     shown = here("config", "show")
     assert shown.returncode == 0
     assert "port = 50051  # default" in shown.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, needs_browser, reads
 
@@ -37,14 +38,14 @@ def part(*names: str) -> Part:
     return maker.make(BatchResult(items=list(items), results=list(results)), 0)
 
 
-def begun(path: Path, items: int) -> RunFolder:
+def begun(path: Path, items: int, *, header: RunHeader = HEADER) -> RunFolder:
     folder = RunFolder(path)
     folder.start(
         Manifest(
             release="0.1.0",
             metric="chair",
             variant="published",
-            signature=HEADER.signature,
+            signature=header.signature,
             items=items,
             inputs={"responses": {"path": "captions.json", "sha256": "ab" * 32}},
             settings={"interval": "jackknife-wilson-0.95", "setting.count": "mentions"},
@@ -53,11 +54,11 @@ def begun(path: Path, items: int) -> RunFolder:
     return folder
 
 
-def finish(folder: RunFolder) -> None:
+def finish(folder: RunFolder, header: RunHeader = HEADER) -> None:
     tally = Tally(METRIC)
     for name in ("a", "b", "c", "d"):
         tally.merge_bytes(part(name).tally)
-    folder.finish(HEADER.report(tally, IntervalSettings()))
+    folder.finish(header.report(tally, IntervalSettings()))
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +112,11 @@ def test_the_overview_fits_a_narrow_screen(chromium: Browser, served: str, tmp_p
         with begun(tmp_path / model / "chair", 4) as folder:
             folder.add(part("a", "b", "c", "d"))
             finish(folder)
+    # Where runs differ stands in a cell of its own, which may be long.
+    other = replace(HEADER, signature=f"{HEADER.signature}|graph:{'coco-' * 20}|judge:{'m' * 90}")
+    with begun(tmp_path / "other-model" / "chair", 4, header=other) as folder:
+        folder.add(part("a", "b", "c", "d"))
+        finish(folder, other)
     page = chromium.new_page(viewport={"width": 400, "height": 900})
     page.goto(served)
     reads(page, "tbody th a", "llava-1.5-7b")

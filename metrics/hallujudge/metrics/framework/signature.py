@@ -220,6 +220,26 @@ def _answers_value(key: str, fields: Mapping[str, str]) -> str | None:
     return _MASKED_VALUE.sub("", value) if key == "judge" else value
 
 
+def shown_apart(one: str, other: str, limit: int) -> tuple[str, str]:
+    """Return two values for a message; of long ones the part in which they begin to differ.
+
+    Args:
+        one: A value, such as that of a field of a signature.
+        other: Another one.
+        limit: Characters that are shown of each.
+    """
+    pairs = enumerate(zip(one, other, strict=False))
+    differ = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    # Some of what is equal says where in the values this is.
+    start = max(differ - limit // 4, 0) if max(len(one), len(other)) > limit else 0
+    shown = (f"{'…' if start else ''}{text[start : start + limit]}" for text in (one, other))
+    first, second = (
+        f"{part}…" if len(text) > start + limit else part
+        for part, text in zip(shown, (one, other), strict=True)
+    )
+    return first, second
+
+
 def unmarked_judges(judges: Mapping[str, str]) -> list[str]:
     """Return the runs whose judges do not say what their margins are, if others of them do.
 

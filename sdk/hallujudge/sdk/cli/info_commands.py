@@ -110,7 +110,9 @@ def _show_findings(findings: Iterable[_Finding]) -> ExitCode:
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
         click.echo(f"{mark:>6}  {finding.name}: {finding.text}")
-    failed = any(finding.needed and not finding.ok for finding in findings)
+    failed = [finding.name for finding in findings if finding.needed and not finding.ok]
+    if failed:
+        click.echo(f"failed: {', '.join(failed)}")
     return ExitCode.FAILED if failed else ExitCode.OK
 
 
@@ -138,15 +140,16 @@ def _findings(
         ok=True,
         text=f"hallujudge {__version__} on Python {platform.python_version()}",
     )
+    # What was named comes before the metrics and extras, which are fifty lines.
+    yield from _judge_findings(judges)
+    yield from _small_judges(judges)
+    if server is not None:
+        yield from _server_findings(server, connection)
     yield _finding_of("graphs", _graphs)
     with Client.embedded() as client:
         yield from _metric_findings(client, "here")
     yield from _extras()
     yield from _state()
-    yield from _judge_findings(judges)
-    yield from _small_judges(judges)
-    if server is not None:
-        yield from _server_findings(server, connection)
 
 
 def _size_vllm(model: str) -> ExitCode:

@@ -27,6 +27,7 @@ from hallujudge.metrics.framework.signature import (
     differing_fields,
     media_name,
     parsed_signature,
+    shown_apart,
 )
 from hallujudge.metrics.framework.thought_scores import without_thought_scores
 
@@ -37,7 +38,7 @@ from ..runs.stored_runs import read_run
 from .results import RunLabel
 from .run_names import RunSource, run_names
 
-# Fields such as answer parsers may be long; a message shows their beginning.
+# Fields such as judges may be long; a message shows where they differ.
 _VALUE_CHARS = 120
 
 
@@ -438,5 +439,5 @@ def _refuse_other(first: _Head, second: _Head, names: Sequence[str], allow: Sequ
 
 def _in_words(key: str, one: Mapping[str, str], other: Mapping[str, str]) -> str:
     word = f"{SIGNATURE_FIELDS[key]} ({key})" if key in SIGNATURE_FIELDS else key
-    values = (fields.get(key, "none")[:_VALUE_CHARS] for fields in (one, other))
+    values = shown_apart(one.get(key, "none"), other.get(key, "none"), _VALUE_CHARS)
     return f"{word} {' and '.join(values)}"

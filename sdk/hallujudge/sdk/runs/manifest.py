@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from hallujudge.metrics.framework.signature import same_but_versions
+from hallujudge.metrics.framework.signature import same_but_versions, shown_apart
 
 from ..archives.stored_files import stored_value
 from ..errors import ArchiveError, InvalidInputError, VersionMismatchError
@@ -243,10 +244,12 @@ def _differences(before: Mapping[str, object], after: Mapping[str, object]) -> l
     if len(differ) > 1 and "signature" in differ:
         # The signature is made of the settings, which are easier to read.
         differ.remove("signature")
-    return [
-        f"{name}: {_shown(before.get(name, _ABSENT))} → {_shown(after.get(name, _ABSENT))}"
-        for name in differ
-    ]
+    return [_in_words(name, before, after) for name in differ]
+
+
+def _in_words(name: str, before: Mapping[str, object], after: Mapping[str, object]) -> str:
+    one, other = (_text(values.get(name, _ABSENT)) for values in (before, after))
+    return f"{name}: {' → '.join(shown_apart(one, other, _SHOWN_CHARS))}"
 
 
 def _differs(name: str, before: Mapping[str, object], after: Mapping[str, object]) -> bool:
@@ -256,11 +259,12 @@ def _differs(name: str, before: Mapping[str, object], after: Mapping[str, object
     return one != other
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
+    """Return a setting for a message; a hash for what was in a file, such as a judge's card."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if _SHA256.fullmatch(text):
-        return text[:_SHOWN_DIGITS]
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+    if isinstance(value, str) and len(text) > _SHOWN_CHARS and text[0] in "{[":
+        text = sha256(text.encode()).hexdigest()
+    return text[:_SHOWN_DIGITS] if _SHA256.fullmatch(text) else text
 
 
 def partial(folder: Path, name: str) -> Path:

@@ -17,6 +17,7 @@ from hallujudge.metrics.framework.signature import (
     differing_fields,
     media_name,
     same_but_versions,
+    shown_apart,
     unmarked_judges,
 )
 
@@ -156,3 +157,16 @@ def test_what_margins_mean_makes_no_other_judge_and_is_told_apart() -> None:
     names = {"a": new["judge"], "b": old["judge"], "c": "", "d": silent, "e": routed["judge"]}
     assert unmarked_judges(names) == ["b"]
     assert unmarked_judges({"b": old["judge"], "c": old["judge"]}) == []
+
+
+def test_long_values_are_shown_where_they_differ() -> None:
+    assert shown_apart("tuned", "strict", 10) == ("tuned", "strict")
+    same = "llm=model;" * 20
+    one, other = shown_apart(f"{same}prompt=a", f"{same}prompt=b;{same}", 40)
+    assert one.startswith("…")
+    assert one.endswith("prompt=a")
+    assert "prompt=b" in other
+    assert other.endswith("…")
+    assert len(other) == 42
+    # One value may be the beginning of the other.
+    assert shown_apart(same, f"{same}x", 40)[1].endswith("llm=model;x")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree, rmtree
 from typing import Any
@@ -354,6 +356,16 @@ def test_a_run_is_resumed_or_replaced(client: Client, tmp_path: Path) -> None:
     assert expected_message("sdk.runs.folder:overwrite-and-resume-are-both-given") in str(
         caught.value
     )
+
+
+def test_another_file_of_an_option_is_named_by_its_hash(complete_run: Path) -> None:
+    manifest = Manifest.read(complete_run / "manifest.json")
+    one, other = (
+        replace(manifest, settings={"option.card": json.dumps({"judge": "m", "rows": [n] * 99})})
+        for n in (1, 2)
+    )
+    said = one.differences(other)
+    assert re.fullmatch(r"option\.card: [0-9a-f]{12} → [0-9a-f]{12}", said)
 
 
 def test_a_report_is_saved_over_another_only_if_that_is_asked_for(
