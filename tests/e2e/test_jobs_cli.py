@@ -134,6 +134,15 @@ def test_what_cannot_be_submitted_is_refused(
     assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
 
 
+@pytest.mark.parametrize("command", [("jobs", "watch"), ("fetch", "--wait", "-o", "out")])
+def test_an_address_without_a_server_is_not_waited_for(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = here(*command, "0" * 32, "--server", "127.0.0.1:1", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "'127.0.0.1:1'" in done.stderr
+
+
 def test_a_job_that_is_not_done_is_not_fetched(server: str, tmp_path: Path) -> None:
     absent = here("fetch", "0" * 32, "--server", server, "-o", tmp_path / "out")
     assert (

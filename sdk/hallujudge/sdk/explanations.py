@@ -14,6 +14,10 @@ def explanation(name: str, score: float, evidence: Mapping[str, Any]) -> str:
         score: Its value.
         evidence: The evidence, as ``items.jsonl`` has it.
     """
+    if name.endswith("recall") and (missed := _missed(name, evidence)) is not None:
+        return (
+            f"{name} {score:.4g}: {'missed: ' + ', '.join(missed) if missed else 'nothing missed'}"
+        )
     claims = [claim for claim in evidence.get("claims") or () if isinstance(claim, Mapping)]
     wrong = [" ".join(c.get("triplet", ())) for c in claims if c.get("verdict") == "not_supported"]
     answers = [
@@ -29,6 +33,13 @@ def explanation(name: str, score: float, evidence: Mapping[str, Any]) -> str:
     shown = [f"{what}: {', '.join(words)}" for what, words in found.items() if words]
     why = "; ".join([*answers, *shown]) or "nothing hallucinated"
     return f"{name} {score:.4g}: {why}"
+
+
+def _missed(name: str, evidence: Mapping[str, Any]) -> list[str] | None:
+    """Return the references that a response does not mention; None if its metric lists none."""
+    kind = {"object_recall": "objects", "behavior_recall": "behaviors"}.get(name)
+    found = _part(evidence, kind) if kind else evidence
+    return _words(found["missed"]) if "missed" in found else None
 
 
 def _part(evidence: Mapping[str, Any], name: str) -> Mapping[str, Any]:

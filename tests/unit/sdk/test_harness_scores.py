@@ -193,3 +193,21 @@ def test_undefined_scores_have_no_interval() -> None:
 )
 def test_a_sentence_says_what_a_score_rests_on(evidence: dict[str, Any], why: str) -> None:
     assert explanation("score", 0.25, evidence) == f"score 0.25: {why}"
+
+
+@pytest.mark.parametrize(
+    ("name", "evidence", "why"),
+    [
+        ("recall", {"hallucinated": [["dogs", "dog"]], "missed": ["cat"]}, "missed: cat"),
+        ("recall", {"hallucinated": [["dogs", "dog"]], "missed": []}, "nothing missed"),
+        (
+            "behavior_recall",
+            {"objects": {"missed": ["cup"]}, "behaviors": {"missed": ["pour"]}},
+            "missed: pour",
+        ),
+        # Answers to questions are not mentioned or missed.
+        ("recall", {"answers": [{"answer": "no", "label": "yes"}]}, "answered no, label yes"),
+    ],
+)
+def test_recall_rests_on_what_is_missed(name: str, evidence: dict[str, Any], why: str) -> None:
+    assert explanation(name, 0.5, evidence) == f"{name} 0.5: {why}"

@@ -28,6 +28,7 @@ from .app import (
 )
 from .declared_options import grouped
 from .options import LlmConstraint, LlmDialect, LlmModel, LlmUrl, ServerOptions, llm_options
+from .output import in_flags
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
@@ -109,7 +110,7 @@ def _show_findings(findings: Iterable[_Finding]) -> ExitCode:
     findings = list(findings)
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
-        click.echo(f"{mark:>6}  {finding.name}: {finding.text}")
+        click.echo(f"{mark:>6}  {finding.name}: {in_flags(finding.text)}")
     failed = [finding.name for finding in findings if finding.needed and not finding.ok]
     if failed:
         click.echo(f"failed: {', '.join(failed)}")

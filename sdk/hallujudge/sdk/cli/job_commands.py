@@ -109,9 +109,14 @@ def show_command(*, job: Job, at: JobServer) -> ExitCode:
 def watch_command(*, job: Job, at: JobServer) -> ExitCode:
     """Progress of a job until it ends."""
     with at.client() as client:
-        return _print_job(
-            client.wait_for_job(job, lambda info: click.echo(_job_line(info), err=True))
-        )
+        return _print_job(_finished(client, job))
+
+
+def _finished(client: Client, job: str) -> JobInfo:
+    """Return a job when it is finished, and print what changes until then."""
+    # Waiting outlives a restart of the server; an address at which none answers may be wrong.
+    client.job(job)
+    return client.wait_for_job(job, lambda info: click.echo(_job_line(info), err=True))
 
 
 @jobs_app.command("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
@@ -172,7 +177,7 @@ def fetch(
     before = Written.of(out)
     with at.client() as client:
         if wait:
-            client.wait_for_job(job, lambda info: click.echo(_job_line(info), err=True))
+            _finished(client, job)
         with RunFolder(out, overwrite=overwrite) as folder:
             report = client.fetch_job(job, folder, resume=resume, html=html)
     return show_new_run(report, out, before)

@@ -94,7 +94,9 @@ def _scorer_of(name: str) -> Callable[..., Any]:
                     value=record["score"], answer=answer, explanation=why, metadata=metadata
                 )
             reason = f"{item['reason'] or 'UNDEFINED'}: {item.get('detail', '')}"
-            return Score.unscored(reason=reason, answer=answer, metadata=metadata)
+            return Score.unscored(
+                reason=reason, answer=answer, explanation=reason, metadata=metadata
+            )
 
         return of
 

@@ -88,6 +88,7 @@ async def test_scores_have_evidence_and_make_the_corpus_score(scorers: Any) -> N
     assert found[0].metadata["evidence"]["hallucinated"] == [("dog", "dog"), ("car", "car")]
     assert found[0].explanation == "chair_i 0.6667: hallucinated: dog, car"
     assert found[2].reason.startswith("RESPONSE_EMPTY: ")
+    assert found[2].explanation == found[2].reason
     kept = [SimpleNamespace(score=one) for one in found]
     assert scorers.corpus()(kept) == 2 / 4
 

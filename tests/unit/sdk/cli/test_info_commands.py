@@ -90,6 +90,14 @@ def test_a_wrong_score_of_a_metrics_example_fails(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("only_pope")
+def test_what_a_judge_lacks_is_named_by_its_option() -> None:
+    run = here("doctor", "--llm-url", "http://127.0.0.1:1/v1")
+    assert run.returncode == 1
+    assert "set --llm-model" in run.stdout
+    assert run.stdout.endswith("\nfailed: llm judge\n")
+
+
+@pytest.mark.usefixtures("only_pope")
 def test_a_missing_optional_part_is_named_with_its_command_and_does_not_fail(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
