@@ -89,7 +89,7 @@ def leaderboards(
         options: How runs are compared. Names of runs are the models of the overview.
 
     Raises:
-        InvalidInputError: No metric has two runs that can be ranked.
+        InvalidInputError: No metric has several runs that can all be ranked together.
         ArchiveError: The folder does not hold an overview.
     """
     options = options or CompareOptions()
@@ -106,7 +106,10 @@ def leaderboards(
             left_out.append(f"{name}: {err}")
     if not boards:
         why = "; ".join(left_out) or "it has no runs"
-        raise InvalidInputError(f"{folder}: no metric has two runs that can be ranked: {why}")
+        raise InvalidInputError(
+            f"{folder}: no metric has several runs that can all be ranked together: {why}. To rank "
+            "some runs of one metric, give their folders in place of this one"
+        )
     return Leaderboards(boards=boards, left_out=tuple(left_out))
 
 
