@@ -30,6 +30,7 @@ from ..media.media_files import MediaFolder
 from ..media.video_frames import FrameSettings
 from ..media.video_frames import Sampling as FrameSampling
 from ..runs.progress_bar import Progress
+from ..runs.refused_runs import tidied_replies
 from ..runs.run_inputs import described_file
 from .asked_benchmarks import Benchmark, benchmark_of
 from .asked_files import AskedFiles, lines_of, put_outcome, write_whole
@@ -170,7 +171,9 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
     progress = progress or Progress(0)
     progress.total = len(prepared.inquiries.asked)
     outcomes: list[Answered | None] = [None] * progress.total
-    async with prepared.asker() as (asker, client):
+    # A file that several runs share may be in use.
+    own = contextlib.nullcontext() if run.replies else tidied_replies(run.files.replies)
+    async with own, prepared.asker() as (asker, client):
         ticking = begun(_ticking(client, progress))
         try:
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from hallujudge.judge_service.llm.cache_file import kept_replies
@@ -47,7 +47,28 @@ def _clear(folder: Path, *, verdicts: bool) -> None:
         return
     for name in (ITEMS, JOURNAL, MANIFEST, MARKS):
         partial(folder, name).unlink(missing_ok=True)
-    cache = folder / VERDICTS
-    if verdicts and not kept_replies(cache):
+    if verdicts:
+        _remove_without_replies(folder / VERDICTS)
+
+
+@asynccontextmanager
+async def tidied_replies(cache: Path) -> AsyncIterator[None]:
+    """Remove a new file of replies if what uses it is refused before the first one.
+
+    Args:
+        cache: The file, which may not exist yet, and which no other run uses.
+    """
+    was_there = cache.exists()
+    try:
+        yield
+    except HallujudgeError:
+        if not was_there:
+            with suppress(OSError):
+                _remove_without_replies(cache)
+        raise
+
+
+def _remove_without_replies(cache: Path) -> None:
+    if not kept_replies(cache):
         for end in _BESIDE:
             cache.with_name(f"{cache.name}{end}").unlink(missing_ok=True)
