@@ -15,6 +15,7 @@ from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
 from hallujudge.judge_service.engine.spec import known_metric
 from hallujudge.judge_service.server.judge_servicer import metric_info
 from hallujudge.metrics import ItemResult
+from hallujudge.metrics.families import FAMILIES, benchmarks_of
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import command_tree
 from hallujudge.sdk.report import HtmlPage
@@ -82,6 +83,18 @@ def test_the_page_of_metrics_says_which_scores_rank_models(
         metric = metric_entry(name).metric
         assert f"Models are ranked by `{metric.ranked_by[0]}`" in section
         assert metric.ranking_source in section
+
+
+def test_the_page_of_python_has_every_declared_benchmark_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools" / "site")
+    from metrics_tables import with_metrics
+
+    page = with_metrics((ROOT / "docs" / "reference" / "python" / "metrics.md").read_text())
+    modules = re.findall(r"^::: hallujudge\.metrics\.(\w+)$", page, re.MULTILINE)
+    for family in filter(benchmarks_of, FAMILIES):
+        assert modules.count(family) == 1 or f"metrics.{family}." in page, family
 
 
 @pytest.mark.parametrize("name", metric_names())

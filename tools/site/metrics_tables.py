@@ -6,12 +6,26 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-_MARK = "<!-- metrics -->"
+_MARK, _DECLARED = "<!-- metrics -->", "<!-- declared benchmarks -->"
 
 
 def with_metrics(markdown: str) -> str:
-    """Replace ``<!-- metrics -->`` with a section for each metric."""
+    """Replace ``<!-- metrics -->`` with a section for each metric.
+
+    ``<!-- declared benchmarks -->`` becomes the modules of declarations that a page does not name.
+    """
+    if _DECLARED in markdown:
+        markdown = markdown.replace(_DECLARED, "\n".join(_declared(markdown)))
     return markdown.replace(_MARK, "\n".join(_sections())) if _MARK in markdown else markdown
+
+
+def _declared(markdown: str) -> Iterator[str]:
+    from hallujudge.metrics.families import FAMILIES, benchmarks_of
+
+    for family in FAMILIES:
+        module = f"::: hallujudge.metrics.{family}"
+        if benchmarks_of(family) and not re.search(rf"{module}\b", markdown):
+            yield f"{module}\n    options:\n      members: false\n"
 
 
 def _sections() -> Iterator[str]:
