@@ -114,7 +114,7 @@ class BundleItems:
 
     def _special(self, entry: Entry, item: AnswersItem) -> AnswersItem:
         """Return an item, or that of another task if its record is no question."""
-        if not self._asked.is_special(entry.outer):
+        if not self._declared.special or not self._asked.is_special(entry.outer):
             return item
         try:
             return self._asked.special(item, entry.outer)
@@ -187,9 +187,10 @@ class BundleItems:
         found = optional_text(entry.inner, keys) if keys else ""
         if not found and entry.outer is not entry.inner.values and keys:
             found = optional_text(Record(entry.outer, 0, entry.bundle), keys)
-        if not self._keys.own_media:
-            place, whole = ("", ()) if found else (placed(entry), entry.whole)
-            self._media.add(found, place, whole, entry.inner.position)
+        if found:
+            self._media.found = True
+        elif not self._keys.own_media:
+            self._media.add("", placed(entry), entry.whole, entry.inner.position)
         return found
 
     def media_notes(self) -> tuple[str, ...]:
