@@ -50,7 +50,7 @@ from .answers.closed_questions import (
 from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
 from .framework.columns_and_scores import Column
-from .responses.thoughts import Said, without_keyed_thought
+from .responses.thoughts import Division, Said, without_keyed_thought
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -102,6 +102,11 @@ class _Circular(AnswersMetric):
         Column(name="place", meaning="place in the file", label=True),
         Column(name="question", meaning="question, as a number", integral=False, label=True),
     )
+
+    @property
+    def division(self) -> Division | None:
+        """Take nothing off for the scripts, which know no marks of thoughts."""
+        return None if self.variant == CORRECTED else _whole
 
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return what parsers see of an answer: not the question, of a letter alone."""
@@ -162,7 +167,6 @@ def _accuracy_means(what: str) -> Callable[[Mapping[str, float]], Iterable[str]]
 
 
 def _whole(text: str) -> Said:
-    # The scripts know no marks of thoughts.
     return Said(without_keyed_thought(text) or "")
 
 
@@ -197,7 +201,6 @@ BENCHMARK = ClosedQuestions(
             meaning="The released script: the letter alone; questions are fours in file order.",
             parse=_published,
             missing="wrong",
-            division=_whole,
             notes=_accuracy_means("four answers of a category, in the order of the file, as one"),
         ),
         AnswerVariant(
@@ -205,7 +208,6 @@ BENCHMARK = ClosedQuestions(
             meaning="lmms-eval's rule: each answer counts alone; an option's text is its letter.",
             parse=_harness,
             missing="wrong",
-            division=_whole,
             notes=_accuracy_means("each answer, not the four to a question as the paper does"),
             scores=(accuracy(), *_SHARED),
         ),

@@ -55,7 +55,7 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import MeansMetric
 from .answers.yes_no import YES_NO_PARSERS
 from .framework.columns_and_scores import ratio
-from .responses.thoughts import lmms_eval_division
+from .responses.thoughts import Division, lmms_eval_division
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray, Sums
@@ -153,6 +153,11 @@ _MEANS = tuple(map(_over_topics, _POOLED))
 class _Topics(MeansMetric):
     """A metric whose accuracy may be a mean over topics, unlike the answers that notes count."""
 
+    @property
+    def division(self) -> Division | None:
+        """Take thoughts off as lmms-eval does, or by the common rules."""
+        return None if self.variant == CORRECTED else lmms_eval_division
+
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return the shared notes, whose sums know no means over topics."""
         notes = MeansMetric.notes_on(self, totals)
@@ -196,7 +201,6 @@ BENCHMARK = ClosedQuestions(
             meaning="The same reading; both scores are means over topics, as in the paper.",
             parse=_AS_RELEASED,
             missing="wrong",
-            division=lmms_eval_division,
             scores=(*(_over_topics(each, named=False) for each in _POOLED), *_MEANS, _RATE),
         ),
         AnswerVariant(

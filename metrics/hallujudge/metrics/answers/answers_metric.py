@@ -120,7 +120,7 @@ class AnswersMetric(SoftMetric):
     @property
     def division(self) -> Division | None:
         """How the tool of the parser tells thoughts from answers; None for the common rules."""
-        return self._variant.division or PARSER_DIVISIONS.get(self.parser_name)
+        return PARSER_DIVISIONS.get(self.parser_name)
 
     def is_open(self, item: Item) -> bool:
         """Return whether an item is a caption or a description, not an answer to a question."""

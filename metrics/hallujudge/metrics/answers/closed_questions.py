@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from ..framework.asking import Asking
 from ..framework.metric import InputOption, Metric, OptionDefinition, Paper, VariantDefinition
-from ..responses.thoughts import Division
 
 # Declarations have all that they need from this module.
 from .answer_items import Answer as Answer
@@ -104,9 +103,6 @@ class AnswerVariant(Struct, frozen=True, kw_only=True):
     """The benchmark's scores with formulas of this variant; empty where they are the same."""
     notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
     """Returns notes of this variant alone on the sums of all columns."""
-    division: Division | None = None
-    """How its tool tells thoughts from answers; None for the rule of its parser, or the common one.
-    """
 
 
 class Keys(Struct, frozen=True, kw_only=True):

@@ -288,11 +288,12 @@ def _is_flag(part: str) -> bool:
 def _bare(name: str) -> re.Pattern[str]:
     """Return what matches a name outside of paths and quotes; a word only where it is the subject.
 
-    The name of a setting stays if the setting is from the environment or a file.
+    The name of a setting stays if the setting is from the environment or a file, and in a line of
+    settings such as ``llm_dialect=vllm``.
     """
     given = r"(?: \(from argument\))?"
     if "_" in name:
-        return re.compile(rf"(?<![\w/.'\"-]){name}(?: = 1)?{given}(?![\w/'\"]|\.\w| \(from )")
+        return re.compile(rf"(?<![\w/.'\"-]){name}(?: = 1)?{given}(?![\w/'\"=]|\.\w| \(from )")
     return re.compile(rf"^{name}{given}(?= is | are )")
 
 
