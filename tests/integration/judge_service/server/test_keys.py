@@ -271,12 +271,14 @@ async def test_reflection_is_on_where_the_setting_says(on: str) -> None:
         serving(reflection=on, host="127.0.0.1") as server,
         grpc.aio.insecure_channel(server.address) as channel,
     ):
-        call = raw_call(channel, _REFLECT, "stream_stream")([b"\x3a\x00"], timeout=PATIENCE)
+        call = raw_call(channel, _REFLECT, "stream_stream")(timeout=PATIENCE)
         if on == "off":
+            # Nothing is written: gRPC may report a write that fails in place of the status.
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call.read()
             assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
         else:
+            await call.write(b"\x3a\x00")
             assert b"hallujudge.judge.v1.JudgeService" in await call.read()
 
 
