@@ -6,9 +6,10 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
-from hallujudge.metrics import AnswersItem, Column, Item, ItemResult, Outcome
+from hallujudge.metrics import AnswersItem, Column, Evidence, Item, ItemResult, Outcome
 from hallujudge.metrics.framework.columns_and_scores import are_counts
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
@@ -25,12 +26,7 @@ _LINE = (
     *("evidence", "thought_evidence"),
 )
 """The keys of a line, in their order; :meth:`ItemResult.head` has the first of them."""
-# Results whose JSON is kept: more than equal answers have, in some megabytes.
-_MOST_KNOWN = 1 << 13
-
-_Key: TypeAlias = tuple[int, int, int]
-_Parts: TypeAlias = tuple[object, object, object]
-"""The scores, the statistics and the evidence of a result."""
+_Value = TypeVar("_Value")
 
 
 def item_lines(
@@ -60,9 +56,7 @@ def _line_type() -> tuple[Callable[..., object], object]:
 
 
 class ItemLines:
-    """Makes lines of items, and keeps the JSON of what many of them share.
-
-    Equal answers have one outcome, whose parts are known by their identity.
+    """Makes lines of items.
 
     Args:
         columns: The results' statistics.
@@ -74,11 +68,6 @@ class ItemLines:
         self._names = tuple(column.name for column in columns)
         self._whole = [place for place, column in enumerate(columns) if column.integral]
         self._keep_text = keep_text
-        # Identities of what the parts of a line are made of, which live as long as they are known.
-        self._seen: dict[_Key, tuple[ItemResult, _Parts]] = {}
-        self._repeated: dict[_Key, _Parts] = {}
-        # The scores and the evidence of equal answers, whose statistics name their place.
-        self._said: dict[tuple[int, int], tuple[ItemResult, Raw, Raw]] = {}
 
     def of(self, pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
         """Return a line for each item.
@@ -92,16 +81,17 @@ class ItemLines:
         """
         line, absent = _line_type()
         keep_text, lines, made = self._keep_text, [], list(pairs)
-        # Equal answers share their scores, and so does nothing else.
-        shared = len({id(result.scores) for _, result in made}) <= len(made) // 2
+        results = [result for _, result in made]
+        numbers_of = self._named if self._are_whole(results) else self._named_plainly
         # A loop without calls in Python, and values that are encoded in two thirds of the time of a
         # dict: these are most of what a run of closed questions writes.
-        for item, result in made:
-            if shared:
-                key = id(result.scores), id(result.statistics), id(result.evidence)
-                scores, numbers, evidence = self._repeated.get(key) or self._known(key, result)
-            else:
-                scores, numbers, evidence = self._parts(result)
+        for (item, result), scores, numbers, evidence in zip(
+            made,
+            _encoded([result.scores for result in results], dict),
+            _encoded([result.statistics for result in results], numbers_of),
+            _encoded([result.evidence for result in results], _evidence),
+            strict=True,
+        ):
             said = response_of(item)
             reason = detail = absent
             if result.outcome is _UNSCORED:
@@ -127,54 +117,59 @@ class ItemLines:
                     dict(sorted(traits.items())) if traits else absent,
                     list(map(_plain, kept)) if kept else absent,
                     evidence,
-                    absent if result.thought is None else _evidence_of(result.thought),
+                    absent if result.thought is None else _evidence(result.thought.evidence),
                 )
             )
         return _encoder().encode_lines(lines)
 
-    def _known(self, key: _Key, result: ItemResult) -> _Parts:
-        """Return the parts of a line, as JSON from the second result on that has the same ones."""
-        if (seen := self._seen.get(key)) is not None:
-            scores, numbers, evidence = map(_raw, seen[1])
-            self._repeated[key] = scores, numbers, evidence
-            return self._repeated[key]
-        if len(self._seen) > _MOST_KNOWN:
-            self._seen.clear()
-            self._repeated.clear()
-        said = id(result.scores), id(result.evidence)
-        if (known := self._said.get(said)) is None:
-            if len(self._said) > _MOST_KNOWN:
-                self._said.clear()
-            known = result, _raw(dict(result.scores)), _raw(_evidence_of(result))
-            self._said[said] = known
-        parts = known[1], self._numbers(result), known[2]
-        self._seen[key] = result, parts
-        return parts
-
-    def _parts(self, result: ItemResult) -> _Parts:
-        """Return the scores, the statistics and the evidence of a result."""
-        numbers = self._numbers(result)
-        return dict(result.scores), numbers, _evidence_of(result)
-
-    def _numbers(self, result: ItemResult) -> object:
+    def _named(self, numbers: Sequence[float]) -> object:
         """Return the statistics of a result by name."""
-        numbers = result.statistics
-        counts = are_counts(numbers)
-        _refuse_infinite(result, () if counts else numbers)
-        if numbers and len(numbers) != len(self._names):
-            raise ValueError(f"item {result.id!r} has {len(numbers)} statistics")
-        if numbers and not counts and not self._are_readable(numbers):
-            _refuse_unreadable(result, self._columns)
-            numbers = tuple([n if type(n) is int else _plain(n) for n in numbers])
         return _statistics_type(self._names)(*numbers)
 
-    def _are_readable(self, numbers: Sequence[float]) -> bool:
-        """Return whether whole numbers are counts but for columns that hold any, such as hashes."""
-        return set(map(type, numbers)) == {int} and are_counts([numbers[n] for n in self._whole])
+    def _named_plainly(self, numbers: Sequence[float]) -> object:
+        """Return the statistics of a result by name, whole ones without their point."""
+        return self._named([*map(_plain, numbers)])
+
+    def _are_whole(self, results: Sequence[ItemResult]) -> bool:
+        """Return whether all statistics are whole numbers, as nearly all are.
+
+        Raises:
+            ValueError: JSON does not have a number, or its column can't hold it.
+        """
+        # Equal answers share their scores, and most their statistics.
+        for result in {id(each.scores): each for each in results}.values():
+            _refuse_infinite(result, result.scores.values())
+        own = {id(result.statistics): result for result in results if result.statistics}
+        rows = [result.statistics for result in own.values()]
+        whole = set(map(type, chain.from_iterable(rows))) <= {int}
+        if whole and set(map(len, rows)) <= {len(self._names)}:
+            counts = [row[place] for row in rows for place in self._whole]
+            if not counts or are_counts(counts):
+                return True
+        for result in own.values():
+            _refuse_infinite(result, result.statistics)
+            if len(result.statistics) != len(self._names):
+                raise ValueError(f"item {result.id!r} has {len(result.statistics)} statistics")
+            _refuse_unreadable(result, self._columns)
+        return whole
 
 
-def _evidence_of(result: ItemResult) -> object:
-    return {} if result.evidence is None else result.evidence.to_json()
+def _encoded(values: Sequence[_Value], made: Callable[[_Value], object]) -> Iterable[object]:
+    """Return what is written of each value: as JSON, made once, where most share theirs.
+
+    Args:
+        values: A value of each line, one object for equal answers.
+        made: Returns what is written of a value.
+    """
+    own = {id(value): value for value in values}
+    if len(own) > len(values) // 2:
+        return map(made, values)
+    known = {key: _raw(made(value)) for key, value in own.items()}
+    return [known[id(value)] for value in values]
+
+
+def _evidence(evidence: Evidence | None) -> object:
+    return {} if evidence is None else evidence.to_json()
 
 
 @cache
@@ -236,16 +231,16 @@ def _plain(number: float) -> int | float:
     return int(number) if float(number).is_integer() else number
 
 
-def _refuse_infinite(result: ItemResult, statistics: Sequence[float]) -> None:
+def _refuse_infinite(result: ItemResult, numbers: Iterable[float | None]) -> None:
     """Refuse numbers that JSON does not have; the encoder would write null."""
     # A sum is finite only if all its parts are. Undefined scores are left out, as are zeros.
-    if not math.isfinite(sum(filter(None, result.scores.values()), sum(statistics))):
+    if not math.isfinite(sum(filter(None, numbers))):
         raise ValueError(f"item {result.id!r} has a score or statistic that is not finite")
 
 
 def _refuse_unreadable(result: ItemResult, columns: Sequence[Column]) -> None:
     """Refuse a statistic that its column can't hold, which would make a run that can't be read."""
-    for column, number in zip(columns, result.statistics, strict=True):
+    for column, number in zip(columns, result.statistics, strict=False):
         if problem := column.problem(number):
             raise ValueError(f"item {result.id!r}: the statistic {problem}")
 
