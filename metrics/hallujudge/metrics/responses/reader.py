@@ -185,6 +185,8 @@ PLAIN_READER = ResponseReader()
 
 def answer_of(text: str | None) -> str:
     """Return the answer of a response by the default rules; empty without one."""
+    if text is None or _has_no_marks(text):
+        return text or ""
     return PLAIN_READER.read(text).answer or ""
 
 

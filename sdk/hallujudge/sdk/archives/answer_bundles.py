@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 
@@ -14,20 +15,21 @@ from .answer_records import (
     Fault,
     has_any,
     has_strange_letters,
+    placed,
     remedies_of,
 )
 from .archive_files import value_at
 from .asked_questions import AskedQuestions
 from .bad_records import note_bad
 from .bundle_items import AnswerNames, BundleItems
+from .declared_fields import share
 from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults
 from .json_files import amount, named, shown
-from .named_keys import MOST_SHARED
 from .question_files import bundle_id, place_of, unfolded
 from .records import ID_FLAG, Record, choose_key, name_of, optional_text
-from .rival_keys import entries_with_answers, refuse_other_keys
+from .rival_keys import LOOKED_AT, Pairs, entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 from .table_files import are_objects, structured, values_by_name
 
@@ -99,10 +101,10 @@ class _Bundles:
         self._alone = not (bundle.columns or bundle.names or bundle.inside or bundle.name)
         self._alone = self._alone and not (bundle.every or options.allow_duplicates)
         sets = declared.set_files
-        self._item_fields = self._maker.ways_of(self._own, "" if sets is None else sets.field)
+        given = () if sets is None else (sets.field,)
+        self._item_fields = self._maker.fields_of(self._own, given, keeps_empty=False)
         self._has_fields = bool(self._item_fields) or sets is not None
-        # Equal fields are one value: many records have those of few kinds.
-        self._known_fields: dict[tuple[str, ...], Mapping[str, str]] = {}
+        self._of_sets: dict[tuple[str, ...], Mapping[str, str]] = {}
         self._items = BundleItems(
             declared, options, self._faults, self._asked, self._maker, own_groups, of_first
         )
@@ -113,12 +115,44 @@ class _Bundles:
         Raises:
             ArchiveError: A record can't be used; the message names all with the same fault.
         """
+        # Nothing is known of these records that others could say.
+        lone = self._alone and self._declared.set_files is None and not self._asked.joins
+        items, pairs = (self._lone if lone else self._gathered)(parts)
+        if self._maker.chosen is not None:
+            refuse_other_keys(self._declared, self._maker.chosen, pairs, self._options)
+        if not self._may_lack and self._asked.asking is None:
+            self._faults.add(Fault.SILENT, *self._asked.silent())
+        self._faults.check()
+        if not items:
+            raise ArchiveError(f"the archive of answers has no {self._declared.unit}; give some")
+        return items
+
+    def _lone(self, parts: Iterator[Part]) -> tuple[list[AnswersItem], Pairs]:
+        """Return the items of records that are one answer each, made as they are read.
+
+        And the first ones with their answers.
+        """
+        items: dict[str, AnswersItem] = {}
+        pairs: Pairs = []
+        for part, record in self._records(parts):
+            for entry in self._entries_of(part, record):
+                self._maker.keys_of(entry.inner)
+                item = self._items.alone(entry)
+                if items.setdefault(entry.bundle, item) is not item:
+                    self._faults.add(Fault.TWICE, placed(entry))
+                if len(pairs) < LOOKED_AT:
+                    pairs.append(((placed(entry), entry.inner.values), item.answers[0]))
+        return list(items.values()), pairs
+
+    def _gathered(self, parts: Iterator[Part]) -> tuple[list[AnswersItem], Pairs]:
+        """Return the items of records that may be parts of one, or be joined with others.
+
+        And the first ones with their answers.
+        """
         gathered: defaultdict[str, list[Entry]] = defaultdict(list)
-        for part in parts:
-            records = map(self._renamed, part.records) if self._options.key_map else part.records
-            for record in unfolded(self._declared, records, "response"):
-                for entry in self._entries_of(part.name, record):
-                    gathered[entry.bundle].append(entry)
+        for part, record in self._records(parts):
+            for entry in self._entries_of(part, record):
+                gathered[entry.bundle].append(entry)
         for record in self._asked.answering(gathered):
             for entry in self._entries("", *(self._asked.completed(record) or (record,))):
                 gathered[entry.bundle].append(entry)
@@ -137,15 +171,13 @@ class _Bundles:
             if len(entries) < every:
                 self._faults.add(Fault.CUT, f"{bundle} ({len(entries)} of {every})")
         items = self._items.of(gathered.values(), with_ids=bool(self._with_ids))
-        if self._maker.chosen is not None:
-            pairs = entries_with_answers(gathered.values(), items)
-            refuse_other_keys(self._declared, self._maker.chosen, pairs, self._options)
-        if not self._may_lack and self._asked.asking is None:
-            self._faults.add(Fault.SILENT, *self._asked.silent())
-        self._faults.check()
-        if not items:
-            raise ArchiveError(f"the archive of answers has no {self._declared.unit}; give some")
-        return items
+        return items, entries_with_answers(gathered.values(), items)
+
+    def _records(self, parts: Iterator[Part]) -> Iterator[tuple[str, Record]]:
+        """Yield the records of all parts, each with the set that its file names."""
+        for part in parts:
+            records = map(self._renamed, part.records) if self._options.key_map else part.records
+            yield from zip(repeat(part.name), unfolded(self._declared, records, "response"))
 
     def _unanswered(self, key: str) -> Iterator[Entry]:
         """Yield the entries of a question without an answer."""
@@ -353,33 +385,18 @@ class _Bundles:
 
     def _fields(self, part: str, record: Record) -> Mapping[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""
-        found = self._maker.fields_of(self._item_fields, record.values, record.place)
-        key = part, *found.values()
-        if (known := self._known_fields.get(key)) is not None:
-            return known
-        if (known := self._with_set(part, found)) is not None:
-            if len(self._known_fields) == MOST_SHARED:
-                self._known_fields.clear()
-            self._known_fields[key] = known
-            return known
-        assert self._declared.set_files is not None, "otherwise none is missing"
-        field = self._declared.set_files.field
-        found_keys = f"found {named(sorted(record.values))}"
-        what = f"{field} {shown(found[field])}" if found.get(field) else found_keys
-        self._faults.add(Fault.NO_SET, f"{record.place} ({what})")
-        return None
-
-    def _with_set(self, part: str, found: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Return the fields that are not empty, with the set of a record; None if it has none."""
-        sets = self._declared.set_files
-        if not all(found.values()):
-            found = {name: text for name, text in found.items() if text}
-        if sets is None:
+        found = self._item_fields.of(record.values, record.place)
+        if (sets := self._declared.set_files) is None:
             return found
         given = found.get(sets.field, "")
-        name = set_in(sets, given) if given else part
-        rest = {key: text for key, text in found.items() if key != sets.field}
-        return {sets.field: name, **rest} if name else None
+        if name := set_in(sets, given) if given else part:
+            return share(
+                self._of_sets, (name, *found, *found.values()), {**found, sets.field: name}
+            )
+        found_keys = f"found {named(sorted(record.values))}"
+        what = f"{sets.field} {shown(given)}" if given else found_keys
+        self._faults.add(Fault.NO_SET, f"{record.place} ({what})")
+        return None
 
     def _renamed(self, record: Record) -> Record:
         """Return a record with the keys that the user named, where it has their values."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -20,11 +19,11 @@ from hallujudge.metrics.framework.claims import well_formed
 from ..errors import ArchiveError
 from .asked_questions import AskedQuestions
 from .bad_records import SKIP
+from .declared_fields import DeclaredFields, ways_of
 from .inputs import InputOptions
 from .joins import Faults
 from .json_files import named, shown
-from .named_keys import MOST_SHARED
-from .question_files import LABELS_INVALID, field_text, labels_of, options_of
+from .question_files import LABELS_INVALID, labels_of, options_of
 from .records import LABEL, TEXT_FLAG, Record, choose_key, optional_text, response_value
 from .response_texts import not_a_text
 from .set_files import known_sets
@@ -56,17 +55,6 @@ class Entry(Struct, frozen=True, gc=False):
         return self.outer if same else {**self.outer, **self.inner.values}
 
 
-class FieldWay(NamedTuple):
-    """How a declared field is read."""
-
-    keys: tuple[str, ...]
-    """The keys of its value, the usual one first."""
-    value: Callable[[str], str] | None
-    """Returns the value that a text stands for; None if texts stay as they are."""
-    needed: bool
-    """Whether every record needs it."""
-
-
 class AnswerMaker:
     """Makes the answers of an archive, by the keys of its first one.
 
@@ -96,22 +84,9 @@ class AnswerMaker:
         self._bundle = declared.bundle
         self._options = options
         self._faults = faults
-        optional = declared.keys.fields if options.allow_unknown else declared.keys.optional
-        self._ways = {
-            name: FieldWay(
-                # A key that the user named is the only one.
-                (name,) if name in options.key_map else keys,
-                _value_of(declared.keys.values.get(name)),
-                name not in optional,
-            )
-            for name, keys in declared.keys.fields.items()
-        }
-        self._fields = self.ways_of((*declared.seen, *declared.kept))
-        # Equal fields are one value: many answers have those of few kinds.
-        self._known_fields: dict[tuple[str, ...], dict[str, str]] = {}
+        self._fields = self.fields_of((*declared.seen, *declared.kept))
         self._reads_whole = bool(self._fields or declared.complete)
         self._is_special = asked.is_special
-        self._has_fields = bool(self._fields)
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
         self._asked_key = next(iter(declared.keys.question), "")
@@ -173,7 +148,7 @@ class AnswerMaker:
             asked = optional_text(record, self._keys.question)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
         choices = _NOTHING if lacks_choices else self.choices(record)
-        fields = self._own_fields(record, held) if self._has_fields else _NOTHING
+        fields = self._fields.of(held, record.place) if self._fields else _NOTHING
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
@@ -190,13 +165,6 @@ class AnswerMaker:
         if stated is not None and fraction_of(stated) is None:
             self._refuse_confidence(entry.bundle, held)
         return answer
-
-    def _own_fields(self, record: Record, held: Mapping[str, object]) -> Mapping[str, str]:
-        """Return the declared fields of an answer."""
-        fields = self.fields_of(self._fields, held, record.place)
-        if len(self._known_fields) == MOST_SHARED:
-            self._known_fields.clear()
-        return self._known_fields.setdefault(tuple(fields.values()), fields)
 
     def _refuse_confidence(self, place: str, values: Mapping[str, object]) -> None:
         """Count a confidence that is no number from 0 to 1; answers may have none."""
@@ -290,60 +258,20 @@ class AnswerMaker:
         place = f"{entry.bundle} ({_short(found[0])})" if found else placed(entry)
         self._faults.add(fault, place, remedy=remedy)
 
-    def field(self, name: str, record: Record, *, needed: bool = True) -> str:
-        """Return the value of a declared field; empty without one that records may lack.
-
-        Raises:
-            ArchiveError: The record lacks it; the message lists the tried and the found keys.
-        """
-        keys, value, is_needed = self._ways[name]
-        if needed and is_needed and keys[0] not in record.values:
-            choose_key(record, None, keys, f"the {name}", self._remedy)
-        text = field_text(record.values, keys)
-        return text if value is None else value(text)
-
-    def ways_of(self, names: Iterable[str], given: str = "") -> Sequence[tuple[str, FieldWay]]:
-        """Return how some of the declared fields are read.
+    def fields_of(
+        self, names: Iterable[str], given: Sequence[str] = (), *, keeps_empty: bool = True
+    ) -> DeclaredFields:
+        """Return the reader of some of the declared fields.
 
         Args:
             names: The fields; others than the declared ones are left out.
-            given: A field that records may lack, because files say it too.
+            given: Fields that records may lack, because files say them too.
+            keeps_empty: Whether empty texts are fields too.
         """
-        known = {name: self._ways[name] for name in names if name in self._ways}
-        return [(n, way._replace(needed=way.needed and n != given)) for n, way in known.items()]
-
-    def fields_of(
-        self, ways: Sequence[tuple[str, FieldWay]], values: Mapping[str, object], place: str
-    ) -> dict[str, str]:
-        """Return several fields as :meth:`field` does, in a third of its time."""
-        found = {}
-        for name, (keys, value, needed) in ways:
-            text = values.get(keys[0])
-            if text is None and not needed and values.keys().isdisjoint(keys):
-                text = ""
-            if type(text) is not str:
-                text = self.field(name, Record(values, 0, place), needed=needed)
-            elif value is not None:
-                text = value(text)
-            found[name] = text
-        return found
-
-
-def _value_of(values: Mapping[str, str] | None) -> Callable[[str], str] | None:
-    """Return the function from a field's text to its value; None if texts stay as they are.
-
-    A text that stands for no value has none of the spaces around it.
-    """
-    if values is None:
-        return None
-
-    # Values repeat, and there are several for every answer.
-    @lru_cache(maxsize=4096)
-    def value(text: str) -> str:
-        text = text.strip().removesuffix(".0")
-        return values.get(text.casefold(), text)
-
-    return value
+        keys = self._keys
+        optional = keys.fields if self._options.allow_unknown else (*keys.optional, *given)
+        ways = ways_of(self._declared, names, self._options.key_map, optional)
+        return DeclaredFields(ways, self._remedy, keeps_empty=keeps_empty)
 
 
 def bad_label(declared: ClosedQuestions) -> str:

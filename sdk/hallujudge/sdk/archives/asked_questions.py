@@ -74,6 +74,11 @@ class AskedQuestions:
         self._leaves_out = declared.incomplete and known
 
     @property
+    def joins(self) -> bool:
+        """Whether questions or tables say something of records."""
+        return bool(self.questions or self._tables)
+
+    @property
     def asking(self) -> str | None:
         """The file that would say what was asked, for messages; None if it is not needed."""
         tables = (table for table in self._declared.tables if table.asks)
@@ -92,7 +97,7 @@ class AskedQuestions:
             leave_out: Whether one that answers no question is left out, in a benchmark that leaves
                 such out: the result is then None.
         """
-        if not self.questions and not self._tables:
+        if not self.joins:
             self._records += 1
             return record, ""
         key, values = "", record.values

@@ -93,6 +93,15 @@ class BundleItems:
         )
         self._media = MediaCheck(() if self._keys.own_media else self._keys.media)
 
+    def alone(self, entry: Entry) -> AnswersItem:
+        """Return the item of a bundle that is one answer."""
+        answer = self._answer(entry)
+        fields, group = entry.fields, self._media_of(entry)
+        if self._group_by or self._of_first:
+            fields = self._fields_of((entry,), answer.fields)
+        only = AnswersItem(id=entry.bundle, group_id=group, fields=fields, answers=(answer,))
+        return self._special(entry, only)
+
     def of(self, bundles: Iterable[Sequence[Entry]], *, with_ids: bool) -> list[AnswersItem]:
         """Return the items of bundles.
 
@@ -126,12 +135,7 @@ class BundleItems:
         first = entries[0]
         # Most bundles are one answer.
         if len(entries) == 1 and not self._needed and not first.empty:
-            answer = self._answer(first)
-            fields, group = first.fields, self._media_of(first)
-            if self._group_by or self._of_first:
-                fields = self._fields_of(entries, answer.fields)
-            only = AnswersItem(id=first.bundle, group_id=group, fields=fields, answers=(answer,))
-            return self._special(first, only)
+            return self.alone(first)
         answers: dict[str, Answer] = {}
         media = []
         for entry in entries:

@@ -23,6 +23,8 @@ LOOKED_AT = 100
 """Records that are searched for signs of a fault before an archive is scored."""
 Held: TypeAlias = "tuple[str, Mapping[str, object]]"
 """Place of a record, and its values."""
+Pairs: TypeAlias = "list[tuple[Held, Answer]]"
+"""Some records, each with the answer made of it."""
 
 
 def refuse_other_values(
@@ -110,7 +112,7 @@ def asks(text: str | None) -> bool:
 
 def entries_with_answers(
     gathered: Iterable[Sequence[Entry]], items: Iterable[AnswersItem]
-) -> list[tuple[Held, Answer]]:
+) -> Pairs:
     """Return the first records of bundles, each with the answer made of it."""
     bundles = islice(zip(gathered, items, strict=True), LOOKED_AT)
     return [
@@ -124,7 +126,7 @@ def entries_with_answers(
 def refuse_other_keys(
     declared: ClosedQuestions,
     chosen: tuple[str, str],
-    pairs: Sequence[tuple[Held, Answer]],
+    pairs: Pairs,
     options: InputOptions,
 ) -> None:
     """Refuse answers that are others, or have another label, under another usual key.
