@@ -7,11 +7,13 @@ next session.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec import structs
 
 from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.framework.report import OneItemReport
@@ -19,6 +21,7 @@ from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import UnsupportedError
 from ..installation import __version__
+from ..judges import counting_verdicts
 from ..observe.recorder import record_items
 from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_each
 from ..work_recorder import recorder
@@ -134,6 +137,7 @@ class ScoringSession:
         self._pipeline = pipeline
         self._tally = Tally(pipeline.metric, spec.group_by)
         self._added = 0
+        self._verdicts: Counter[str] = Counter()
 
     @property
     def statistic_names(self) -> tuple[str, ...]:
@@ -161,7 +165,8 @@ class ScoringSession:
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""
-        with recorder().span("evaluate", {"metric": self._spec.metric, "items": len(items)}):
+        span = recorder().span("evaluate", {"metric": self._spec.metric, "items": len(items)})
+        with span, counting_verdicts(self._verdicts):
             results = await self._pipeline.evaluate(items)
         record_items(self._spec.metric, results)
         return results
@@ -178,7 +183,8 @@ class ScoringSession:
 
     def progress(self) -> RunProgress:
         """Return the progress of the run while it has no results."""
-        return self._judges.progress() if self._judges else RunProgress()
+        now = self._judges.progress() if self._judges else RunProgress()
+        return structs.replace(now, verdicts=dict(+self._verdicts))
 
     def unscored(self, items: Sequence[Item], detail: str) -> list[ItemResult]:
         """Return results of items that are not scored, because doing so ends the process.

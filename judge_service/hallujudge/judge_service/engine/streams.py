@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,6 +47,8 @@ class RunProgress(Struct, frozen=True, kw_only=True):
     """What their answers cost, or None if unknown, as for a server's models."""
     reused: int = 0
     """How often a reply that was paid for was found in the verdict cache."""
+    verdicts: Mapping[str, int] = {}
+    """Verdicts that each of the run's judges gave so far, also on items without a result yet."""
     waiting: str = ""
     """What the run is waiting for, in one sentence; empty while it works."""
 

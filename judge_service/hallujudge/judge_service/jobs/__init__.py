@@ -7,8 +7,8 @@ results and reports are bytes: only the wire knows messages.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult, Report
@@ -81,6 +81,8 @@ class Job:
     """When the job was created, in seconds since 1970."""
     finished_at: float | None
     """When the job was done, failed or cancelled."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """Verdicts that each judge gave since this server began or went on with it."""
 
     @property
     def answered(self) -> int:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -93,6 +93,13 @@ class JobScoring:
     """Lets chunks begin."""
     suspicions: JobSuspicions
     """Items in flight, and those that were when the server died."""
+    sessions: dict[int, ScoringSession] = field(default_factory=dict)
+    """The sessions of the jobs that are being scored, by job number."""
+
+    def with_verdicts(self, job: Job) -> Job:
+        """Return a job with the verdicts that were given while this server scores it."""
+        session = self.sessions.get(job.number)
+        return job if session is None else replace(job, verdicts=session.progress().verdicts)
 
     def is_judged(self, job: Job) -> bool:
         """Return whether language models judge or extract in a job."""
@@ -113,12 +120,14 @@ class JobScoring:
         session = await self._session(job)
         work = self._work(job, session)
         log = FlightLog(partial(self._fly, job.number), self.sleep)
+        self.sessions[job.number] = session
         try:
             with closing(self.lanes.turns(job, judged=session.calls_models)) as turns:
                 run = _Run(job, work, log, turns)
                 resumed = await self._try_suspects(run) or bool(job.answered)
                 await self._score_chunks(run, report=not resumed)
         finally:
+            del self.sessions[job.number]
             await log.close()
         if resumed:
             # The report needs the results of earlier runs, in the order of the items. They are

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +56,7 @@ class _Opened:
 
     database: Database
     store: JobStore
+    scoring: JobScoring
     runner: JobRunner
     task: asyncio.Task[None]
 
@@ -195,7 +196,9 @@ class JobService:
 
     async def get(self, owner: str, job_id: str) -> JobDetails:
         """Return a job."""
-        return await self._threads.run((await self._open()).store.get, owner, job_id)
+        opened = await self._open()
+        details = await self._threads.run(opened.store.get, owner, job_id)
+        return replace(details, job=opened.scoring.with_verdicts(details.job))
 
     async def list(self, owner: str | None, count: int, before: int | None = None) -> list[Job]:
         """Return the newest jobs of a caller, or of all, older than the one with a number."""
@@ -207,11 +210,10 @@ class JobService:
         Raises:
             UnavailableError: The server stops.
         """
-        store = (await self._open()).store
         before: Job | None = None
         while True:
             change = self._changes.next
-            job = (await self._threads.run(store.get, owner, job_id)).job
+            job = (await self.get(owner, job_id)).job
             if job != before:
                 yield job
             if job.state in FINISHED:
@@ -320,6 +322,7 @@ class JobService:
         return _Opened(
             database=database,
             store=JobStore(database, self._limits),
+            scoring=scoring,
             runner=runner,
             task=begun(runner.run()),
         )

@@ -7,7 +7,9 @@ client library and opens no connection.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
@@ -24,6 +26,24 @@ if TYPE_CHECKING:
 
 DIGITS = 6
 """Digits of probabilities in evidence."""
+_GIVEN: ContextVar[Counter[str] | None] = ContextVar("verdicts_given", default=None)
+
+
+@contextmanager
+def counting_verdicts(given: Counter[str]) -> Iterator[None]:
+    """Count the verdicts of each judge as it gives them, in the block and in tasks begun there."""
+    token = _GIVEN.set(given)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def count_verdicts(judge: str, number: int) -> None:
+    """Count verdicts that a judge gave, or, below zero, those of them that are not kept."""
+    given = _GIVEN.get()
+    if given is not None and number:
+        given[judge] += number
 
 
 class Declined(NamedTuple):
@@ -244,7 +264,8 @@ class Judge(Protocol):
         """Return verdicts on every claim of every item, in order.
 
         A claim without verdict is unscored with a reason. Only errors that every further
-        call would repeat, such as a rejected key, are raised.
+        call would repeat, such as a rejected key, are raised. Verdicts are counted by
+        :func:`count_verdicts` as they are given.
 
         Args:
             items: Claims and references.

@@ -14,7 +14,7 @@ from ..llm.budget import Usage
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import Template
 from ..work_recorder import recorder
-from . import DIGITS, Asked, Declined, JudgeIdentity
+from . import DIGITS, Asked, Declined, JudgeIdentity, count_verdicts
 from .choice_shares import ShareRule
 from .llm_judge import LlmJudge
 from .questions import Question
@@ -92,7 +92,10 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
 
         async def work(index: int) -> None:
             question = questions[index]
-            done[index] = await self._recalled(question) or await self._asked(question)
+            chosen = await self._recalled(question) or await self._asked(question)
+            done[index] = chosen
+            if chosen.choice:
+                count_verdicts(chosen.asked[-1].judge, 1)
 
         most = max(judge.client.settings.all_concurrency for judge in self.judges)
         await run_bounded(range(len(questions)), work, min(most, len(questions)))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
 from ..llm.budget import Usage
-from . import Declined, JudgedItem, JudgeRequestItem, Recalled
+from . import Declined, JudgedItem, JudgeRequestItem, Recalled, count_verdicts
 from .choice_shares import MeasuredShare, ShareRule
 from .questions import Question
 from .replies import ReadAnswer, ReadReply
@@ -65,6 +65,12 @@ class Draft:
             self.usages.append(measured.usage.again() if again else measured.usage_of(question))
             self.measuring.add(key)
         self.measured[question.claims[0]] = measured
+
+    def count(self, judge: str, question: Question, verdict_of: VerdictOf) -> None:
+        """Count the verdicts on the claims of a question, all of which have an answer."""
+        of = self.item.claims
+        given = [verdict_of(of[at], self.settled(at)).verdict for at in question.claims]
+        count_verdicts(judge, len(given) - given.count(Verdict.UNSCORED))
 
     def settled(self, at: int) -> ReadAnswer:
         """Return the answer on a claim, or why it does not count."""

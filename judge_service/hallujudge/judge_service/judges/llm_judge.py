@@ -417,6 +417,7 @@ class LlmJudge:
         for alone in self.measured_alone(draft.item, question, reply):
             share = await self._measured(alone, has_fallback=has_fallback)
             draft.measure(self.key_of(alone), alone, share)
+        draft.count(self.name, question, self.verdict_of)
 
     def measured_alone(
         self, item: JudgeRequestItem, question: Question, reply: ReadReply | None = None

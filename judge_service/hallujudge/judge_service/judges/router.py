@@ -31,6 +31,7 @@ from . import (
     JudgeIdentity,
     JudgeRequestItem,
     RecallingJudge,
+    count_verdicts,
     joined_identity,
     unscored_claim,
 )
@@ -415,6 +416,7 @@ class Router(JudgesInOrder[Judge]):
         if history is None:
             return False
         one.fallback_history[index] = history
+        count_verdicts(judge.name, int(verdict.verdict is not Verdict.UNSCORED))
         self._take(judge, one, index, verdict)
         return True
 
@@ -438,8 +440,10 @@ class Router(JudgesInOrder[Judge]):
             declined: Declined | None = Declined(judge.name, verdict.reason, verdict.detail)
         elif self.escalation and judge is self.judges[0]:
             declined = self.escalation.declines(judge.name, verdict.margin)
-            if declined and self.escalation.abstain:
-                one.abstained.add(index)
+            if declined:
+                count_verdicts(judge.name, -1)
+                if self.escalation.abstain:
+                    one.abstained.add(index)
         else:
             declined = None
         if declined is None:

@@ -20,7 +20,7 @@ from ..llm.prompt_templates import Template, defused, load_template
 from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings
 from ..matchers.small_judge_presets import SmallPreset
 from ..matchers.small_matcher import WORDING, Room, facts_of, hypothesis, packed
-from . import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
+from . import JudgedItem, JudgeIdentity, JudgeRequestItem, count_verdicts, unscored_claim
 from .llm_judge import LlmJudge
 from .questions import SENTENCE_CHOICES, Question
 from .replies import ReadAnswer
@@ -334,10 +334,12 @@ class MatcherJudge:
             for claim in item.claims
         ]
         verdicts = iter(await self.matcher.judge(queries) if queries else [])
-        return [
+        judged = [
             JudgedItem.by(self.name, [next(verdicts) for _ in item.claims], Usage())
             for item in items
         ]
+        count_verdicts(self.name, sum(one.asked[0].answered for one in judged))
+        return judged
 
 
 def _logistic(log_odds: float) -> float:

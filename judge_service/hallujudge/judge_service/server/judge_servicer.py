@@ -202,7 +202,9 @@ def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:
     progress = session.progress()
     waiting = progress.waiting or stream_pause()
     return pb.ScoreStreamResponse(
-        progress=pb.StreamProgress(answers=progress.answers, waiting=waiting)
+        progress=pb.StreamProgress(
+            answers=progress.answers, waiting=waiting, verdicts=progress.verdicts
+        )
     )
 
 

@@ -25,7 +25,7 @@ _PREFIX = "JOB_STATE_"
 # The fields that a job and its message have alike.
 _SAME = (
     *("id", "owner", "request_id", "items", "scored", "unscored"),
-    *("created_at", "finished_at"),
+    *("created_at", "finished_at", "verdicts"),
 )
 
 

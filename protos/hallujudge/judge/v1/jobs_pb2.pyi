@@ -67,6 +67,22 @@ class Job(google.protobuf.message.Message):
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
+    @typing.final
+    class VerdictsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.int
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.int = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     ID_FIELD_NUMBER: builtins.int
     REQUEST_ID_FIELD_NUMBER: builtins.int
     STATE_FIELD_NUMBER: builtins.int
@@ -79,6 +95,7 @@ class Job(google.protobuf.message.Message):
     CREATED_AT_FIELD_NUMBER: builtins.int
     FINISHED_AT_FIELD_NUMBER: builtins.int
     OWNER_FIELD_NUMBER: builtins.int
+    VERDICTS_FIELD_NUMBER: builtins.int
     id: builtins.str
     """Id of the job."""
     request_id: builtins.str
@@ -105,6 +122,10 @@ class Job(google.protobuf.message.Message):
     def spec(self) -> hallujudge.judge.v1.scoring_pb2.ScoreSpec:
         """How items are scored."""
 
+    @property
+    def verdicts(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
+        """Verdicts that each judge gave since the server began or went on with the job. Empty: the job is not running."""
+
     def __init__(
         self,
         *,
@@ -120,9 +141,10 @@ class Job(google.protobuf.message.Message):
         created_at: builtins.float = ...,
         finished_at: builtins.float | None = ...,
         owner: builtins.str = ...,
+        verdicts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["_finished_at", b"_finished_at", "finished_at", b"finished_at", "spec", b"spec"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["_finished_at", b"_finished_at", "created_at", b"created_at", "finished_at", b"finished_at", "id", b"id", "items", b"items", "owner", b"owner", "problem", b"problem", "problem_detail", b"problem_detail", "request_id", b"request_id", "scored", b"scored", "spec", b"spec", "state", b"state", "unscored", b"unscored"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["_finished_at", b"_finished_at", "created_at", b"created_at", "finished_at", b"finished_at", "id", b"id", "items", b"items", "owner", b"owner", "problem", b"problem", "problem_detail", b"problem_detail", "request_id", b"request_id", "scored", b"scored", "spec", b"spec", "state", b"state", "unscored", b"unscored", "verdicts", b"verdicts"]) -> None: ...
     def WhichOneof(self, oneof_group: typing.Literal["_finished_at", b"_finished_at"]) -> typing.Literal["finished_at"] | None: ...
 
 Global___Job: typing_extensions.TypeAlias = Job

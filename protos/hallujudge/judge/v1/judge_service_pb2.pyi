@@ -321,19 +321,41 @@ class StreamProgress(google.protobuf.message.Message):
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
+    @typing.final
+    class VerdictsEntry(google.protobuf.message.Message):
+        DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: builtins.int
+        VALUE_FIELD_NUMBER: builtins.int
+        key: builtins.str
+        value: builtins.int
+        def __init__(
+            self,
+            *,
+            key: builtins.str = ...,
+            value: builtins.int = ...,
+        ) -> None: ...
+        def ClearField(self, field_name: typing.Literal["key", b"key", "value", b"value"]) -> None: ...
+
     ANSWERS_FIELD_NUMBER: builtins.int
     WAITING_FIELD_NUMBER: builtins.int
+    VERDICTS_FIELD_NUMBER: builtins.int
     answers: builtins.int
     """Answers that the language models of this run's judges and extractors gave so far, to any run."""
     waiting: builtins.str
     """What the run waits for, in one sentence. Empty: nothing, the server is working."""
+    @property
+    def verdicts(self) -> google.protobuf.internal.containers.ScalarMap[builtins.str, builtins.int]:
+        """Verdicts that each judge gave to this run so far, also on items without a result yet."""
+
     def __init__(
         self,
         *,
         answers: builtins.int = ...,
         waiting: builtins.str = ...,
+        verdicts: collections.abc.Mapping[builtins.str, builtins.int] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["answers", b"answers", "waiting", b"waiting"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["answers", b"answers", "verdicts", b"verdicts", "waiting", b"waiting"]) -> None: ...
 
 Global___StreamProgress: typing_extensions.TypeAlias = StreamProgress
 

@@ -280,8 +280,10 @@ class RemoteBackend:
                     for result in outbox.answered(paired):
                         yield result
                 elif kind == "progress":
-                    progress = response.progress
-                    yield RunProgress(answers=progress.answers, waiting=progress.waiting)
+                    now = response.progress
+                    yield RunProgress(
+                        answers=now.answers, verdicts=dict(now.verdicts), waiting=now.waiting
+                    )
                 elif kind == "groups":
                     groups += response.groups.groups
                 elif kind == "report":

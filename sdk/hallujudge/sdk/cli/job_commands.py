@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from ..errors import InvalidInputError
+from ..runs.progress_bar import verdicts_text
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
 from .declared_options import ScoreCommand, grouped
 from .options import ServerOptions
@@ -189,6 +190,8 @@ def _job_line(info: JobInfo) -> str:
     line = f"{info.id}  {created}  {info.state:9}  {answered:,} of {info.items:,} items"
     if info.unscored:
         line += f", {info.unscored:,} unscored"
+    if info.verdicts:
+        line += f", {verdicts_text(info.verdicts)}"
     return f"{line}  {info.problem}" if info.problem else line
 
 

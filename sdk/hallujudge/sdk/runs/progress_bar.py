@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -109,9 +109,18 @@ class Progress:
         yield from (f"{count:,} {name}" for count, name in counts if count)
         if now.cost is not None:
             yield f"cost {now.cost:.4f}"
-        if self._shares:
-            given = ", ".join(f"{share.judge} {share.decided:,}" for share in self._shares)
-            yield f"verdicts: {given}"
+        if given := self._given():
+            yield verdicts_text(given)
+
+    def _given(self) -> dict[str, int]:
+        """Return the verdicts of each judge, also those on items without a result yet."""
+        given, kept = (
+            {share.judge: share.decided for share in shares}
+            for shares in (self._shares, self._before)
+        )
+        for judge, count in self._now.verdicts.items():
+            given[judge] = max(given.get(judge, 0), kept.get(judge, 0) + count)
+        return given
 
     def line(self) -> str:
         """Return everything in one line."""
@@ -120,6 +129,11 @@ class Progress:
         return (
             f"{self._word} {self.done:,} of {self.total:,} ({share} %), {self.details()}{waiting}"
         )
+
+
+def verdicts_text(given: Mapping[str, int]) -> str:
+    """Return how many verdicts each judge gave, in words."""
+    return f"verdicts: {', '.join(f'{judge} {count:,}' for judge, count in given.items())}"
 
 
 class Lines(Protocol):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -57,6 +57,8 @@ class JobInfo:
     """When the job was done, failed or cancelled."""
     owner: str = ""
     """The caller that created it, such as ``key:abcdefgh``."""
+    verdicts: Mapping[str, int] = field(default_factory=dict)
+    """Verdicts that each judge gave since the server began or went on with it."""
 
     @property
     def is_finished(self) -> bool:
@@ -234,6 +236,7 @@ def _info(message: pb.Job) -> JobInfo:
         created_at=message.created_at,
         finished_at=message.finished_at if message.HasField("finished_at") else None,
         owner=message.owner,
+        verdicts=dict(message.verdicts),
     )
 
 

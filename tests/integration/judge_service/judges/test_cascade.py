@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 
 from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, as_bytes, item, judge_of, shown
 
+from hallujudge.judge_service.judges import counting_verdicts
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge, Chosen
 from hallujudge.judge_service.judges.questions import Question
 from hallujudge.judge_service.judges.router import Escalation, Router
@@ -31,8 +33,10 @@ async def test_a_second_run_writes_the_same_and_another_margin_asks_others(tmp_p
         async def run(escalation: Escalation | None) -> tuple[list[str], bytes]:
             judges = [judge_of(one, cache=cache), judge_of(two, "fallback", cache=cache)]
             router = Router(judges, escalation)
-            found = await router.judge([item()])
+            with counting_verdicts(given := Counter[str]()):
+                found = await router.judge([item()])
             await router.close()
+            assert given == {a.judge: a.answered for a in found[0].asked}, "only what is kept"
             return [v.judge for v in found[0].verdicts], as_bytes(found)
 
         first = await run(Escalation(below=SURE_MARGIN - 0.01))
@@ -89,7 +93,9 @@ async def test_questions_with_small_margins_go_to_the_next_judge(tmp_path: Path)
         async def run(escalation: Escalation) -> list[Chosen]:
             judges = [judge_of(one, cache=cache), judge_of(two, "fallback", cache=cache)]
             asked = ChoiceJudge(judges, [load_template("event_hallusion_entire")], escalation)
-            found = await asked.choose([question("a dog"), question("a cat")])
+            with counting_verdicts(given := Counter[str]()):
+                found = await asked.choose([question("a dog"), question("a cat")])
+            assert given == Counter(c.asked[-1].judge for c in found if c.choice)
             for judge in judges:
                 await judge.close()
             return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from support.llm_judges import CLAIMS, item, judge_of
 from support.sizes import sized
 
 from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.judges import counting_verdicts
 from hallujudge.judge_service.judges.panel import Panel, PanelRule
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.metrics.framework.claims import Verdict
@@ -58,7 +60,9 @@ async def votes_of(
             await server.__aenter__()
         judges = [judge_of(server, name, cache=cache) for name, server in servers.items()]
         panel = Panel(judges, how)
-        (judged,) = await panel.judge([item()])
+        with counting_verdicts(given := Counter[str]()):
+            (judged,) = await panel.judge([item()])
+        assert +given == +Counter({each.judge: each.answered for each in judged.asked})
         await panel.close()
     finally:
         for server in servers.values():

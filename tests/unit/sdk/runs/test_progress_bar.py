@@ -18,6 +18,7 @@ from support.threads import eventually
 
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.engine.streams import RunProgress
+from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.sdk import ScoreRun
 from hallujudge.sdk.archives.local_files import open_binary, watching_reads
 from hallujudge.sdk.cli import main
@@ -51,6 +52,17 @@ def test_everything_known_is_told(clock: Clock) -> None:
     progress.scored(1, 0)
     assert progress.waiting == ""
     assert "4,321 calls, cost 1.2500" in progress.line()
+
+
+def test_verdicts_on_items_without_a_result_are_counted(clock: Clock) -> None:
+    progress = Progress(3, clock)
+    progress.judged((JudgeShare(judge="llm", decided=1_000),), kept=True)
+    progress.waits(RunProgress(answers=40, verdicts={"llm": 38, "fallback": 2}))
+    assert progress.line().endswith("40 calls, verdicts: llm 1,038, fallback 2")
+    # A server that came back counts anew.
+    progress.judged((JudgeShare(judge="llm", decided=1_050),), kept=False)
+    progress.waits(RunProgress(answers=3, verdicts={"llm": 3}))
+    assert progress.line().endswith("verdicts: llm 1,050")
 
 
 def test_what_was_scored_before_a_run_was_resumed_is_not_in_the_rate(clock: Clock) -> None:
