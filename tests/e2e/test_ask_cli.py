@@ -308,7 +308,7 @@ def one_question(folder: Path) -> tuple[str | Path, ...]:
 def test_a_users_mistake_is_one_sentence(tmp_path: Path) -> None:
     given = one_question(tmp_path)
     assert_refused(here("ask", "pope"), "missing option --images")
-    assert_refused(here("ask", *given[:-2]), "missing option --out")
+    assert_refused(here("ask", *given[:-2]), "missing option --out: a file, as in: hallujudge ask")
     assert_refused(here("ask", *given), "set --url, the base address")
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("Is there a cat?")

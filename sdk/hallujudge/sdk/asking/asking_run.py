@@ -40,7 +40,7 @@ from .replies import CUT_OFF, Answered, Asker
 from .request_parameters import checked_parameters, shown_parameters
 
 _TICK_SECONDS = 1.0
-_URL, _MODEL = "llm_url, the base address of its server", "llm_model, its name there"
+_URL = "llm_url, the base address of its server (such as http://localhost:8000/v1)"
 # A run of the first records is tried before one of all. Calls' keys have the hashes of images.
 _MAY_DIFFER = ("release", "images", "limit")
 
@@ -288,7 +288,7 @@ class _Prepared:
         settings = load_settings(dict(run.model))
         offline = settings.judges.batch_requests or settings.judges.batch_replies
         missing = [] if settings.judges.llm_url or offline else [_URL]
-        missing += [] if settings.judges.llm_model else [_MODEL]
+        missing += [] if settings.judges.llm_model else ["llm_model, its name there"]
         if missing:
             raise InvalidInputError(f"no model to ask is named: set {' and '.join(missing)}")
         folder = MediaFolder(Path(run.images))

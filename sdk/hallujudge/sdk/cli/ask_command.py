@@ -24,6 +24,7 @@ from .app import (
     output_option,
     stopped_by,
 )
+from .commands import example_of
 from .options import Estimate, prompt_text
 from .output import estimate_line, in_flags
 from .parameters import argument, option
@@ -175,7 +176,8 @@ def ask(
         return ExitCode.OK
     if not images or out is None:
         needed = "--out: a file" if images else "--images: the folder of images or videos"
-        raise InvalidInputError(f"missing option {needed}")
+        example = example_of(click.get_current_context().command)
+        raise InvalidInputError(f"missing option {needed}, as in: {example}")
     if len(benchmarks) > 1 and (batch_requests or batch_replies):
         raise InvalidInputError("a batch file is of one benchmark; ask one at a time")
     from ..asking import AskRun, estimate_asking

@@ -220,4 +220,13 @@ def usage_error(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         near = ", ".join(map(repr, error.possibilities or ()))
         return f"No such option {error.option_name!r}{f'. Did you mean {near}?' if near else ''}"
-    return error.format_message().removesuffix(".")
+    problem = error.format_message().removesuffix(".")
+    if isinstance(error, click.MissingParameter) and error.ctx is not None:
+        return f"{problem}, as in: {example_of(error.ctx.command)}"
+    return problem
+
+
+def example_of(command: click.Command) -> str:
+    """Return the example of a command's help page in one line."""
+    lines = (command.epilog or "").splitlines()[2:]
+    return " ".join(line.rstrip("\\").strip() for line in lines)

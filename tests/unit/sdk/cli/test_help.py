@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hallujudge.sdk.cli import command_tree
+from hallujudge.sdk.cli import command_tree, main
 
 PANELS = {"Input", "Metric", "Judge", "Model", "Budget", "Output", "Statistics", "Server", "Access"}
 
@@ -27,6 +27,10 @@ ROOT: Any = command_tree()
 COMMANDS = dict(walk(ROOT))
 LEAVES = {path: command for path, command in COMMANDS.items() if not hasattr(command, "commands")}
 IDS = [" ".join(path) or "hallujudge" for path in COMMANDS]
+
+
+def _needs(command: Any) -> bool:
+    return any(parameter.required for parameter in command.params)
 
 
 @cache
@@ -81,6 +85,15 @@ def test_help_ends_with_an_example_that_parses(path: tuple[str, ...]) -> None:
     assert leaf in LEAVES
     assert leaf[: len(path)] == path
     LEAVES[leaf].make_context(leaf[-1], words[len(leaf) :])
+
+
+@pytest.mark.parametrize("path", [path for path, of in LEAVES.items() if _needs(of)], ids=" ".join)
+def test_an_error_about_what_is_missing_has_the_example(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(list(path)) == 2
+    example = " ".join(LEAVES[path].epilog.split()[2:]).replace("\\ ", "")
+    assert f"', as in: {example} (--help shows" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=[" ".join(path) for path in LEAVES])
