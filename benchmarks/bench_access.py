@@ -29,8 +29,9 @@ needs.packages("trustme")
 
 import trustme  # noqa: E402
 
-from hallujudge.judge_service.access.caller import Limits, Scope  # noqa: E402
+from hallujudge.judge_service.access.caller import Scope  # noqa: E402
 from hallujudge.judge_service.access.key_store import create_key  # noqa: E402
+from hallujudge.judge_service.tenancy import Limits  # noqa: E402
 from hallujudge.metrics import ChairItem  # noqa: E402
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret  # noqa: E402
 

@@ -32,10 +32,11 @@ from support.qa_samples import write_lines  # noqa: E402
 from support.running import ServerProcess, here  # noqa: E402
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, judge_step  # noqa: E402
 
-from hallujudge.judge_service.access.caller import Caller, Limits, Scope  # noqa: E402
+from hallujudge.judge_service.access.caller import Caller, Scope  # noqa: E402
 from hallujudge.judge_service.access.key_store import create_key, read_keys  # noqa: E402
-from hallujudge.judge_service.access.spending import Hold, Ledger  # noqa: E402
+from hallujudge.judge_service.access.spending import Ledger  # noqa: E402
 from hallujudge.judge_service.jobs.database import Database  # noqa: E402
+from hallujudge.judge_service.tenancy import Hold, Limits  # noqa: E402
 from hallujudge.sdk import Client, __version__  # noqa: E402
 
 _SENTENCES = ("A dog and a cat.", "Two dogs near a table.", "A man on a bicycle.", "An umbrella.")

@@ -18,8 +18,9 @@ from support.running import ServerProcess, here
 from support.sizes import sized
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
+from hallujudge.judge_service.tenancy import Limits
 
 _INFO = "/hallujudge.judge.v1.JudgeService/GetServerInfo"
 FILES = ("items.jsonl", "report.json", "manifest.json", "journal.bin")

@@ -13,11 +13,12 @@ from support.messages import expected_message
 from support.running import assert_refused, here
 from support.threads import eventually
 
-from hallujudge.judge_service.access.caller import Caller, Limits
+from hallujudge.judge_service.access.caller import Caller
 from hallujudge.judge_service.access.key_store import now, read_keys
-from hallujudge.judge_service.access.spending import Hold, Ledger
+from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.tenancy import Hold, Limits
 
 _CREATE = ("create", "ana", "--scope", "score")
 

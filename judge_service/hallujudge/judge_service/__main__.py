@@ -10,9 +10,9 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
-from .access.memory import address_space, memory_problem
 from .errors import HallujudgeError, InvalidInputError
 from .installation import __version__
+from .memory_budget import address_space, memory_problem
 from .settings.server_settings import load_settings, silence_grpc
 from .standard_files import run_command
 

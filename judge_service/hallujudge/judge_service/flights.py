@@ -11,10 +11,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence, Set
 from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
+
+from msgspec.structs import replace
 
 from .errors import OverloadedError, UnavailableError
 from .stopping import begun, cancel_all
+from .tenancy import Flight, tenancy, within
 
 _LOG = logging.getLogger(__name__)
 # A place at the judge is held no longer than this for the sake of a write.
@@ -121,27 +123,6 @@ class FlightLog:
         self._round = asyncio.Event()
 
 
-class Flight:
-    """What the running task works for, as far as flights are concerned: here, nothing.
-
-    Its calls are sent without being written down.
-    """
-
-    def waits(self) -> None:
-        """Note that a call waits."""
-
-    async def ready(self) -> bool:
-        """Wait a little until calls can be written down; return whether they can."""
-        return True
-
-    async def takes_off(self) -> bool:
-        """Write down that a call is about to be sent; return whether that was possible soon."""
-        return True
-
-    def lands(self) -> None:
-        """Note that a call that was sent is answered, or has failed."""
-
-
 class ItemFlight(Flight):
     """One item at work.
 
@@ -163,11 +144,8 @@ class ItemFlight(Flight):
         self._is_on_runway = True
         try:
             await self._log.add({self._position})
-            token = _FLIGHT.set(self)
-            try:
+            with within(replace(tenancy(), flight=self)):
                 yield
-            finally:
-                _FLIGHT.reset(token)
         finally:
             self._leave_runway()
             self._log.remove({self._position})
@@ -223,11 +201,3 @@ class Flights:
     def one(self, index: int) -> ItemFlight:
         """Return one of them, which is at work by itself."""
         return ItemFlight(self._log, self._positions[index])
-
-
-_FLIGHT: ContextVar[Flight] = ContextVar("hallujudge_flight", default=Flight())  # noqa: B039 - it has no state
-
-
-def current_flight() -> Flight:
-    """Return the item that the running task works for."""
-    return _FLIGHT.get()

@@ -7,9 +7,10 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar
+
+from .tenancy import CallGate
 
 _LOG = logging.getLogger(__name__)
 MARGIN_SECONDS = 10.0
@@ -176,35 +177,6 @@ class HeldBackError(Exception):
     """The work was ended, because all its judge calls are held back."""
 
 
-class CallGate:
-    """Decides whether the calls of some work may be sent: here, always."""
-
-    @contextmanager
-    def guard(self) -> Iterator[None]:
-        """Return a block in which this gate decides, also for tasks that begin in it."""
-        token = _GATE.set(self)
-        try:
-            yield
-        finally:
-            _GATE.reset(token)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether no further call may be sent."""
-        return False
-
-    async def leave(self) -> None:
-        """Wait until a further call may be sent."""
-
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        """Return a block with a call, from before it is sent until its reply is kept."""
-        yield
-
-    def cannot_keep(self, problem: str) -> None:
-        """Learn that replies can't be kept, in a sentence that says where and why."""
-
-
 class CallDrain(CallGate):
     """Lets the judge calls of some work come to an end.
 
@@ -229,9 +201,8 @@ class CallDrain(CallGate):
         Raises:
             HeldBackError: It was ended, because the calls of all work are held back.
         """
-        token = _GATE.set(self)
-        task = begun(work)
-        _GATE.reset(token)
+        with self.guard():
+            task = begun(work)
         idle, joint = begun(self._idle.wait()), JointWork()
         self._works += 1
         try:
@@ -276,11 +247,3 @@ class CallDrain(CallGate):
     def _look(self) -> None:
         if self.is_closed and 0 < self._held >= self._open:
             self._idle.set()
-
-
-_GATE: ContextVar[CallGate] = ContextVar("hallujudge_call_gate", default=CallGate())  # noqa: B039 - it has no state
-
-
-def call_gate() -> CallGate:
-    """Return what decides whether the running task may send calls."""
-    return _GATE.get()

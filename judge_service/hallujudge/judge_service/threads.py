@@ -2,7 +2,7 @@
 
 Every layer that computes calls :func:`map_cpu` or :func:`in_thread`. Work runs in place, in a
 thread, or where the scheduler of a server puts it (:mod:`.engine.cpu_scheduler`), which shares the
-processor between callers. This module imports nothing of the library.
+processor between callers. Of the library it imports :mod:`.tenancy` alone.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import CancelledError, Future
-from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import MethodType
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary, WeakMethod
+
+from msgspec.structs import replace
+
+from .tenancy import Chars, Scheduler, Work, tenancy, work_as
 
 LOOK_SECONDS = 0.5
 """How often files are looked at that may change while a server runs."""
@@ -201,39 +204,19 @@ def _quota(file: Path) -> int | None:
         return None
 
 
-Work: TypeAlias = Callable[[Sequence[_T]], Iterable[_R]]
-"""Returns the result of each value of a block, in order."""
-Chars: TypeAlias = Callable[[_T], int]
-"""Returns how many characters of a caption take as long to match as a value."""
-
-
 def of_each(function: Callable[[_T], _R]) -> Work[_T, _R]:
     """Return the work of a function of single values."""
     return partial(map, function)
 
 
-class Scheduler(Protocol):
-    """Shares the processor between callers."""
-
-    async def map(self, work: Work[_T, _R], values: Sequence[_T], chars: Chars[_T]) -> list[_R]:
-        """Return the results of values, in order."""
-
-    async def in_thread(self, work: Callable[[], _T], *, short: bool = False) -> _T:
-        """Run work in a thread, for which callers queue."""
-
-
-_SCHEDULER: ContextVar[Scheduler | None] = ContextVar("hallujudge_scheduler", default=None)
-_UNWANTED: ContextVar[threading.Event | None] = ContextVar("hallujudge_unwanted", default=None)
-
-
 def use_scheduler(scheduler: Scheduler) -> None:
     """Make the running task, and the tasks that it starts, share the processor with others."""
-    _SCHEDULER.set(scheduler)
+    work_as(replace(tenancy(), scheduler=scheduler))
 
 
 def end_when_set(unwanted: threading.Event) -> None:
     """Make :func:`check_wanted` end the work of the running context once an event is set."""
-    _UNWANTED.set(unwanted)
+    work_as(replace(tenancy(), unwanted=unwanted))
 
 
 def check_wanted() -> None:
@@ -242,7 +225,7 @@ def check_wanted() -> None:
     Raises:
         CancelledError: The call has ended.
     """
-    unwanted = _UNWANTED.get()
+    unwanted = tenancy().unwanted
     if unwanted is not None and unwanted.is_set():
         raise CancelledError
 
@@ -262,7 +245,7 @@ async def map_cpu(work: Work[_T, _R], values: Sequence[_T], *, chars: Chars[_T])
     """
     if len(values) <= _FEW_VALUES and sum(map(chars, values)) <= _FEW_CHARS:
         return list(work(values))
-    if (scheduler := _SCHEDULER.get()) is not None:
+    if (scheduler := tenancy().scheduler) is not None:
         return await scheduler.map(work, values, chars)
     if sum(map(chars, values)) <= LONG_CHARS:
         return list(work(values))
@@ -276,6 +259,6 @@ async def in_thread(work: Callable[[], _T], *, short: bool = False) -> _T:
         work: The work.
         short: Whether it takes less than about a tenth of a second.
     """
-    if (scheduler := _SCHEDULER.get()) is not None:
+    if (scheduler := tenancy().scheduler) is not None:
         return await scheduler.in_thread(work, short=short)
     return await asyncio.to_thread(work)

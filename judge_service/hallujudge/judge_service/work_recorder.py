@@ -1,14 +1,14 @@
 """Recording of work in the layers below the server. The base class records nothing.
 
-The engine, judges and language model clients report to :func:`recorder`. They import nothing of the
-server's room ``observe``, which overrides these methods to count, trace and log.
+The engine, judges and language model clients report to the recorder of the running task's
+:class:`.tenancy.Tenancy`. They import nothing of the server's room ``observe``, which overrides
+these methods to count, trace and log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -102,23 +102,3 @@ class WorkRecorder:
     def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:  # noqa: ARG002
         """Return a block of work that appears in traces."""
         return _NO_SPAN
-
-
-_RECORDER: ContextVar[WorkRecorder] = ContextVar(
-    "hallujudge_recorder",
-    default=WorkRecorder(),  # noqa: B039  # it has no state
-)
-
-
-def recorder() -> WorkRecorder:
-    """Return the recorder of the running task; tasks and threads inherit it."""
-    return _RECORDER.get()
-
-
-def use_recorder(to: WorkRecorder) -> None:
-    """Make the running task, and tasks that it starts, record.
-
-    Args:
-        to: The recorder.
-    """
-    _RECORDER.set(to)

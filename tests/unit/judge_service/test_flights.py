@@ -8,8 +8,9 @@ from collections.abc import Set
 import pytest
 
 from hallujudge.judge_service.errors import UnavailableError
-from hallujudge.judge_service.flights import Flight, FlightLog, Flights, current_flight
+from hallujudge.judge_service.flights import FlightLog, Flights
 from hallujudge.judge_service.suspicion import half, is_proven
+from hallujudge.judge_service.tenancy import Flight, tenancy
 
 
 class Disk:
@@ -43,7 +44,7 @@ async def test_an_item_is_written_down_before_it_is_worked_on_and_before_a_call(
     log = FlightLog(disk.write)
     async with Flights(log, [7]).one(0).work():
         assert disk.kept == {7}
-        item = current_flight()
+        item = tenancy().flight
         item.waits()
         await settled()
         assert disk.kept == set(), "a call that waits for a place is not in flight"
@@ -58,7 +59,7 @@ async def test_an_item_is_written_down_before_it_is_worked_on_and_before_a_call(
         item.waits()
         await settled()
         assert disk.kept == set()
-    assert type(current_flight()) is Flight
+    assert type(tenancy().flight) is Flight
 
 
 async def test_items_that_take_off_together_are_written_down_together() -> None:
@@ -80,7 +81,7 @@ async def test_few_items_are_worked_on_at_once_and_many_wait() -> None:
         async with flights.one(index).work():
             await settled()
             assert len(disk.kept) <= 8
-            current_flight().waits()
+            tenancy().flight.waits()
             waiting.append(index)
             await end.wait()
 
@@ -97,7 +98,7 @@ async def test_no_call_is_sent_while_nothing_can_be_written_down() -> None:
     disk = Disk()
     log = FlightLog(disk.write, disk.sleep)
     async with Flights(log, [7]).one(0).work():
-        item = current_flight()
+        item = tenancy().flight
         item.waits()
         await settled()
         disk.is_away = True

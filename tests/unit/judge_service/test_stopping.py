@@ -17,9 +17,9 @@ from hallujudge.judge_service.stopping import (
     Grace,
     HeldBackError,
     begun,
-    call_gate,
     in_daemon_thread,
 )
+from hallujudge.judge_service.tenancy import tenancy
 
 
 def never() -> asyncio.Task[None]:
@@ -121,8 +121,8 @@ class Judge:
         self.released = asyncio.Event()
 
     async def call(self, name: str) -> None:
-        with call_gate().open():
-            await call_gate().leave()
+        with tenancy().gate.open():
+            await tenancy().gate.leave()
             self.sent.append(name)
             await self.released.wait()
             self.kept.append(name)
@@ -143,8 +143,8 @@ async def test_without_a_drain_nothing_is_held_back() -> None:
     judge, draining = Judge(), asyncio.Event()
     judge.released.set()
     assert await CallDrain(draining).run(judge.calls("a", "b")) == "done"
-    await call_gate().leave()
-    assert not call_gate().is_closed
+    await tenancy().gate.leave()
+    assert not tenancy().gate.is_closed
     assert judge.kept == ["a", "b"]
 
 
@@ -154,8 +154,8 @@ async def test_a_run_sends_no_call_once_a_reply_can_not_be_kept() -> None:
     others.released.set()
     with KeptReplies().guard():
         await judge.calls("a")
-        call_gate().cannot_keep("the disk is full")
-        assert call_gate().is_closed
+        tenancy().gate.cannot_keep("the disk is full")
+        assert tenancy().gate.is_closed
         with pytest.raises(OutputError, match="the disk is full"):
             await judge.calls("b")
     await others.calls("c")

@@ -7,14 +7,15 @@ import enum
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
-from ..errors import OverloadedError, PermissionDeniedError
+from msgspec.structs import replace
 
-MAX_WEIGHT = 100
-"""The largest weight of a caller."""
+from ..errors import OverloadedError, PermissionDeniedError
+from ..tenancy import Scheduler, User, quota_text, tenancy, within, work_as
+from .memory import ServedCall, served_call
 
 MAX_LIMIT = 2**31 - 1
 """The largest number of a caller's limits, which is that of the server's settings."""
@@ -38,48 +39,15 @@ class Scope(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a caller may use; None for no limit of its own."""
+class Caller(User):
+    """Who calls. Its id is ``key:…``, ``certificate:…`` or ``peer:…``; its name that of its key."""
 
-    calls_per_minute: int | None = None
-    """Calls, and messages of streams, in a minute."""
-    max_concurrency: int | None = None
-    """Calls at the same time, waiting ones included."""
-    judge_calls_per_day: int | None = None
-    """Calls to language models in a day (UTC)."""
-    cost_per_day: float | None = None
-    """Money for language models in a day (UTC)."""
-    weight: int = 1
-    """Its share where callers queue: one of weight 3 gets three times what one of weight 1 gets."""
-
-    def __post_init__(self) -> None:
-        """Check the weight, by which a queue divides.
-
-        Raises:
-            ValueError: It is not a whole number from 1 to 100.
-        """
-        if type(self.weight) is not int or not 1 <= self.weight <= MAX_WEIGHT:
-            raise ValueError(f"the weight {self.weight!r:.40} is not from 1 to {MAX_WEIGHT}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Who calls."""
-
-    id: str
-    """What limits, queues and jobs belong to: ``key:…``, ``certificate:…`` or ``peer:…``."""
-    name: str
-    """The name for people: of the key, or the id."""
-    key_id: str = ""
-    """The id of its key, if it has one."""
     key_name: str = ""
     """The name of its key, if it has one."""
     secret: str = field(default="", compare=False, repr=False)
     """The hash of the secret that it showed, if it has a key."""
     scopes: frozenset[Scope] = field(default_factory=frozenset)
     """What it may do."""
-    limits: Limits = field(default_factory=Limits)
-    """What it may use."""
     levels: tuple[str, ...] = field(default=(), compare=False)
     """What its calls count for, the widest first: a network and a connection, or its id."""
 
@@ -105,27 +73,36 @@ class Caller:
                 metadata={"scope": scope.value},
             )
 
+    def require_judging(self) -> None:
+        """Refuse a caller who may not call language models.
+
+        Raises:
+            PermissionDeniedError: The caller's key does not have the scope.
+        """
+        if self.key_id:  # only keys lose scopes
+            self.require(Scope.JUDGE)
+
 
 LOCAL = Caller(id="local", name="this process", scopes=frozenset(Scope))
 """The caller of an engine without a server."""
 
-_CALLER: ContextVar[Caller] = ContextVar("hallujudge_caller", default=LOCAL)
+Standing: TypeAlias = Callable[[Caller], Caller]
+"""Returns a caller with the scopes and limits that its key has now; raises if the key has ended."""
 
 
 def current_caller() -> Caller:
     """Return the caller that the running task works for; tasks and threads inherit it."""
-    return _CALLER.get()
-
-
-Standing: TypeAlias = Callable[[Caller], Caller]
-"""Returns a caller with the scopes and limits that its key has now; raises if the key has ended."""
-
-_STANDING: ContextVar[Standing] = ContextVar("hallujudge_standing", default=lambda caller: caller)
+    user = tenancy().user
+    return user if isinstance(user, Caller) else LOCAL
 
 
 def use_standing(standing: Standing) -> None:
     """Let the running task, and those that it starts, look callers up as their keys stand now."""
-    _STANDING.set(standing)
+    work_as(replace(tenancy(), standing=partial(_standing, standing)))
+
+
+def _standing(standing: Standing, user: User) -> User:
+    return standing(user) if isinstance(user, Caller) else user
 
 
 def caller_now() -> Caller:
@@ -134,45 +111,34 @@ def caller_now() -> Caller:
     Raises:
         UnauthenticatedError: The key was revoked, has expired, or is no longer known.
     """
-    return _STANDING.get()(current_caller())
+    now = tenancy().user_now()
+    return now if isinstance(now, Caller) else LOCAL
 
 
-def begin_call(caller: Caller, standing: Standing) -> None:
+def begin_call(caller: Caller, standing: Standing, scheduler: Scheduler | None = None) -> None:
     """Make the running task, which serves one RPC, work for a caller until it ends.
 
     Args:
         caller: The caller.
         standing: Looks callers up as their keys stand later.
+        scheduler: Shares the processor between callers.
     """
-    _CALLER.set(caller)
-    _STANDING.set(standing)
-    _PAUSE.set(_Pause())
-
-
-@dataclass(slots=True)
-class _Pause:
-    """Why a stream takes no message now; empty while it does."""
-
-    reason: str = ""
-
-
-_PAUSE: ContextVar[_Pause | None] = ContextVar("hallujudge_pause", default=None)
+    now = tenancy()
+    call = now.call if isinstance(now.call, ServedCall) else ServedCall()
+    looked_up = partial(_standing, standing)
+    work_as(replace(now, user=caller, standing=looked_up, scheduler=scheduler, call=call))
 
 
 def stream_pause() -> str:
     """Return why the running stream takes no message now; empty while it does."""
-    pause = _PAUSE.get()
-    return pause.reason if pause else ""
+    return served_call().pause
 
 
 @contextmanager
 def acting_as(caller: Caller) -> Iterator[None]:
     """Work for a caller inside the block, as for a job that goes on after its call."""
-    token = _CALLER.set(caller)
-    try:
+    with within(replace(tenancy(), user=caller)):
         yield
-    finally:
-        _CALLER.reset(token)
 
 
 @dataclass(slots=True)
@@ -192,19 +158,6 @@ class _Use:
 
 # Of callers without limits nothing is looked at.
 _UNCOUNTED = _Use(0.0, 0.0)
-
-
-def quota_text(reason: str, key: str, limit: object) -> str:
-    """Return what a caller waits for, such as ``key ana, 5 calls a minute``.
-
-    Args:
-        reason: ``KEY_RATE_LIMIT`` or ``KEY_CONCURRENCY_LIMIT``.
-        key: The name of the key.
-        limit: The limit.
-    """
-    calls = "call" if str(limit) == "1" else "calls"
-    per = "a minute" if reason == "KEY_RATE_LIMIT" else "at once"
-    return f"key {key}, {limit} {calls} {per}"
 
 
 class CallerLimits:
@@ -252,15 +205,15 @@ class CallerLimits:
 
     async def message(self, caller: Caller) -> None:
         """Wait until the caller may send another message of a stream."""
-        pause = _PAUSE.get() or _Pause()
+        call = served_call()
         while (wait := self._wait(caller, self._use(caller))) > 0:
-            pause.reason = quota_text(
+            call.pause = quota_text(
                 "KEY_RATE_LIMIT", caller.key_name, caller.limits.calls_per_minute
             )
             try:
                 await asyncio.sleep(wait)
             finally:
-                pause.reason = ""
+                call.pause = ""
 
     def _use(self, caller: Caller) -> _Use:
         limits = caller.limits

@@ -22,7 +22,8 @@ from typing import Any
 
 from ..errors import InvalidInputError, NotFoundError, OutputError, UnauthenticatedError
 from ..state_files import NewerFormatError, locked, never_ends, replace_private
-from .caller import MAX_LIMIT, Caller, Limits, Scope
+from ..tenancy import Limits
+from .caller import MAX_LIMIT, Caller, Scope
 
 _LOG = logging.getLogger(__name__)
 KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})")

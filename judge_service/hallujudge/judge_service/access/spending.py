@@ -25,8 +25,8 @@ from ..state_files import (
     create_private,
     migrate,
 )
+from ..tenancy import Crowded, Hold, User
 from ..threads import shielded
-from .caller import Caller
 
 _LOG = logging.getLogger(__name__)
 SPENDING_FORMAT = 1
@@ -70,18 +70,6 @@ class Spent:
     """Money, the most that running calls can cost included."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """The most that one call can cost, taken from a key's day."""
-
-    key: str
-    """The key's id."""
-    day: str
-    """The day."""
-    cost: float
-    """The most that the call can cost."""
-
-
 @dataclass(slots=True)
 class _Spending:
     """Calls and their cost, of one key on one day."""
@@ -91,14 +79,6 @@ class _Spending:
 
 
 _Of: TypeAlias = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crowded:
-    """A call that does not fit now, but may fit when the key's running calls have ended."""
-
-    settled: Future[None]
-    """Done when the cost of a running call is known."""
 
 
 def _make_tables(file: sqlite3.Connection) -> None:
@@ -198,13 +178,11 @@ class Ledger:
         self._closing.set()
         self._thread.submit(self._closed).result()
 
-    async def take(
-        self, caller: Caller, cost: float, *, priced: bool
-    ) -> Hold | Crowded | str | None:
-        """Count one call of a caller before it is sent.
+    async def take(self, user: User, cost: float, *, priced: bool) -> Hold | Crowded | str | None:
+        """Count one call of a user before it is sent.
 
         Args:
-            caller: The caller.
+            user: The caller.
             cost: The most that the call can cost.
             priced: Whether prices are known; without them no limit of money can be kept.
 
@@ -216,19 +194,19 @@ class Ledger:
         Raises:
             UnavailableError: The call can't be written down.
         """
-        if not caller.key_id:
+        if not user.key_id:
             return None
-        limits = caller.limits
+        limits = user.limits
         if limits.cost_per_day is not None and not priced:
             return (
-                f"{caller.name} has a budget in money, but this server has no prices; set "
+                f"{user.name} has a budget in money, but this server has no prices; set "
                 "llm_price_prompt and llm_price_completion"
             )
-        hold = Hold(key=caller.key_id, day=self._day(), cost=cost)
+        hold = Hold(key=user.key_id, day=self._day(), cost=cost)
         if self._is_punctual and limits.cost_per_day is None and limits.judge_calls_per_day is None:
             self._thread.submit(self._count, hold)
             return hold
-        work = self._thread.submit(self._taken, caller, hold, self._clock() + self._busy_seconds)
+        work = self._thread.submit(self._taken, user, hold, self._clock() + self._busy_seconds)
         try:
             return await shielded(work)
         except asyncio.CancelledError:
@@ -276,13 +254,13 @@ class Ledger:
         _add(self._unwritten, hold, 1, hold.cost)
         self._flush()
 
-    def _taken(self, caller: Caller, hold: Hold, until: float) -> Hold | Crowded | str:
+    def _taken(self, user: User, hold: Hold, until: float) -> Hold | Crowded | str:
         values = {
             "key": hold.key,
             "day": hold.day,
             "cost": hold.cost,
-            "max_calls": caller.limits.judge_calls_per_day,
-            "max_cost": caller.limits.cost_per_day,
+            "max_calls": user.limits.judge_calls_per_day,
+            "max_cost": user.limits.cost_per_day,
         }
         while True:
             try:
@@ -297,7 +275,7 @@ class Ledger:
                     raise _unwritable() from err
                 self._closing.wait(_PAUSE_SECONDS)
         if not taken:
-            return self._refusal(caller, hold)
+            return self._refusal(user, hold)
         _add(self._running, hold, 1, hold.cost)
         return hold
 
@@ -379,8 +357,8 @@ class Ledger:
             )  # fmt: skip
         self._file.close()
 
-    def _refusal(self, caller: Caller, hold: Hold) -> Crowded | str:
-        spent, limits = self._spent(hold.key, hold.day), caller.limits
+    def _refusal(self, user: User, hold: Hold) -> Crowded | str:
+        spent, limits = self._spent(hold.key, hold.day), user.limits
         calls, most = limits.judge_calls_per_day, limits.cost_per_day
         running = self._running.get((hold.key, hold.day))
         calls_left = calls is None or spent.calls < calls
@@ -396,7 +374,7 @@ class Ledger:
             parts.append(f"{spent.calls} of {calls} judge calls made")
         if most is not None:
             parts.append(f"{spent.cost:.6f} of {most:.6f} spent or reserved")
-        return f"{caller.name}: {', '.join(parts)} today; the budget is renewed at 00:00 UTC"
+        return f"{user.name}: {', '.join(parts)} today; the budget is renewed at 00:00 UTC"
 
 
 def _add(to: dict[_Of, _Spending], hold: Hold, calls: int, cost: float) -> None:

@@ -12,9 +12,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import Generic, TypeVar
 
-from ..access.caller import current_caller
-from ..access.fair_queue import FairQueue
-from ..threads import Chars, Work, end_when_set
+from ..fair_queue import FairQueue
+from ..tenancy import Chars, Work, tenancy
+from ..threads import end_when_set
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -60,9 +60,9 @@ class CpuScheduler:
         return work.results
 
     async def _slice(self, work: _Work[_T, _R]) -> None:
-        working_for = current_caller()
-        caller = working_for.id
-        await self._slices.enter(caller, weight=working_for.limits.weight)
+        user = tenancy().user
+        caller = user.id
+        await self._slices.enter(caller, weight=user.limits.weight)
         began = used = self._clock()
         try:
             work.go_on(_SLICE_SECONDS)
@@ -141,9 +141,9 @@ class _Threads:
         If the call ends before the work, the thread keeps its place until the work ends, which
         :func:`check_wanted` hastens.
         """
-        working_for = current_caller()
-        caller = working_for.id
-        await self._queue.enter(caller, weight=working_for.limits.weight)
+        user = tenancy().user
+        caller = user.id
+        await self._queue.enter(caller, weight=user.limits.weight)
         unwanted, context = threading.Event(), copy_context()
         context.run(end_when_set, unwanted)
         running = self._executor.submit(context.run, work)

@@ -48,11 +48,11 @@ from .judge_options import (
 from .streams import RunProgress
 
 if TYPE_CHECKING:
-    from ..access.memory import MemoryBudget
-    from ..access.spending import Ledger
     from ..judges.router import Escalation
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
     from ..matchers import TextComparer
+    from ..memory_budget import MemoryBudget
+    from ..tenancy import Spending
     from ..work_recorder import JudgeState
 
 _ExtractorT = TypeVar("_ExtractorT")
@@ -75,7 +75,7 @@ class JudgeFactory:
         settings: JudgeSettings | None = None,
         keys: JudgeKeys | None = None,
         llm_endpoint: Endpoint | None = None,
-        ledger: Ledger | None = None,
+        ledger: Spending | None = None,
         memory: MemoryBudget | None = None,
         shared: SharedCalls | None = None,
     ) -> None:

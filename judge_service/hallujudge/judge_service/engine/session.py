@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec import structs
 
-from hallujudge.metrics import Item, ItemResult, Metric, Report, Tally
+from hallujudge.metrics import Item, ItemResult, Metric, Outcome, Report, Tally
 from hallujudge.metrics.framework.report import OneItemReport
 from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import UnsupportedError
 from ..installation import __version__
 from ..judges import counting_verdicts
-from ..observe.recorder import record_items
+from ..tenancy import tenancy
 from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_each
-from ..work_recorder import recorder
+from ..work_recorder import Attributes, EvaluatedItem
 from .pipelines import unscored_result
 from .read_responses import read_items
 from .registry import Pipeline, checked_entry, metric_entry, open_pipeline
@@ -165,10 +165,11 @@ class ScoringSession:
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""
-        span = recorder().span("evaluate", {"metric": self._spec.metric, "items": len(items)})
+        attributes: Attributes = {"metric": self._spec.metric, "items": len(items)}
+        span = tenancy().recorder.span("evaluate", attributes)
         with span, counting_verdicts(self._verdicts):
             results = await self._pipeline.evaluate(items)
-        record_items(self._spec.metric, results)
+        _record(self._spec.metric, results)
         return results
 
     @property
@@ -195,7 +196,7 @@ class ScoringSession:
         """
         unscored = getattr(self._pipeline, "unscored", unscored_result)
         results = [unscored(item, UnscoredReason.PROCESS_DIED, detail) for item in items]
-        record_items(self._spec.metric, results)
+        _record(self._spec.metric, results)
         return results
 
     async def score(self, items: Sequence[Item]) -> list[ItemResult]:
@@ -361,3 +362,24 @@ async def normalize(
     if has_long_graph(source):
         return await in_thread(look_up)
     return await asyncio.to_thread(look_up)
+
+
+def _record(metric: str, results: Sequence[ItemResult]) -> None:
+    """Record the outcomes of items, and their scores where the recorder wants them."""
+    outcomes: dict[str, int] = {}
+    for one in results:
+        reason = "" if one.outcome is Outcome.SCORED else str(one.reason) or "other"
+        outcomes[reason] = outcomes.get(reason, 0) + 1
+    now = tenancy()
+    now.record_outcomes(metric, outcomes, _evaluated(results) if now.recorder.wants_items else ())
+
+
+def _evaluated(results: Sequence[ItemResult]) -> Sequence[EvaluatedItem]:
+    return [
+        EvaluatedItem(
+            id=one.id,
+            scores={name: value for name, value in one.scores.items() if value is not None},
+            reason="" if one.outcome is Outcome.SCORED else str(one.reason),
+        )
+        for one in results
+    ]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from hallujudge.metrics.framework.signature import same_but_versions
 
 from ..access.caller import caller_now, current_caller
-from ..access.fair_queue import FairQueue
 from ..engine.registry import metric_entry
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
+from ..fair_queue import FairQueue
 from ..flights import FlightLog, Flights
 from ..llm.ask_once import run_bounded
 from ..stopping import CallDrain, HeldBackError, JointWork

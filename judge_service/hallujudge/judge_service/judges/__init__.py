@@ -18,8 +18,8 @@ from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.tally import cluster_key
 
-from ..access.caller import current_caller
 from ..llm.budget import Usage
+from ..tenancy import tenancy
 
 if TYPE_CHECKING:
     from .choice_shares import ShareRule
@@ -104,7 +104,7 @@ def payer_of(item_id: str, content: object) -> str:
         content: What is judged.
     """
     # Keys tell the users of a server apart.
-    return f"{cluster_key(repr((current_caller().key_id, item_id, content))):016x}"
+    return f"{cluster_key(repr((tenancy().user.key_id, item_id, content))):016x}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from ..llm.ask_once import run_bounded
 from ..llm.budget import Usage
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import Template
-from ..work_recorder import recorder
+from ..tenancy import tenancy
 from . import DIGITS, Asked, Declined, JudgeIdentity, count_verdicts
 from .choice_shares import ShareRule
 from .llm_judge import LlmJudge
@@ -167,7 +167,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
             if self._ends(this.declined):
                 break
             if not last:
-                recorder().fell_back(judge.name, this.declined.reason)
+                tenancy().recorder.fell_back(judge.name, this.declined.reason)
         return _unanswered(passed)
 
     def _declines(self, judge: LlmJudge, reply: ReadReply) -> Declined | None:

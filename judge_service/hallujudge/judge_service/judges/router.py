@@ -22,7 +22,7 @@ from hallujudge.metrics.framework.signature import signature_value
 
 from ..errors import InvalidInputError, fault_of
 from ..llm.budget import Usage
-from ..work_recorder import recorder
+from ..tenancy import tenancy
 from . import (
     Asked,
     Declined,
@@ -451,7 +451,7 @@ class Router(JudgesInOrder[Judge]):
             return
         one.decline(index, declined)
         if judge is not self.judges[-1] and index not in one.abstained:
-            recorder().fell_back(judge.name, declined.reason)
+            tenancy().recorder.fell_back(judge.name, declined.reason)
 
     def _names_before(self, judge: Judge) -> list[str]:
         names = [other.name for other in self.judges]

@@ -10,10 +10,8 @@ from functools import partial
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from ..access.caller import current_caller
-from ..flights import current_flight
-from ..stopping import JointWork, begun, call_gate, cancel_all, keeps_calls
-from ..work_recorder import recorder
+from ..stopping import JointWork, begun, cancel_all, keeps_calls
+from ..tenancy import tenancy
 from .budget import VerdictStore
 from .cache_file import Record
 from .chat import ChatRequest
@@ -69,7 +67,7 @@ class AskOnce(Generic[_T]):
         """Return the value of a call that was made before; None if none is known."""
         if key in self._memory:
             self._memory.move_to_end(key)
-            recorder().looked_up("memory")
+            tenancy().recorder.looked_up("memory")
             return self._memory[key]
         record = await self._cache.get(key) if self._cache is not None else None
         value = reading.from_record(record) if record is not None else None
@@ -102,28 +100,28 @@ class AskOnce(Generic[_T]):
         """
         known = self._memory.get(key)
         if known is not None and reading.is_whole(known):
-            recorder().looked_up("memory")
+            tenancy().recorder.looked_up("memory")
             return known
 
         async def fly(turn: Turn) -> _T:
             async def call() -> Answer:
                 return await self._client.ask(request, has_fallback=has_fallback, turn=turn)
 
-            with call_gate().open():
+            with tenancy().gate.open():
                 value = await self._found(key, call, reading, label)
             if reading.to_record(value) is not None:
                 self._remember(key, value)
             return value
 
-        current_flight().waits()
-        return await self._flights.do(f"{key}:{has_fallback}", current_caller().id, fly)
+        tenancy().flight.waits()
+        return await self._flights.do(f"{key}:{has_fallback}", tenancy().user.id, fly)
 
     async def _found(
         self, key: str, call: Callable[[], Awaitable[Answer]], reading: Reading[_T], label: str
     ) -> _T:
         cache = self._cache
         if cache is None:
-            recorder().looked_up("nowhere")
+            tenancy().recorder.looked_up("nowhere")
             return reading.read(await call())
         # True until a record is kept or found; the next caller must then make the call.
         claimed = True
@@ -136,7 +134,7 @@ class AskOnce(Generic[_T]):
                     claimed = False
                     self._reused()
                     return value
-            recorder().looked_up("nowhere")
+            tenancy().recorder.looked_up("nowhere")
             answer = await self._asked(key, call, cache)
             value = reading.read(answer)
             if (kept := reading.to_record(value)) is not None:
@@ -165,7 +163,7 @@ class AskOnce(Generic[_T]):
             await cancel_all(asked)
 
     def _reused(self) -> None:
-        recorder().looked_up("cache")
+        tenancy().recorder.looked_up("cache")
         self._client.statistics.reused += 1
 
     def _remember(self, key: str, value: _T) -> None:

@@ -17,11 +17,10 @@ from typing import Protocol
 
 from hallujudge.metrics.framework.results import JsonValue
 
-from ..access.caller import caller_now
-from ..access.spending import Crowded, Hold, Ledger
 from ..errors import InvalidInputError
+from ..tenancy import Crowded, Hold, Spending, tenancy
 from ..threads import shielded
-from ..work_recorder import JudgeCall, recorder
+from ..work_recorder import JudgeCall
 from .cache_file import Record
 
 _MILLION = 1_000_000
@@ -67,7 +66,7 @@ class Usage:
 
     def record(self, model: str, outcome: str, seconds: float) -> None:
         """Record a call for metrics: what it took, or nothing where it failed."""
-        recorder().judge_called(
+        tenancy().recorder.judge_called(
             JudgeCall(
                 model=model,
                 outcome=outcome,
@@ -154,7 +153,7 @@ class Budget:
         max_cost: float | None = None,
         prices: Prices | None = None,
         within: Budget | None = None,
-        ledger: Ledger | None = None,
+        ledger: Spending | None = None,
     ) -> None:
         for name, value in (("max_calls", max_calls), ("max_cost", max_cost)):
             if value is not None and not value >= 0:
@@ -226,7 +225,7 @@ class Budget:
     async def _take(self, cost: float) -> Hold | Crowded | str | None:
         if self._ledger is None:
             return None
-        return await self._ledger.take(caller_now(), cost, priced=self.prices is not None)
+        return await self._ledger.take(tenancy().user_now(), cost, priced=self.prices is not None)
 
     def settle(self, reservation: Reservation, cost: float | None) -> None:
         """Replace a reservation by what the call cost."""

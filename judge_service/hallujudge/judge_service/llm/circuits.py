@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
-from ..access.caller import current_caller
 from ..errors import InvalidInputError
+from ..tenancy import tenancy
 from .failures import CallFailedError, FailureKind
 
 _FIRST_SECONDS = 1.0
@@ -143,7 +143,7 @@ class ByCaller(Generic[_F]):
     @property
     def mine(self) -> _F:
         """The value of the running task's caller."""
-        caller = current_caller().id
+        caller = tenancy().user.id
         value = self._values.get(caller)
         if value is None:
             if len(self._values) >= MAX_CALLERS:
@@ -200,7 +200,7 @@ class Circuits:
         """
         self._of_callers.mine.failed(at_once=at_once)
         if len(self._failing) < _CALLERS_OF_AN_OUTAGE:
-            self._failing.add(current_caller().id)
+            self._failing.add(tenancy().user.id)
         if len(self._failing) == _CALLERS_OF_AN_OUTAGE:
             self._of_all.failed()
 
@@ -230,13 +230,13 @@ class Rejections:
     def add(self, failure: CallFailedError) -> None:
         """Remember why the running task's caller was rejected, for half a minute."""
         until = self._clock() + _REJECTED_SECONDS
-        self._rejected.setdefault(current_caller().id, (failure, until))
+        self._rejected.setdefault(tenancy().user.id, (failure, until))
         while len(self._rejected) > MAX_CALLERS:
             self._rejected.popitem(last=False)
 
     def mine(self) -> CallFailedError | None:
         """Return why the running task's caller was rejected; None if it may try."""
-        failure, until = self._rejected.get(current_caller().id, (None, 0.0))
+        failure, until = self._rejected.get(tenancy().user.id, (None, 0.0))
         if failure is None:
             return None
         if self._clock() < until:
@@ -247,7 +247,7 @@ class Rejections:
 
     def forget(self) -> None:
         """Let the running task's caller try again."""
-        self._rejected.pop(current_caller().id, None)
+        self._rejected.pop(tenancy().user.id, None)
 
 
 def unusable(failure: CallFailedError, *, role: str, place: str, model: str) -> InvalidInputError:

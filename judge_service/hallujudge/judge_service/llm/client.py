@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..errors import HallujudgeError
-from ..work_recorder import JudgeState, recorder
+from ..tenancy import tenancy
+from ..work_recorder import JudgeState
 from .budget import Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, CallStatistics, Outage, Patience, Tools
 from .chat import ChatReply, ChatRequest, most_prompt_tokens
@@ -369,7 +370,7 @@ class ChatClient:
             if reservation is None:
                 call.server.circuits.abandoned()
         if reservation is None:
-            recorder().budget_refused()
+            tenancy().recorder.budget_refused()
             raise CallFailedError(FailureKind.BUDGET, self.budget.exhausted_detail())
         self.statistics.calls += 1
         self.statistics.retries += call.attempts > 0
@@ -427,7 +428,7 @@ class ChatClient:
         # or on its way: gateways refuse both with 403.
         unproven = self._known.answered_earlier and not self._known.answers_now
         try:
-            with recorder().span(f"chat {model}", server.attributes(model)):
+            with tenancy().recorder.span(f"chat {model}", server.attributes(model)):
                 reply = await call.exchange(server.sender)
         except CallFailedError as err:
             failure = err

@@ -7,10 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from ..access.caller import Scope, caller_now, current_caller
-from ..access.fair_queue import FairQueue
-from ..flights import Flight, current_flight
-from ..stopping import call_gate
+from ..fair_queue import FairQueue
+from ..tenancy import Flight, tenancy
 from .chat import ChatRequest
 from .failures import CallFailedError, FailureKind
 
@@ -235,32 +233,32 @@ class AdaptiveLimiter:
         else:
             self._answered(started)
         finally:
-            current_flight().lands()
+            tenancy().flight.lands()
             self._queue.resize(self.limit)
-            self._queue.leave(current_caller().id)
+            self._queue.leave(tenancy().user.id)
 
     async def _entered(
         self, request: ChatRequest, sleep: Callable[[float], Awaitable[None]]
     ) -> float:
-        flight = current_flight()
+        flight = tenancy().flight
         while True:
-            await call_gate().leave()
+            await tenancy().gate.leave()
             flight.waits()
             if not await flight.ready():  # without a place, which others can use
                 continue
-            caller = current_caller()
-            await self._queue.enter(caller.id, cost=1.0, weight=caller.limits.weight)
+            user = tenancy().user
+            await self._queue.enter(user.id, cost=1.0, weight=user.limits.weight)
             may_send = False
             try:
                 # A place from before the end of a pause is given back: the rate limit is the
                 # account's, and after a pause all callers take turns from the start.
-                if (wait := self.pause.left_for(lambda: prompt_of(request), caller.id)) > 0:
+                if (wait := self.pause.left_for(lambda: prompt_of(request), user.id)) > 0:
                     await sleep(wait)
                 else:
                     may_send = await _may_send(flight)
             finally:
                 if not may_send:
-                    self._queue.leave(caller.id)
+                    self._queue.leave(user.id)
             if may_send:
                 self.pause.sent()
                 return self._clock()
@@ -274,7 +272,7 @@ class AdaptiveLimiter:
     def _limited(self, started: float, request: ChatRequest, failure: CallFailedError) -> None:
         seconds = failure.retry_after
         heeded = seconds if seconds is not None and seconds <= self._longest_wait else None
-        caller = current_caller().id
+        caller = tenancy().user.id
         if not self.pause.limited(started, prompt_of(request), caller, heeded):
             return
         if started >= self._shrunk_at:
@@ -287,11 +285,10 @@ class AdaptiveLimiter:
 
 async def _may_send(flight: Flight) -> bool:
     """Return whether the running task may send its call now, and note that it does."""
-    if (now := caller_now()).key_id:  # only keys lose scopes
-        now.require(Scope.JUDGE)
+    tenancy().user_now().require_judging()
     if not await flight.takes_off():
         return False
-    if call_gate().is_closed:
+    if tenancy().gate.is_closed:
         flight.lands()
         return False
     return True

@@ -26,7 +26,8 @@ from typing import TypeVar
 
 from ..errors import InvalidInputError, OutputError
 from ..state_files import DatabaseLostError, create_folder, lacks_room
-from ..stopping import CallGate, begun, call_gate
+from ..stopping import begun
+from ..tenancy import CallGate, tenancy
 from ..threads import shielded
 from .cache_file import CacheFile, Claim, Record, Row, new_owner, record_of
 
@@ -239,7 +240,7 @@ class VerdictCache:
             return otherwise
         done = await shielded(self._thread.submit(self._with_file, kind, work, otherwise))
         if self._unkept and kind == _WRITE:
-            call_gate().cannot_keep(self._unkept)
+            tenancy().gate.cannot_keep(self._unkept)
         return done
 
     def _with_file(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:

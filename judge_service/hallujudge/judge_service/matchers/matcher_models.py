@@ -44,7 +44,7 @@ from .small_matcher import SmallMatcher
 from .torch_models import TorchEncoder, TorchPairs, TorchWeights
 
 if TYPE_CHECKING:
-    from ..access.memory import MemoryBudget
+    from ..memory_budget import MemoryBudget
     from . import Vectors
 
 # Two to three orders above single precision rounding, and far below any other defect.

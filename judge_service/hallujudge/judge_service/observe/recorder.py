@@ -6,22 +6,15 @@ import enum
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from hallujudge.metrics import ItemResult, Outcome
-
-from ..work_recorder import (
-    Attributes,
-    EvaluatedItem,
-    Outcomes,
-    WorkRecorder,
-    recorder,
-    use_recorder,
-)
+from ..access.memory import ServedCall
+from ..tenancy import RunningCall, tenancy, work_as
+from ..work_recorder import Attributes, Outcomes, WorkRecorder
 
 if TYPE_CHECKING:
     from ..access.caller import Caller
@@ -42,7 +35,7 @@ class Stage(enum.Enum):
 
 
 @dataclass(slots=True, kw_only=True)
-class CallRecord:
+class CallRecord(ServedCall):
     """One RPC, from its first byte to its end. It holds no response, and no key."""
 
     method: str
@@ -84,6 +77,13 @@ class CallRecord:
     def items(self) -> int:
         """The number of its items."""
         return self.scored + self.unscored
+
+    def count(self, metric: str, outcomes: Outcomes) -> None:
+        """Count outcomes of items."""
+        self.metric = metric
+        scored = outcomes.get("", 0)
+        self.scored += scored
+        self.unscored += sum(outcomes.values()) - scored
 
 
 class WorkerState(Struct, frozen=True, kw_only=True):
@@ -157,9 +157,6 @@ class Recorder(WorkRecorder):
         """Write what waits to be written."""
 
 
-_CALL: ContextVar[tuple[Recorder, CallRecord] | None] = ContextVar("hallujudge_call", default=None)
-
-
 def begin_recording(to: Recorder, call: CallRecord | None = None) -> None:
     """Make the running task, and tasks that it starts, record.
 
@@ -167,25 +164,31 @@ def begin_recording(to: Recorder, call: CallRecord | None = None) -> None:
         to: Where.
         call: The RPC that the task serves.
     """
-    use_recorder(to)
-    _CALL.set(None if call is None else (to, call))
+    work_as(replace(tenancy(), recorder=to, call=call or RunningCall()))
+
+
+def _running() -> tuple[Recorder, CallRecord] | None:
+    now = tenancy()
+    if isinstance(now.recorder, Recorder) and isinstance(now.call, CallRecord):
+        return now.recorder, now.call
+    return None
 
 
 def record_caller(caller: Caller) -> None:
     """Record who makes the running call."""
-    if (running := _CALL.get()) is not None:
+    if (running := _running()) is not None:
         running[1].key, running[1].key_name = key_label(caller), caller.key_name
 
 
 def record_waiting() -> None:
     """Record that the running call waits to be admitted."""
-    if (running := _CALL.get()) is not None:
+    if (running := _running()) is not None:
         running[0].call_waits(running[1])
 
 
 def record_running() -> None:
     """Record that the running call was admitted."""
-    if (running := _CALL.get()) is not None:
+    if (running := _running()) is not None:
         running[0].call_runs(running[1])
 
 
@@ -196,7 +199,7 @@ def record_failure(status: str, error: str) -> None:
         status: The name of its status code.
         error: The error that the caller receives.
     """
-    if (running := _CALL.get()) is not None:
+    if (running := _running()) is not None:
         running[1].status, running[1].error = status, error
         record_end(*running)
 
@@ -206,45 +209,6 @@ def record_end(to: Recorder, call: CallRecord) -> None:
     call.seconds = time.perf_counter() - call.began
     to.call_ended(call)
     call.stage = Stage.ENDED
-
-
-def record_items(metric: str, results: Sequence[ItemResult]) -> None:
-    """Record outcomes of items, for the running call too."""
-    outcomes: dict[str, int] = {}
-    for one in results:
-        reason = "" if one.outcome is Outcome.SCORED else str(one.reason) or "other"
-        outcomes[reason] = outcomes.get(reason, 0) + 1
-    record_outcomes(metric, outcomes, _evaluated(results) if recorder().wants_items else ())
-
-
-def _evaluated(results: Sequence[ItemResult]) -> Sequence[EvaluatedItem]:
-    return [
-        EvaluatedItem(
-            id=one.id,
-            scores={name: value for name, value in one.scores.items() if value is not None},
-            reason="" if one.outcome is Outcome.SCORED else str(one.reason),
-        )
-        for one in results
-    ]
-
-
-def record_outcomes(metric: str, outcomes: Outcomes, items: Sequence[EvaluatedItem] = ()) -> None:
-    """Record outcomes that were counted, for the running call too.
-
-    Args:
-        metric: The metric.
-        outcomes: The outcomes.
-        items: The items, where the recorder wants them.
-    """
-    if (running := _CALL.get()) is not None:
-        call = running[1]
-        call.metric = metric
-        scored = outcomes.get("", 0)
-        call.scored += scored
-        call.unscored += sum(outcomes.values()) - scored
-    recorder().items_scored(metric, outcomes)
-    if items:
-        recorder().items_evaluated(metric, items)
 
 
 def _to_each(method: Callable[Concatenate[Any, _P], None]) -> Callable[Concatenate[Any, _P], None]:

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ..access.caller import Caller, CallerLimits
-from ..access.fair_queue import FairQueue
 from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
+from ..fair_queue import FairQueue
 
 # Results of ordinary items, with their evidence, are about twice as large as the items.
 _RESULT_FACTOR = 2

@@ -13,11 +13,11 @@ import grpc
 from grpc_status import rpc_status
 
 from ..access.caller import Caller, Scope, begin_call, current_caller
-from ..access.memory import CallMemory, MemoryBudget, begin_memory
+from ..access.memory import CallMemory, begin_memory
 from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import HallujudgeError
+from ..memory_budget import MemoryBudget
 from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
-from ..threads import use_scheduler
 from ..wire.errors import pushback, status_of
 from .authentication import Authenticator, anonymous
 from .connections import ConnectionGuard
@@ -258,8 +258,7 @@ class GuardInterceptor(WrappingInterceptor):
         record_caller(caller)
         if rule.scope is not None:
             caller.require(rule.scope)
-        begin_call(caller, self._authenticator.current)
-        use_scheduler(self._scheduler)
+        begin_call(caller, self._authenticator.current, self._scheduler)
         return caller
 
 

@@ -19,9 +19,9 @@ from ..errors import UnsupportedError
 from ..flights import Flights
 from ..jobs import JobLimits, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
 from ..jobs.job_service import JobService
-from ..observe.recorder import record_outcomes
 from ..settings.server_settings import state_folder
 from ..state_files import create_folder
+from ..tenancy import tenancy
 from ..wire import convert as _convert
 from ..wire.job_messages import (
     WireCodec,
@@ -257,7 +257,7 @@ class WorkersOfJob:
                 lambda: [self._task("items", content) for content in contents],
             )
         for reply in replies:
-            record_outcomes(self._metric, reply.outcomes, reply.evaluated)
+            tenancy().record_outcomes(self._metric, reply.outcomes, reply.evaluated)
         return ScoredChunk(
             [reason for reply in replies for reason in reply.reasons],
             [result for reply in replies for result in reply.parts[1:]],
@@ -267,7 +267,7 @@ class WorkersOfJob:
     async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
         """Return results of items that are not scored."""
         reply = await self._pool.run(replace(self._task("items", *contents), died=died))
-        record_outcomes(self._metric, reply.outcomes, reply.evaluated)
+        tenancy().record_outcomes(self._metric, reply.outcomes, reply.evaluated)
         return ScoredChunk(reply.reasons, reply.parts[1:], reply.parts[:1])
 
     async def share_of(self, results: Sequence[bytes]) -> Sequence[bytes]:

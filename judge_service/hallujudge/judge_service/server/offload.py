@@ -25,8 +25,8 @@ from ..access.memory import call_memory
 from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..engine.streams import ID_BYTES, TICK_SECONDS, StreamIds, ordered_map, with_ticks
-from ..observe.recorder import record_outcomes
 from ..settings.server_settings import ServerSettings
+from ..tenancy import tenancy
 from ..threads import LONG_CHARS, import_in_thread
 from .flow_control import Held, Window
 from .interceptors import Context, Handler, WrappingInterceptor
@@ -113,7 +113,7 @@ class OffloadInterceptor(WrappingInterceptor):
             task = Task(kind=name.lower(), parts=(raw,), memory=charged(raw))
             reply = await self._pool.run(task, memory, long=planned.long)
             if reply.outcomes:
-                record_outcomes(planned.metric, reply.outcomes, reply.evaluated)
+                tenancy().record_outcomes(planned.metric, reply.outcomes, reply.evaluated)
             memory.result(len(reply.parts[0]))
             return reply.parts[0]
 
@@ -235,7 +235,7 @@ class _Run:
             self._task(raw), partial(self._alone, raw), self._memory, long=_is_long(raw)
         )
         for reply in replies:
-            record_outcomes(self._metric, reply.outcomes, reply.evaluated)
+            tenancy().record_outcomes(self._metric, reply.outcomes, reply.evaluated)
             self._groups.add(reply.groups)
         reply = replies[0] if len(replies) == 1 else _joined(replies)
         self._memory.result(RESULT_FACTOR * len(reply.parts[0]))

@@ -22,11 +22,11 @@ from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import add_benchmarks
 
 from ..access.caller import use_standing
-from ..access.memory import MemoryBudget
 from ..access.spending import Ledger
 from ..engine import Engine
 from ..engine.resources import Offers, Resources
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
+from ..memory_budget import MemoryBudget
 from ..observe.recorder import begin_recording
 from ..settings.connection import with_port
 from ..settings.server_settings import (

@@ -18,7 +18,6 @@ from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Item, Report
 from hallujudge.metrics.families import add_benchmarks
 
-from ..access.memory import MemoryBudget
 from ..engine import Engine, ScoringSession, metric_names
 from ..engine.registry import metric_entry
 from ..engine.resources import Resources
@@ -26,6 +25,7 @@ from ..engine.spec import ScoreSpec
 from ..engine.streams import keys_of
 from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ..forked_workers import Answer, Program
+from ..memory_budget import MemoryBudget
 from ..observe.recorder import Recorder, begin_recording
 from ..wire.job_messages import WireCodec
 from ..work_recorder import EvaluatedItem, Outcomes

@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ..access.caller import current_caller
-from ..access.fair_queue import FairQueue
 from ..access.memory import CallMemory
 from ..errors import InvalidInputError, UnavailableError
+from ..fair_queue import FairQueue
 from ..observe.recorder import WorkerState
 from ..process_pool import ATTEMPTS, ClosedError, DiedError, ProcessPool
 from ..settings.server_settings import ServerSettings, worker_environment
 from ..stopping import begun
+from ..tenancy import tenancy
 from ..threads import LONG_CHARS, can_fork, usable_cores
-from ..work_recorder import recorder
 from .worker_tasks import Reply, Task, WorkerSettings, decode_reply, encode, worker_program
 
 _LOG = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Workers:
         Raises:
             HallujudgeError: The task failed, or two workers died while doing it.
         """
-        with recorder().span("work", {"task": task.kind}):
+        with tenancy().recorder.span("work", {"task": task.kind}):
             reply = await self._turn(task, long=long)
             # Workers count the fields of large messages, which may need more than was charged.
             if reply.needs and memory is not None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.access.caller import quota_text
+from hallujudge.judge_service.tenancy import quota_text
 
 from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
 

@@ -21,7 +21,7 @@ try:
 
     import click
 
-    from hallujudge.judge_service.access.memory import memory_problem
+    from hallujudge.judge_service.memory_budget import memory_problem
     from hallujudge.judge_service.standard_files import output_problem, run_command
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
     from hallujudge.metrics.families import declaring_line

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from hallujudge.judge_service.access.caller import MAX_LIMIT, MAX_WEIGHT, Scope
+from hallujudge.judge_service.access.caller import MAX_LIMIT, Scope
+from hallujudge.judge_service.tenancy import MAX_WEIGHT
 from hallujudge.metrics.families import added_sources
 
 from ..errors import InvalidInputError
@@ -207,8 +208,8 @@ def create(
     file: _File = None,
 ) -> None:
     """Make a key and print it, once."""
-    from hallujudge.judge_service.access.caller import Limits
     from hallujudge.judge_service.access.key_store import create_key
+    from hallujudge.judge_service.tenancy import Limits
 
     path = _keys_path(file)
     key = create_key(

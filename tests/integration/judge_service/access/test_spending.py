@@ -14,10 +14,11 @@ from support.database_mishaps import copied, deleted, log_deleted, replaced, set
 from support.messages import expected_message
 from support.threads import until
 
-from hallujudge.judge_service.access.caller import Caller, Limits, acting_as
-from hallujudge.judge_service.access.spending import Hold, Ledger, Spent
+from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access.spending import Ledger, Spent
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.llm.budget import Budget, Prices
+from hallujudge.judge_service.tenancy import Hold, Limits
 
 
 def caller(key_id: str = "k1", **limits: int) -> Caller:

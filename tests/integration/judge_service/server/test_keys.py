@@ -16,7 +16,7 @@ from support.messages import expected_message
 from support.rpc import health_stub, raw_call, refused
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import (
     create_key,
     edit_key,
@@ -29,6 +29,7 @@ from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server import judge_servicer
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.tenancy import Limits
 from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret

@@ -31,11 +31,12 @@ from support.worker_tasks import (
 from hallujudge.judge.v1 import chair_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.memory import CallMemory, MemoryBudget
+from hallujudge.judge_service.access.memory import CallMemory
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InternalError, InvalidInputError, OverloadedError
 from hallujudge.judge_service.flights import FlightLog, Flights
+from hallujudge.judge_service.memory_budget import MemoryBudget
 from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.worker_tasks import Task

@@ -13,15 +13,15 @@ from support.messages import expected_message
 from hallujudge.judge_service.access.caller import (
     Caller,
     CallerLimits,
-    Limits,
     acting_as,
     begin_call,
     current_caller,
     stream_pause,
 )
-from hallujudge.judge_service.access.spending import Hold, Ledger, Spent
+from hallujudge.judge_service.access.spending import Ledger, Spent
 from hallujudge.judge_service.errors import OutputError, OverloadedError, UnavailableError
 from hallujudge.judge_service.llm.budget import Budget, Prices
+from hallujudge.judge_service.tenancy import Hold, Limits
 
 
 def caller(key_id: str = "k1", **limits: float) -> Caller:

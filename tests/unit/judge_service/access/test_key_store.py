@@ -19,7 +19,7 @@ import pytest
 from support.messages import expected_message
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.access.caller import MAX_LIMIT, Limits, Scope
+from hallujudge.judge_service.access.caller import MAX_LIMIT, Scope
 from hallujudge.judge_service.access.key_store import (
     KeyStore,
     create_key,
@@ -33,6 +33,7 @@ from hallujudge.judge_service.errors import (
     NotFoundError,
     UnauthenticatedError,
 )
+from hallujudge.judge_service.tenancy import Limits
 
 
 def test_the_file_has_no_secret_and_only_its_owner_reads_it(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_weight_that_is_out_of_range_is_told(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"weight": 3', '"weight": 0'))
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.access.caller:the-weight-is-not-from-to"),
+        match=expected_message("judge_service.tenancy:the-weight-is-not-from-to"),
     ):
         read_keys(path)
 

@@ -28,11 +28,12 @@ from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.tenancy import Limits
 
 _SCORE = JUDGE + "Score"
 _INFO = JUDGE + "GetServerInfo"

@@ -13,7 +13,7 @@ import pytest_asyncio
 from support import scripted_llm as llm
 from support.http_calls import post, request, serving
 
-from hallujudge.judge_service.access.caller import Limits, Scope
+from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.engine import Engine
@@ -21,6 +21,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import RunningServer
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.tenancy import Limits
 from hallujudge.sdk import AsyncClient
 
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"

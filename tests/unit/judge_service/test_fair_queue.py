@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from support.threads import PATIENCE, until
 
-from hallujudge.judge_service.access.caller import Caller, Limits, acting_as
-from hallujudge.judge_service.access.fair_queue import FairQueue
+from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.fair_queue import FairQueue
 from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.rate_limits import AdaptiveLimiter
+from hallujudge.judge_service.tenancy import Limits
 
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
 
