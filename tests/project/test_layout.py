@@ -214,6 +214,17 @@ def private_imports(path: Path) -> list[str]:
     return found
 
 
+def test_commands_know_neither_the_table_of_commands_nor_each_other_by_text() -> None:
+    """import-linter sees no import by text, so only the package may import modules that way."""
+    for path in modules("sdk/hallujudge/sdk/cli"):
+        if path.name == "__init__.py":
+            continue
+        for node in nodes(path, "import"):
+            if isinstance(node, ast.ImportFrom):
+                assert "import_module" not in [alias.name for alias in node.names], show(path)
+                assert (node.level, node.module) != (1, None), show(path)
+
+
 def test_no_package_imports_what_is_private_to_another() -> None:
     assert [place for path in modules() for place in private_imports(path)] == []
 

@@ -24,10 +24,10 @@ try:
     from hallujudge.judge_service.memory_budget import memory_problem
     from hallujudge.judge_service.standard_files import output_problem, run_command
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
-    from hallujudge.metrics.families import declaring_line
+    from hallujudge.metrics.families import benchmarks_of, declaring_line, has_module
 
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
-    from .app import BENCHMARK, ExitCode, app, stop_on_sigterm, stopped_by
+    from .app import BENCHMARK, ExitCode, FamilyGroup, app, stop_on_sigterm, stopped_by
     from .commands import ASKED, usage_error
     from .output import in_flags
 except KeyboardInterrupt:
@@ -75,6 +75,19 @@ _MODULES = {
     "report_commands": ("analyze", "merge", "report", "rescore", "view"),
     "server_commands": ("keys", "serve"),
 }
+
+
+def _add_family(family: str) -> None:
+    """Add the commands of a family: those of its declarations, and those of its own module."""
+    declared = benchmarks_of(family)
+    if declared:
+        import_module(".answers_command", __package__).add_commands(family)
+    if not declared or has_module(__package__, family):
+        import_module(f".{family}", __package__)
+
+
+# Modules of commands import `app`, which therefore knows none of them.
+FamilyGroup.add_family = staticmethod(_add_family)
 
 
 def command_tree(first: str = "") -> click.Group:

@@ -8,22 +8,15 @@ from __future__ import annotations
 import enum
 import signal
 import threading
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from typing import Annotated, Any
 
 import click
 
 from hallujudge.metrics.errors import BenchmarkError
-from hallujudge.metrics.families import (
-    FAMILIES,
-    add_benchmarks,
-    benchmarks_of,
-    families,
-    has_module,
-)
+from hallujudge.metrics.families import FAMILIES, add_benchmarks, families
 
 from ..errors import CancelledError, InvalidInputError
 from .commands import Group, group_of
@@ -105,16 +98,7 @@ def _interrupts() -> Iterator[None]:
         raise CancelledError(f"stopped by {stopped_by(err)}") from err
 
 
-def _add_commands(family: str) -> None:
-    """Add the commands of a family: those of its declarations, and those of its own module."""
-    declared = benchmarks_of(family)
-    if declared:
-        import_module(".answers_command", __package__).add_commands(family)
-    if not declared or has_module(__package__, family):
-        import_module(f".{family}", __package__)
-
-
-class _FamilyGroup(Group):
+class FamilyGroup(Group):
     """A group to which families add commands.
 
     The modules of families are imported when the group is used: their options come from the
@@ -122,6 +106,8 @@ class _FamilyGroup(Group):
     begins with a family's waits for that family alone.
     """
 
+    add_family: Callable[[str], None]
+    """Adds the commands of a family; the package sets it, since it alone knows all modules."""
     _built: MutableMapping[str, click.Command]
 
     @property
@@ -156,7 +142,7 @@ class _FamilyGroup(Group):
     def _with(self, families: Iterable[str]) -> MutableMapping[str, click.Command]:
         """Return the commands by name, those of some families among them."""
         for family in families:
-            _add_commands(family)
+            FamilyGroup.add_family(family)
         return self._built
 
 
@@ -195,7 +181,7 @@ def _root(
         option(
             BENCHMARK,
             metavar="FILE",
-            help="Python file that declares benchmarks; anywhere in a command line; repeatable.",
+            help="Python file that declares benchmarks; repeatable.",
         ),
     ] = None,
     install_completion: Annotated[  # noqa: ARG001 - as that of --version
@@ -204,7 +190,7 @@ def _root(
             "--install-completion",
             callback=_install_completion,
             is_eager=True,
-            help="Make this shell complete commands and options, then exit.",
+            help="Make this shell complete commands, then exit.",
         ),
     ] = False,
     show_completion: Annotated[  # noqa: ARG001 - as that of --version
@@ -252,13 +238,13 @@ score_app = command_group(
     "score",
     "Score responses that a model wrote.",
     "hallujudge score pope -r answers.jsonl -R questions.json -o results",
-    cls=_FamilyGroup,
+    cls=FamilyGroup,
 )
 build_app = command_group(
     "build",
     "Build questions to ask a model, and references.",
     "hallujudge build pope --objects objects.json -o questions.jsonl",
-    cls=_FamilyGroup,
+    cls=FamilyGroup,
 )
 batch_app = command_group(
     "batch",

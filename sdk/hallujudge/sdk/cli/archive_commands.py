@@ -26,7 +26,7 @@ from .app import (
     output_option,
     score_app,
 )
-from .declared_options import grouped, option_text
+from .declared_options import ScoreCommand, grouped, option_text
 from .options import ModelNames, ServerOptions, model_names
 from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
 from .parameters import argument
@@ -379,14 +379,17 @@ def demo(
 ) -> ExitCode:
     """Score 24 example captions, and write the report to look at."""
     from ..archives.example_files import write_example
-    from . import main
+    from .score_execution import ScoreExecution, parsed_score
 
     example = write_example(_DEMO, out)
     words = shlex.split(example.command)[1:]
     # The files are named as from inside the folder, where the demo need not be run.
-    code = main([str(out / word) if _is_path(word) else word for word in words] + ["--overwrite"])
+    words = [str(out / word) if _is_path(word) else word for word in words]
+    scoring = parsed_score([*words, "--overwrite"])
+    assert isinstance(scoring, ScoreCommand), "the example scores"
+    code = ScoreExecution(scoring).execute()
     if code not in (ExitCode.OK, ExitCode.UNSCORED):
-        return ExitCode(code)
+        return code
     page = (out / "results" / "report.html").resolve()
     click.echo(f"\nOpen in a browser: {page.as_uri()}\n")
     click.echo(_again(out, example.command))

@@ -138,8 +138,11 @@ class Group(PanelCommand, click.Group):
             command = self.get_command(ctx, name)
             if command is not None:
                 shown.setdefault(self.heading_of(name), []).append((name, _line_of(command)))
+        formatter.write_paragraph()
+        # No blank line between headings: all commands are to be seen on one screen.
         for heading, rows in shown.items():
-            with formatter.section(heading):
+            formatter.write_heading(heading)
+            with formatter.indentation():
                 formatter.write_dl(rows)
 
     def heading_of(self, name: str) -> str:  # noqa: ARG002

@@ -18,7 +18,7 @@ from .options import ServerOptions
 from .output import NewFolder, Written, refuse_run_file, show_new_run
 from .parameters import argument
 from .run_options import Overwrite
-from .score_execution import ScoreExecution
+from .score_execution import ScoreExecution, parsed_score
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -64,7 +64,7 @@ def submit(
     _check_submitted(command)
     # Nothing is written: the folder is that of fetch.
     given = ["score", *command, "--out", "."]
-    scoring = _parsed(given)
+    scoring = parsed_score(given)
     if isinstance(scoring, ScoreCommand):
         return ScoreExecution(replace(scoring, request_id=request_id)).execute()
     return scoring
@@ -249,17 +249,8 @@ def _in_batch(
         raise InvalidInputError(
             f"{command[0]!r} is not a score command; write score and its options after the file"
         )
-    scoring = _parsed(command)
+    scoring = parsed_score(command)
     if isinstance(scoring, ScoreCommand):
         batch = replace(scoring, batch_requests=requests, batch_replies=replies)
         return ScoreExecution(batch).execute()
     return scoring
-
-
-def _parsed(command: list[str]) -> ScoreCommand | ExitCode:
-    """Return the command of ``score METRIC``; other commands, such as a help page, are executed."""
-    typed = tuple(command)
-    result = app(command, standalone_mode=False, obj=typed)
-    if isinstance(result, ScoreCommand):
-        return replace(result, typed=typed)
-    return ExitCode(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +31,7 @@ from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun, graph_notes
 from ..runs.scoring import ProgressWatch
 from ..runs.spreading import early_workers
-from .app import ExitCode, stopped_by
+from .app import ExitCode, app, stopped_by
 from .declared_options import BOTH, FORMATS, VARIANTS, ScoreCommand, compares_variants
 from .output import (
     Written,
@@ -448,3 +448,10 @@ def _by_variant(command: ScoreCommand, variant: str) -> ScoreCommand:
         run=replace(command.run, variant=variant, folder=command.out / variant),
         judges=judges,
     )
+
+
+def parsed_score(command: Sequence[str]) -> ScoreCommand | ExitCode:
+    """Return the command of ``score METRIC``; other commands, such as a help page, are executed."""
+    typed = tuple(command)
+    result = app(typed, standalone_mode=False, obj=typed)
+    return replace(result, typed=typed) if isinstance(result, ScoreCommand) else ExitCode(result)

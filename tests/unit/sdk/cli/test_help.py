@@ -58,6 +58,10 @@ def test_the_root_lists_every_command_once_by_task_on_a_line_each() -> None:
     assert sorted(shown) == sorted(path[0] for path in COMMANDS if len(path) == 1)
 
 
+def test_the_root_fits_a_screen_of_50_lines() -> None:
+    assert len(help_of(()).splitlines()) < 50
+
+
 @pytest.mark.parametrize("path", COMMANDS, ids=IDS)
 def test_no_line_is_longer_than_80_columns(path: tuple[str, ...]) -> None:
     lines = help_of(path).splitlines()
