@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -38,14 +38,13 @@ if TYPE_CHECKING:
     from ..comparison.planned_runs import RunChoice
 
 
-@score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
-@grouped
-def score_all(
-    context: click.Context,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scoring:
+    """Which archives are scored, with which files and options, and where the scores go."""
+
     folder: Annotated[
         str, argument(metavar="FOLDER", help="Folder or URL with archives of models.")
-    ],
-    *,
+    ]
     references: Annotated[
         list[str] | None,
         input_option(
@@ -54,7 +53,7 @@ def score_all(
             metavar="METRIC=FILE",
             help="References of a metric, as in chair=FILE; repeatable.",
         ),
-    ] = None,
+    ] = None
     inputs: Annotated[
         list[str] | None,
         input_option(
@@ -62,7 +61,7 @@ def score_all(
             metavar="METRIC.NAME=FILE",
             help="Its further files, as in mmhal.reviews=FILE; repeatable.",
         ),
-    ] = None,
+    ] = None
     options: Annotated[
         list[str] | None,
         metric_option(
@@ -70,56 +69,71 @@ def score_all(
             metavar="METRIC.NAME=VALUE",
             help="Its variant or option, as in amber.nouns=rules; repeatable.",
         ),
-    ] = None,
+    ] = None
     runs: Annotated[
         str,
         input_option(
             metavar="NAME", help="Of several runs of a task: newest whole, largest, or all."
         ),
-    ] = "newest",
-    model_name: ModelNames = None,
-    out: NewFolder,
-    output_format: Format = "table",
-    workers: Workers = 0,
+    ] = "newest"
+    model_name: ModelNames = None
+    out: NewFolder
+    output_format: Format = "table"
+    workers: Workers = 0
     resume: Annotated[
         bool, output_option("--resume", help="Continuation of runs that stopped in --out.")
-    ] = False,
-    overwrite: Overwrite = False,
-    at: ServerOptions,
-) -> ExitCode:
-    """Every archive of a folder, by every metric that applies, with one overview."""
-    from ..client import Client
-    from ..comparison.overview import score_all as score_folder
+    ] = False
+    overwrite: Overwrite = False
+    at: ServerOptions
 
-    known, further = _by_metric(references or []), _by_option(inputs or [])
-    settings = _by_setting(options or [])
-    if at.server is not None and workers > 1:
-        raise InvalidInputError(
-            f"--workers {workers}: the server scores, with its own processes; leave one of them out"
-        )
-    connection = at.connection()
-    client = Client.embedded() if at.server is None else Client(at.server, connection=connection)
-    with client:
-        on_run = partial(_print_progress, context.obj)
-        overview = score_folder(
-            folder,
-            out,
-            client=client,
-            references=known,
-            inputs=further,
-            options=settings,
-            runs=cast("RunChoice", runs),
-            model_names=model_names(model_name),
-            workers=workers,
-            resume=resume,
-            overwrite=overwrite,
-            on_run=on_run,
-        )
-    if output_format == "table":
-        show_page(overview.narrow_page(), output_format)
+    def overview(self, on_run: Callable[[ScoredRun | LeftOut], None]) -> Overview:
+        """Score the archives.
+
+        Args:
+            on_run: Called with each archive that was scored, or left out.
+
+        Raises:
+            InvalidInputError: An option is not understood, or both server and processes are given.
+        """
+        from ..client import Client
+        from ..comparison.overview import score_all as score_folder
+
+        known, further = _by_metric(self.references or []), _by_option(self.inputs or [])
+        settings, server = _by_setting(self.options or []), self.at.server
+        if server is not None and self.workers > 1:
+            raise InvalidInputError(
+                f"--workers {self.workers}: the server scores, with its own processes; leave one "
+                "of them out"
+            )
+        connection = self.at.connection()
+        client = Client.embedded() if server is None else Client(server, connection=connection)
+        with client:
+            return score_folder(
+                self.folder,
+                self.out,
+                client=client,
+                references=known,
+                inputs=further,
+                options=settings,
+                runs=cast("RunChoice", self.runs),
+                model_names=model_names(self.model_name),
+                workers=self.workers,
+                resume=self.resume,
+                overwrite=self.overwrite,
+                on_run=on_run,
+            )
+
+
+@score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
+@grouped
+def score_all(context: click.Context, given: _Scoring) -> ExitCode:
+    """Every archive of a folder, by every metric that applies, with one overview."""
+    overview = given.overview(partial(_print_progress, context.obj))
+    if given.output_format == "table":
+        show_page(overview.narrow_page(), given.output_format)
     else:
-        show_result(overview, output_format)
-    click.echo(f"written to {out}", err=True)
+        show_result(overview, given.output_format)
+    click.echo(f"written to {given.out}", err=True)
     return _exit_code(overview)
 
 

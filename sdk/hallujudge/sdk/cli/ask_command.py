@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -25,6 +25,7 @@ from .app import (
     stopped_by,
 )
 from .commands import example_of
+from .declared_options import grouped
 from .options import Estimate, prompt_text
 from .output import estimate_line, in_flags
 from .parameters import argument, option
@@ -36,18 +37,13 @@ model_option = partial(option, panel="Model")
 _SHOWN_REASONS = 8
 
 
-@app.command(
-    epilog=examples(
-        "hallujudge ask pope -R questions.jsonl --images val2014 \\",
-        "    --url http://localhost:8000/v1 --model qwen-vl -o answers.jsonl",
-    ),
-)
-def ask(
-    context: click.Context,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asking:
+    """What is asked of which model, and where the answers go."""
+
     benchmarks: Annotated[
         list[str], argument(metavar="BENCHMARK", help="Names of metrics, such as pope.")
-    ],
-    *,
+    ]
     references: Annotated[
         list[str] | None,
         input_option(
@@ -56,7 +52,7 @@ def ask(
             metavar="[METRIC=]FILE",
             help="File of questions, as in pope=FILE; repeatable.",
         ),
-    ] = None,
+    ] = None
     images: Annotated[
         list[str] | None,
         input_option(
@@ -64,102 +60,175 @@ def ask(
             metavar="[METRIC=]DIR",
             help="Folder of images or videos; repeatable.",
         ),
-    ] = None,
+    ] = None
     options: Annotated[
         Path | None,
         input_option("--options", metavar="FILE", help="Display order of VidHal's captions."),
-    ] = None,
+    ] = None
     limit: Annotated[
         int | None, input_option("--limit", min=1, help="Only the first N records.")
-    ] = None,
+    ] = None
     bad_labels: Annotated[
         bool, input_option("--bad-labels", help="Questions with bad labels are asked too.")
-    ] = False,
+    ] = False
     url: Annotated[
         list[str] | None,
         model_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
-    ] = None,
+    ] = None
     model: Annotated[
         str | None, model_option("--model", "--llm-model", help="Name of the model there.")
-    ] = None,
+    ] = None
     wait: Annotated[
         float,
         model_option("--wait", min=0, max=1e6, help="Seconds to wait for a server that starts."),
-    ] = 0.0,
+    ] = 0.0
     dialect: Annotated[
         str | None, model_option("--dialect", help="Server: vllm, openai or plain.")
-    ] = None,
+    ] = None
     batch_requests: Annotated[
         Path | None,
         model_option("--batch-requests", metavar="FILE", help="File for requests, not sent."),
-    ] = None,
+    ] = None
     batch_replies: Annotated[
         Path | None,
         model_option("--batch-replies", metavar="FILE", help="Replies of a batch to them."),
-    ] = None,
+    ] = None
     max_concurrency: Annotated[
         int | None, model_option("--max-concurrency", min=1, help="Calls at the same time.")
-    ] = None,
+    ] = None
     temperature: Annotated[
         float, model_option("--temperature", min=0, max=10, help="Temperature.")
-    ] = 0.0,
+    ] = 0.0
     max_tokens: Annotated[
         int | None, model_option("--max-tokens", min=1, help="Tokens of a reply at most.")
-    ] = None,
+    ] = None
     param: Annotated[
         list[str] | None,
         model_option("--param", metavar="NAME=VALUE", help="Request parameter; repeatable."),
-    ] = None,
+    ] = None
     protocol: Annotated[
         str, metric_option("--protocol", metavar="NAME", help="Way to ask; --show-prompts lists.")
-    ] = "",
+    ] = ""
     prompt: Annotated[
         list[str] | None,
         metric_option(
             "--prompt", metavar="[STEP=]FILE", help="File that replaces a prompt; repeatable."
         ),
-    ] = None,
+    ] = None
     prompt_preset: Annotated[
         str, metric_option("--prompt-preset", metavar="NAME", help="Prompt that a paper prints.")
-    ] = "",
+    ] = ""
     show_prompts: Annotated[
         bool, metric_option("--show-prompts", help="Protocols and their prompts; then exit.")
-    ] = False,
+    ] = False
     frames: Annotated[
         str, metric_option("--frames", help="uniform:N, ends:N, every:N, fps:R, all; see docs.")
-    ] = "uniform:16",
+    ] = "uniform:16"
     combine_frames: Annotated[
         bool, metric_option("--combine-frames", help="All frames in one picture (c-input).")
-    ] = False,
+    ] = False
     frame_format: Annotated[
         str, metric_option("--frame-format", help="Format of frames: jpeg or png.")
-    ] = "jpeg",
+    ] = "jpeg"
     condition: Annotated[
         list[str] | None,
         metric_option("--condition", metavar="NAME", help="INFACT's operator; repeatable."),
-    ] = None,
+    ] = None
     out: Annotated[
         Path | None,
         output_option("--out", "-o", metavar="FILE", help="Archive, or folder for several."),
-    ] = None,
+    ] = None
     replies: Annotated[
         Path | None,
         output_option("--replies", metavar="FILE", help="SQLite file of replies to share."),
-    ] = None,
+    ] = None
     overwrite: Annotated[
         bool, output_option("--overwrite", help="Replacement of another archive in --out.")
-    ] = False,
-    quiet: Annotated[bool, output_option("--quiet", "-q", help="No progress or notes.")] = False,
-    estimate: Estimate = False,
-    max_calls: Annotated[int | None, budget_option(help="Most calls, with retries.")] = None,
-    max_cost: Annotated[float | None, budget_option(help="Most that calls may cost.")] = None,
+    ] = False
+    quiet: Annotated[bool, output_option("--quiet", "-q", help="No progress or notes.")] = False
+    estimate: Estimate = False
+    max_calls: Annotated[int | None, budget_option(help="Most calls, with retries.")] = None
+    max_cost: Annotated[float | None, budget_option(help="Most that calls may cost.")] = None
     llm_price_prompt: Annotated[
         float | None, budget_option(min=0, help="Price of 1M prompt tokens.")
-    ] = None,
+    ] = None
     llm_price_completion: Annotated[
         float | None, budget_option(min=0, help="Price of 1M completion tokens.")
-    ] = None,
-) -> ExitCode:
+    ] = None
+
+    def check(self) -> None:
+        """Refuse a command line without images or an output, or with a batch of several benchmarks.
+
+        Raises:
+            InvalidInputError: An option is missing, or is of one benchmark alone.
+        """
+        if not self.images or self.out is None:
+            needed = "--out: a file" if self.images else "--images: the folder of images or videos"
+            example = example_of(click.get_current_context().command)
+            raise InvalidInputError(f"missing option {needed}, as in: {example}")
+        if len(self.benchmarks) > 1 and (self.batch_requests or self.batch_replies):
+            raise InvalidInputError("a batch file is of one benchmark; ask one at a time")
+
+    def model_settings(self) -> dict[str, object]:
+        """Return the settings of the model that were given, by their names."""
+        settings = {
+            "llm_url": ",".join(self.url) if self.url else None,
+            "llm_model": self.model,
+            "llm_dialect": self.dialect,
+            "batch_requests": None if self.batch_requests is None else str(self.batch_requests),
+            "batch_replies": None if self.batch_replies is None else str(self.batch_replies),
+            "llm_max_concurrency": self.max_concurrency,
+            "max_calls": self.max_calls,
+            "max_cost": self.max_cost,
+            "llm_price_prompt": self.llm_price_prompt,
+            "llm_price_completion": self.llm_price_completion,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
+
+    def runs(self) -> list[AskRun]:
+        """Return one run for each benchmark.
+
+        Raises:
+            InvalidInputError: A file can be that of several benchmarks, or a folder is missing.
+        """
+        from ..asking import AskRun
+        from ..asking.request_parameters import parsed_parameters
+
+        assert self.out is not None, "it was checked"
+        asked = AskRun(
+            benchmark="",
+            out=self.out,
+            images="",
+            protocol=self.protocol,
+            prompts=_prompts(self.prompt or ()),
+            prompt_preset=self.prompt_preset,
+            frames=self.frames,
+            frame_format=self.frame_format,
+            combine_frames=self.combine_frames,
+            conditions=self.condition or (),
+            limit=self.limit,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            parameters=parsed_parameters(self.param or ()),
+            model=self.model_settings(),
+            replies=self.replies,
+            bad_labels=self.bad_labels,
+            overwrite=self.overwrite,
+            wait=self.wait,
+        )
+        files = _Files(self.references or (), self.images or (), self.options, self.out)
+        names = self.benchmarks
+        return [files.run_of(name, asked, names) for name in dict.fromkeys(names)]
+
+
+@app.command(
+    epilog=examples(
+        "hallujudge ask pope -R questions.jsonl --images val2014 \\",
+        "    --url http://localhost:8000/v1 --model qwen-vl -o answers.jsonl",
+    ),
+)
+@grouped
+def ask(context: click.Context, given: _Asking) -> ExitCode:
     """Ask a model a benchmark's questions, and write an archive.
 
     Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
@@ -171,57 +240,19 @@ def ask(
     vidhalluc-mcq, vidhalluc-sth, vidhalluc-tsh, vlms-are-biased, vqa, and those that --benchmark
     declares.
     """
-    if show_prompts:
-        click.echo("".join(map(_prompts_of, benchmarks)), nl=False)
+    if given.show_prompts:
+        click.echo("".join(map(_prompts_of, given.benchmarks)), nl=False)
         return ExitCode.OK
-    if not images or out is None:
-        needed = "--out: a file" if images else "--images: the folder of images or videos"
-        example = example_of(click.get_current_context().command)
-        raise InvalidInputError(f"missing option {needed}, as in: {example}")
-    if len(benchmarks) > 1 and (batch_requests or batch_replies):
-        raise InvalidInputError("a batch file is of one benchmark; ask one at a time")
-    from ..asking import AskRun, estimate_asking
-    from ..asking.request_parameters import parsed_parameters
+    given.check()
+    runs = given.runs()
+    if not given.estimate:
+        return _all_asked(runs, context.obj, quiet=given.quiet)
+    from ..asking import estimate_asking
 
-    settings = {
-        "llm_url": ",".join(url) if url else None,
-        "llm_model": model,
-        "llm_dialect": dialect,
-        "batch_requests": None if batch_requests is None else str(batch_requests),
-        "batch_replies": None if batch_replies is None else str(batch_replies),
-        "llm_max_concurrency": max_concurrency,
-        "max_calls": max_calls,
-        "max_cost": max_cost,
-        "llm_price_prompt": llm_price_prompt,
-        "llm_price_completion": llm_price_completion,
-    }
-    asked = AskRun(
-        benchmark="",
-        out=out,
-        images="",
-        protocol=protocol,
-        prompts=_prompts(prompt or ()),
-        prompt_preset=prompt_preset,
-        frames=frames,
-        frame_format=frame_format,
-        combine_frames=combine_frames,
-        conditions=condition or (),
-        limit=limit,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        parameters=parsed_parameters(param or ()),
-        model={name: value for name, value in settings.items() if value is not None},
-        replies=replies,
-        bad_labels=bad_labels,
-        overwrite=overwrite,
-        wait=wait,
-    )
-    files = _Files(references or (), images, options, out)
-    runs = [files.run_of(name, asked, benchmarks) for name in dict.fromkeys(benchmarks)]
-    for run in runs if estimate else ():
+    for run in runs:
         of = f"{run.benchmark}: " if len(runs) > 1 else ""
         click.echo(f"{of}{estimate_line(estimate_asking(run))}")
-    return ExitCode.OK if estimate else _all_asked(runs, context.obj, quiet=quiet)
+    return ExitCode.OK
 
 
 class _Files(NamedTuple):

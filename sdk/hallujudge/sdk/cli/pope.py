@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from hallujudge.judge_service.engine.resources import read_graph
-from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, build_pope
+from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 
 from ..archives.detected_objects import DetectedObjects, read_detections
 from ..archives.joins import read_mapping
@@ -26,10 +27,99 @@ from .app import (
     output_option,
     statistics_option,
 )
+from .declared_options import grouped
 from .output import write_lines
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs import SynonymGraph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Building:
+    """Which questions are built, of which images."""
+
+    objects: Annotated[
+        Path | None,
+        input_option("--objects", metavar="FILE", help="JSON: image -> the objects that it shows."),
+    ] = None
+    instances: Annotated[
+        list[Path] | None,
+        input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
+    ] = None
+    detections: Annotated[
+        Path | None,
+        input_option(
+            "--detections", metavar="FILE", help="Labels with scores, by a detector or SEEM."
+        ),
+    ] = None
+    min_score: Annotated[
+        float, input_option("--min-score", help="Lowest score of a detection that counts.")
+    ] = 0.0
+    graph: Annotated[
+        str | None,
+        input_option("--graph", metavar="NAME", help="Synonym graph that joins labels, or a file."),
+    ] = None
+    sampling: Annotated[
+        str, metric_option("--sampling", help=f"Absent: {', '.join(SAMPLINGS)}.")
+    ] = "random"
+    questions: Annotated[
+        int, metric_option("--questions", help="Questions about each image; even.")
+    ] = 6
+    images: Annotated[
+        int | None, metric_option("--images", help="Number of images to draw; default: all.")
+    ] = None
+    min_objects: Annotated[
+        int | None, metric_option("--min-objects", help="Fewest objects that an image shows.")
+    ] = None
+    template: Annotated[
+        str, metric_option("--template", help="Question with {object} and its article {a}.")
+    ] = TEMPLATES[0]
+    seed: Annotated[int, statistics_option("--seed", help="Seed of the draw.")] = 0
+    out: Annotated[
+        Path, output_option("--out", "-o", help="File of questions to write, as JSON lines.")
+    ]
+
+    def inputs(self) -> list[Path]:
+        """Return the files that were given.
+
+        Raises:
+            InvalidInputError: They are of several kinds, or one is the output.
+        """
+        files = (self.objects, *(self.instances or ()), self.detections)
+        given = [path for path in files if path is not None]
+        if len(given) != max(1, len(self.instances or ())):
+            raise InvalidInputError("give one of --objects, --instances and --detections")
+        if os.path.realpath(self.out) in map(os.path.realpath, given):
+            raise InvalidInputError(f"--out {self.out} is one of the inputs; name another file")
+        if self.detections is None and self.min_score:
+            raise InvalidInputError("--min-score is for --detections; leave it out")
+        return given
+
+    def shown(self) -> Mapping[str, list[str]]:
+        """Return image -> the objects that it shows."""
+        known = read_graph(graph_source(self.graph)) if self.graph is not None else None
+        return objects_of_images(
+            self.objects, self.instances, self.detections, self.min_score, known
+        )
+
+    def built(self, shown: Mapping[str, list[str]]) -> PopeBuild:
+        """Return the questions about images.
+
+        Raises:
+            InvalidInputError: An option has no such value.
+        """
+        try:
+            return build_pope(
+                shown,
+                sampling=self.sampling,
+                questions_per_image=self.questions,
+                seed=self.seed,
+                template=self.template,
+                images=self.images,
+                min_objects=self.min_objects,
+            )
+        except ValueError as err:
+            raise InvalidInputError(str(err)) from err
 
 
 @build_app.command(
@@ -39,87 +129,24 @@ if TYPE_CHECKING:
         "    --sampling adversarial -o questions.jsonl",
     ),
 )
-def build_pope_command(
-    *,
-    objects: Annotated[
-        Path | None,
-        input_option("--objects", metavar="FILE", help="JSON: image -> the objects that it shows."),
-    ] = None,
-    instances: Annotated[
-        list[Path] | None,
-        input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
-    ] = None,
-    detections: Annotated[
-        Path | None,
-        input_option(
-            "--detections", metavar="FILE", help="Labels with scores, by a detector or SEEM."
-        ),
-    ] = None,
-    min_score: Annotated[
-        float, input_option("--min-score", help="Lowest score of a detection that counts.")
-    ] = 0.0,
-    graph: Annotated[
-        str | None,
-        input_option("--graph", metavar="NAME", help="Synonym graph that joins labels, or a file."),
-    ] = None,
-    sampling: Annotated[
-        str, metric_option("--sampling", help=f"Absent: {', '.join(SAMPLINGS)}.")
-    ] = "random",
-    questions: Annotated[
-        int, metric_option("--questions", help="Questions about each image; even.")
-    ] = 6,
-    images: Annotated[
-        int | None, metric_option("--images", help="Number of images to draw; default: all.")
-    ] = None,
-    min_objects: Annotated[
-        int | None, metric_option("--min-objects", help="Fewest objects that an image shows.")
-    ] = None,
-    template: Annotated[
-        str, metric_option("--template", help="Question with {object} and its article {a}.")
-    ] = TEMPLATES[0],
-    seed: Annotated[int, statistics_option("--seed", help="Seed of the draw.")] = 0,
-    out: Annotated[
-        Path, output_option("--out", "-o", help="File of questions to write, as JSON lines.")
-    ],
-) -> ExitCode:
+@grouped
+def build_pope_command(given: _Building) -> ExitCode:
     """POPE: balanced questions about objects in images."""
-    given = [path for path in (objects, *(instances or ()), detections) if path is not None]
-    if len(given) != max(1, len(instances or ())):
-        raise InvalidInputError("give one of --objects, --instances and --detections")
-    if os.path.realpath(out) in map(os.path.realpath, given):
-        raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
-    if detections is None and min_score:
-        raise InvalidInputError("--min-score is for --detections; leave it out")
-    known = read_graph(graph_source(graph)) if graph is not None else None
-    shown = objects_of_images(objects, instances, detections, min_score, known)
-    try:
-        built = build_pope(
-            shown,
-            sampling=sampling,
-            questions_per_image=questions,
-            seed=seed,
-            template=template,
-            images=images,
-            min_objects=min_objects,
-        )
-    except ValueError as err:
-        raise InvalidInputError(str(err)) from err
+    inputs, shown = given.inputs(), given.shown()
+    built = given.built(shown)
     if not built.questions:
         few = (
             "no image has enough objects; lower --questions or --min-objects"
             if any(shown.values())
             else "no image has an object; check the file"
         )
-        raise ArchiveError(f"{given[0]}: {few}")
-    write_lines(out, (row.to_json() for row in built.questions))
-    click.echo(f"{len(built.questions)} questions written to {out}")
+        raise ArchiveError(f"{inputs[0]}: {few}")
+    write_lines(given.out, (row.to_json() for row in built.questions))
+    click.echo(f"{len(built.questions)} questions written to {given.out}")
     if built.skipped:
-        first = next(iter(built.skipped.items()))
-        click.echo(
-            f"note: {amount(len(built.skipped), 'image has', 'images have')} no questions, such as "
-            f"{first[0]}: {first[1]}",
-            err=True,
-        )
+        image, why = next(iter(built.skipped.items()))
+        count = amount(len(built.skipped), "image has", "images have")
+        click.echo(f"note: {count} no questions, such as {image}: {why}", err=True)
     return ExitCode.OK
 
 
