@@ -59,7 +59,6 @@ class EvaluatedItem(Struct, frozen=True, kw_only=True):
     """An item's scores, without its texts."""
 
     id: str
-    """Its id."""
     scores: Mapping[str, float] = {}
     """Its own scores, without undefined ones."""
     reason: str = ""

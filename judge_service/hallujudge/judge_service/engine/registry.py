@@ -78,7 +78,6 @@ class MetricEntry:
     metric: type[Metric]
     """The metric: name, papers, variants, options, statistics and scores."""
     item_type: type[Item]
-    """The type of its items."""
     trial: Trial
     """A small example with a known score."""
     graph_roles: tuple[str, ...] = ()

@@ -269,7 +269,6 @@ class KeptPipeline(NamedTuple):
     """A pipeline, and what else stays the same for a spec."""
 
     pipeline: Pipeline
-    """The pipeline."""
     one_item: OneItemReport | None
     """Makes the report of a single item; None if the spec asks for groups."""
     chars: int

@@ -360,7 +360,6 @@ class RootQuestion:
     """A word and the roots that it may belong to."""
 
     word: str
-    """The word."""
     roots: tuple[str, ...]
     """The roots, the nearest first."""
 

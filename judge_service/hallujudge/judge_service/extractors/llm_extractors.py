@@ -343,7 +343,6 @@ class Places:
     """Finds words in a text, ignoring case and white space."""
 
     text: str
-    """The text."""
 
     def of(self, words: str, after: int = 0) -> Span:
         """Return the first place of words as written, from ``after`` on; ``(0, 0)`` if absent."""

@@ -95,7 +95,6 @@ class JobDetails:
     """A job with its header and note."""
 
     job: Job
-    """The job."""
     header: bytes
     """Report of no items."""
     note: str
@@ -122,7 +121,6 @@ class NewItem(NamedTuple):
     """An item to add to a job."""
 
     id: str
-    """Its id."""
     content: bytes
     """The item."""
 
@@ -138,7 +136,6 @@ class Answer:
     reason: str
     """Why the item is unscored; empty for a scored item."""
     result: bytes
-    """The result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +143,6 @@ class StoredResult:
     """The result of an item as callers get it."""
 
     result: bytes
-    """The result."""
     item: bytes | None
     """The item, if it was asked for."""
 
@@ -156,7 +152,6 @@ class ResultPage:
     """Results from one position on, up to the first item without a result."""
 
     results: Sequence[StoredResult]
-    """The results."""
     next_position: int
     """Position after the last one."""
     last: bool

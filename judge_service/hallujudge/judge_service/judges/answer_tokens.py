@@ -34,7 +34,6 @@ class Followed(NamedTuple):
     """The tokens of an answer, from its first character on."""
 
     answer: str
-    """The answer."""
     choices: Sequence[str]
     """What was offered."""
     logprob: float

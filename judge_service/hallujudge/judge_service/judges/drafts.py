@@ -23,7 +23,6 @@ class Draft:
     """The answers on an item, as they arrive."""
 
     item: JudgeRequestItem
-    """The item."""
     answers: dict[int, ReadAnswer] = field(default_factory=dict)
     """The answers, by claim."""
     fallback_history: dict[int, tuple[Declined, ...]] = field(default_factory=dict)

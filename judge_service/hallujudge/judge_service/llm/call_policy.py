@@ -89,7 +89,6 @@ class Call:
     """One request on its way to an answer."""
 
     asked: ChatRequest
-    """What is asked."""
     request: ChatRequest
     """The same with the limit of tokens that is sent."""
     exchange: Exchange

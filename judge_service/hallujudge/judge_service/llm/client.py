@@ -34,7 +34,6 @@ class Answer:
     """A reply and what it took."""
 
     reply: ChatReply
-    """The reply."""
     usage: Usage
     """What it took."""
 

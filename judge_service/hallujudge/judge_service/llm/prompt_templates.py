@@ -59,7 +59,6 @@ class Template:
     """A prompt with slots."""
 
     name: str
-    """Its name."""
     version: str
     """Raised whenever the meaning of the prompt changes; empty for a user's own prompt."""
     digest: str

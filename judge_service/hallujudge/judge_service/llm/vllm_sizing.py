@@ -124,7 +124,6 @@ class Gpu:
     """A GPU of this machine."""
 
     name: str
-    """Its name."""
     total: int
     """Its memory in bytes."""
     used: int

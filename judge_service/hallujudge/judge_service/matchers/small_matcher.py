@@ -260,7 +260,6 @@ class Room:
     """How long a premise may be."""
 
     tokens: int
-    """In tokens."""
     chunk: int = 0
     """In the unit of the preset; 0 if only tokens are limited."""
 

@@ -213,7 +213,6 @@ class CallTimes:
     idle: float
     """Between messages of a stream, in either direction."""
     total: float
-    """In total."""
 
 
 class CallClock:

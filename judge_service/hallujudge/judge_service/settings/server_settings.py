@@ -201,7 +201,6 @@ class Setting(Struct, frozen=True, kw_only=True):
     """The value of a setting and its source."""
 
     name: str
-    """The name."""
     value: object
     """The value, with the secrets in web addresses masked."""
     source: str

@@ -85,7 +85,6 @@ class ValueField(NamedTuple):
     """A field of a value type."""
 
     name: str
-    """Its name."""
     hint: Any
     """Its type."""
     default: Any = Parameter.empty

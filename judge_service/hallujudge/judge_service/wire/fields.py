@@ -85,9 +85,7 @@ class Field(NamedTuple):
     """How a field of a value is written and read."""
 
     name: str
-    """Its name."""
     kind: Kind
-    """Its kind."""
     write: Any = None
     """Writes the content to what the message's field holds, that of a union to the message; of a
     choice the numbers by the name of the enum's member, or None for texts."""

@@ -115,7 +115,6 @@ class LineCost(NamedTuple):
     kind: str
     """Its kind, or ``heading``."""
     verdict: str
-    """Its verdict."""
     evidence: str
     """The evidence as the judge names it."""
     place: int

@@ -68,7 +68,6 @@ class Effects:
     """A score as a function of verdicts: what is fixed, and what each claim adds."""
 
     score: ScoreDefinition
-    """The score."""
     fixed: FloatArray
     """Sums by cluster (rows) and column, with no claim hallucinated."""
     steps: FloatArray

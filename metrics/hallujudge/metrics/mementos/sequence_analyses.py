@@ -42,7 +42,6 @@ class Correlation:
     """Correlation of object and behaviour scores of one domain (Table 3)."""
 
     domain: str
-    """The domain."""
     measure: str
     """``recall``, ``precision`` or ``f1``."""
     value: float | None
@@ -80,7 +79,6 @@ class LengthPoint:
     """Recall of the sequences of one episode length (Figure 7)."""
 
     domain: str
-    """The domain."""
     episode_length: int
     """Number of events in the sequence."""
     object_recall: float | None
@@ -114,7 +112,6 @@ class Snowballing:
     """How recall changes with each further event of a sequence (section 3.2, Figure 7)."""
 
     domain: str
-    """The domain."""
     measure: str
     """``object_recall`` or ``behavior_recall``."""
     slope: float | None
@@ -197,7 +194,6 @@ class Companionship:
     """Share of hallucinated behaviours that are usual companions of a true one."""
 
     domain: str
-    """The domain."""
     value: float | None
     """Share of hallucinated behaviours; None if there are none."""
     expected: float | None

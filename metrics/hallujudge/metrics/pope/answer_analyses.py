@@ -115,7 +115,6 @@ class Stability:
     """A score over several prompt templates."""
 
     mean: float
-    """Mean."""
     std: float
     """Standard deviation over the templates (of the population, as in Table 4)."""
     lowest: float

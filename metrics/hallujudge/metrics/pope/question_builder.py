@@ -32,7 +32,6 @@ class PopeQuestion(Struct, frozen=True, kw_only=True):
     question_id: int
     """Number of the question, from 1."""
     image: str
-    """The image."""
     text: str
     """The question."""
     label: str

@@ -43,7 +43,6 @@ class SeenClaim(Struct, frozen=True, kw_only=True, gc=False):
     """A claim that came with a response."""
 
     claim: ClaimParts
-    """The claim."""
     verdict: str = ""
     """What somebody said of it: one of
     :data:`~hallujudge.metrics.framework.pictures.SEEN_CHOICES`, or empty."""

@@ -285,11 +285,8 @@ class Scene:
     """The parts of a scene graph, for looking up parts of claims."""
 
     objects: frozenset[Hashable]
-    """Its objects."""
     relations: frozenset[Hashable]
-    """Its relations."""
     triplets: frozenset[tuple[Hashable, ...]]
-    """Its triplets."""
     canonical: Callable[[str], Hashable]
     """Maps texts with the same meaning to one text."""
 

@@ -317,9 +317,7 @@ class QualityVote:
     """One judge's answer to one yes/no question about a video's captions."""
 
     video: str
-    """The video."""
     judge: str
-    """The judge."""
     criterion: str
     """``realism``, ``ordering`` or ``relevance``."""
     prompt: str

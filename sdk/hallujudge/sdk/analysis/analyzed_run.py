@@ -107,7 +107,6 @@ class AnalyzedRun:
     keys: Mapping[str, str]
     """Keys of its name with their values, such as ``model`` and ``prompt``."""
     report: Report
-    """The report."""
     metric_object: Metric
     """The metric, as the run used it."""
     source: str
@@ -252,7 +251,6 @@ class FamilyAnalyses:
     make: Callable[[Sequence[AnalyzedRun], Mapping[str, Any]], Tables]
     """Takes all runs that were given, those of other metrics too."""
     options: tuple[AnalysisOption, ...] = ()
-    """Its options."""
 
 
 def run_by_run(

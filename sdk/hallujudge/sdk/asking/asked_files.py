@@ -18,7 +18,6 @@ class AskedFiles:
     """The files of a run, next to each other."""
 
     archive: Path
-    """The archive."""
     shared: Path | None = None
     """File of replies of several runs; None without."""
 

@@ -115,9 +115,7 @@ class AskResult:
     """What a run wrote."""
 
     archive: Path
-    """The archive."""
     questions: int
-    """Questions."""
     unanswered: Mapping[str, int]
     """Reason -> questions without an answer."""
     examples: Mapping[str, str]

@@ -59,7 +59,6 @@ class Scene:
     """An image and its scene graph."""
 
     image: str
-    """The image."""
     objects: tuple[str, ...]
     """Names of its objects; several may have one name."""
     relations: tuple[Parts, ...]

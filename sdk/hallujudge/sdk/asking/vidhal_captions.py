@@ -196,7 +196,6 @@ class DescribedVideo:
     """What is known about a video."""
 
     video: str
-    """The video."""
     aspect: str
     """What may be wrong in its captions."""
     notes: str

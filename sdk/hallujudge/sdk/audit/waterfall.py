@@ -370,7 +370,6 @@ class Scored:
     """Records of an archive, with the items and results that scoring makes of them."""
 
     records: list[Record] = field(default_factory=list)
-    """The records."""
     responses: list[str | None] = field(default_factory=list)
     """What the model wrote, by record."""
     labels: list[str] = field(default_factory=list)

@@ -29,7 +29,6 @@ class _Parcel:
     first: int
     """Position of the first one in the run."""
     items: Batch
-    """The items."""
     is_suspect: bool = False
     """Whether it is sent alone, because the server died with it, or to compare it."""
     deaths: int = 0

@@ -155,7 +155,6 @@ class PanelCard:
     """How the judges of a panel agree with each other and with people."""
 
     run_signature: str
-    """Signature of the run."""
     learnt_from: str
     """``labels``, or ``votes`` without any (Dawid and Skene 1979)."""
     members: tuple[PanelMember, ...]

@@ -52,7 +52,6 @@ class Flips:
     change: str
     """What differs: ``repetition``, ``rewording 1``, ``5 claims a call``, ``reversed order``."""
     compared_with: str
-    """What it is compared with."""
     claims: int
     """Claims with a verdict in both."""
     flips: int

@@ -60,7 +60,6 @@ class DecidedItem:
     statistics: Mapping[str, float]
     """Its statistics by column."""
     claims: tuple[DecidedClaim, ...]
-    """Its claims."""
     fields: Mapping[str, str]
     """Values that results may be grouped by."""
     response: str

@@ -233,7 +233,6 @@ class Procedure:
     task: str
     """Its name."""
     steps: tuple[Step, ...]
-    """Its steps."""
 
 
 def procedures_of(path: Path | None, videos: Mapping[str, Path]) -> dict[str, Procedure]:

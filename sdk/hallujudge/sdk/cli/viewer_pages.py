@@ -52,7 +52,6 @@ class FoundRun:
     name: str
     """Its path below the folder; ``.`` for the folder itself."""
     folder: Path
-    """Its folder."""
     report: Report | None = None
     """Its report; None while the run is under way, or if it can't be read."""
     scored: int = 0

@@ -48,7 +48,6 @@ class CaptionWriter:
     model: Mapping[str, object]
     """The model's settings."""
     temperature: float
-    """Its temperature."""
 
     def check(self, *, is_again: bool, kind: str, only_estimate: bool) -> None:
         """Check that options fit each other.

@@ -197,7 +197,6 @@ class _Ranking(NamedTuple):
     """Runs that a score ranks."""
 
     score: ScoreDefinition
-    """The score."""
     rows: list[LeaderboardRow]
     """The runs by rank."""
     runs: list[RunData]

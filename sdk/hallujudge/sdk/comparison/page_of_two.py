@@ -51,7 +51,6 @@ class PageRun:
     title: str
     """The model, or the name of the run."""
     report: Report
-    """Its report."""
     parts: Sequence[bytes]
     """What the page shows of its items."""
     content: str = ""

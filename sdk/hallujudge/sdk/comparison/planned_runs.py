@@ -38,7 +38,6 @@ class PlannedRun:
     model: str
     """Name of the model."""
     metric: str
-    """The metric."""
     name: str
     """Name of the run among the model's: the metric, and the task or file if there are several."""
     archive: Path

@@ -80,7 +80,6 @@ class Passage(Struct, frozen=True, kw_only=True):
     """A text with marks, such as a response."""
 
     text: str
-    """The text."""
     label: str = ""
     """What the text is; empty for the one response of an item."""
     marks: Sequence[Mark] = ()
@@ -138,7 +137,6 @@ class Listing(Struct, frozen=True, kw_only=True):
     label: str
     """What the entries are."""
     entries: Iterable[str]
-    """The entries."""
     style: str = ""
     """``wrong``, ``missed`` or empty."""
 

@@ -45,7 +45,6 @@ class Record(NamedTuple):
     kind: int
     """``PART`` or ``SYNCED``."""
     content: bytes
-    """The content."""
     end: int
     """Position after the record in the file."""
 

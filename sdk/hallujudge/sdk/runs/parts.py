@@ -76,7 +76,6 @@ class UnscoredCounts:
     """Reasons for a run's unscored items and claims."""
 
     items: ReasonCounts = field(default_factory=ReasonCounts)
-    """Of items."""
     claims: ReasonCounts = field(default_factory=ReasonCounts)
     """Of claims, in scored and unscored items."""
 
@@ -180,7 +179,6 @@ class Entry(Struct, frozen=True, kw_only=True):
     size: int
     """Length of their lines."""
     lines_crc: int
-    """CRC-32 of their lines."""
     tally: bytes
     """Their statistics."""
     unscored: UnscoredCounts

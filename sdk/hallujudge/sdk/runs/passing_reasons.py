@@ -51,7 +51,6 @@ class EarlierRun(Struct, frozen=True, kw_only=True):
     """A complete run in a folder of which some items are scored again."""
 
     folder: Path
-    """Its folder."""
     reasons: Mapping[str, int]
     """Reason -> number of items that lack a verdict for it."""
 

@@ -255,11 +255,9 @@ class BackendParts:
     """Parts of what a backend scores, in this process or at a server."""
 
     backend: ScoringBackend
-    """The backend."""
     prepared: PreparedRun
     """The run."""
     header: RunHeader
-    """Its header."""
     watch: RunWatch | None = None
     """Receives the progress of the run."""
 

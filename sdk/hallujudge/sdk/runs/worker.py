@@ -125,7 +125,6 @@ class ItemAlone(NamedTuple):
     """An item that is scored alone, because it may end its worker."""
 
     item: Item
-    """The item."""
 
 
 class AloneScored(NamedTuple):

@@ -179,7 +179,6 @@ class DegradeSettings:
     """What operators draw from."""
 
     seed: int = 0
-    """The seed."""
     noise: NoiseSettings = field(default_factory=NoiseSettings)
     """Gaussian noise."""
     blur: BlurSettings = field(default_factory=BlurSettings)
@@ -213,7 +212,6 @@ class Making:
     name: str
     """Its path among the videos, by which it is known."""
     operator: str
-    """The operator."""
     folder: Path
     """Where the file is written."""
     settings: DegradeSettings | None = None

@@ -38,7 +38,6 @@ class Question:
     """A question about a video."""
 
     id: str
-    """Its id."""
     asked: str
     """What it asks; empty if the file does not say."""
     label: str

@@ -54,7 +54,6 @@ class Reference(NamedTuple):
     objects: tuple[CaptionObject, ...]
     """Objects that it shows: given ones, and those of its captions, each name once."""
     captions: tuple[str, ...]
-    """Its captions."""
     numbers: Mapping[int, int]
     """Number -> how many of its captions state it."""
 
