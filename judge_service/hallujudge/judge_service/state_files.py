@@ -79,13 +79,13 @@ class DatabaseWatch:
 
     Args:
         name: What it is, for the log; empty to log nothing.
-        path: The file of SQLite, which must be open; None for a database of a server.
+        path: The file of SQLite, which must be open.
     """
 
-    def __init__(self, name: str, path: Path | None) -> None:
+    def __init__(self, name: str, path: Path) -> None:
         self._name = name
         self._problem = ""
-        self._files = [] if path is None else [path, path.with_name(f"{path.name}-wal")]
+        self._files = [path, path.with_name(f"{path.name}-wal")]
         self._seen: list[tuple[int, int] | None] = []
         self.id = ""
         """The id of the database; empty for a file that can only be read."""

@@ -125,8 +125,12 @@ class Database:
             check_same_thread=False,
         )
         connection.row_factory = sqlite3.Row
-        for pragma in ("foreign_keys = ON", "synchronous = FULL"):
-            connection.execute(f"PRAGMA {pragma}")
+        try:
+            for pragma in ("foreign_keys = ON", "synchronous = FULL"):
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def runner_lock(self) -> FileLock:

@@ -21,6 +21,7 @@ from .app import (
     score_app,
 )
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .options import Instances
 from .output import write_file
 from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 
@@ -61,10 +62,7 @@ def chair(
 )
 def build_references(
     *,
-    instances: Annotated[
-        list[Path] | None,
-        input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
-    ] = None,
+    instances: Instances = None,
     captions: Annotated[
         list[Path] | None,
         input_option("--captions", metavar="FILE", help="COCO's captions_*.json; repeatable."),

@@ -85,6 +85,14 @@ Estimate = Annotated[
     bool, budget_option("--estimate", help="Number of judge calls, tokens and cost; then exit.")
 ]
 
+Objects = Annotated[
+    Path | None,
+    input_option("--objects", metavar="FILE", help="JSON: image -> the objects that it shows."),
+]
+Instances = Annotated[
+    list[Path] | None,
+    input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
+]
 LlmUrl = Annotated[
     list[str] | None,
     judge_option("--llm-url", help="Base URL of a server of the LLM judge; repeatable."),

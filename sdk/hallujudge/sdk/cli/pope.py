@@ -28,6 +28,7 @@ from .app import (
     statistics_option,
 )
 from .declared_options import grouped
+from .options import Instances, Objects
 from .output import write_lines
 
 if TYPE_CHECKING:
@@ -38,14 +39,8 @@ if TYPE_CHECKING:
 class _Building:
     """Which questions are built, of which images."""
 
-    objects: Annotated[
-        Path | None,
-        input_option("--objects", metavar="FILE", help="JSON: image -> the objects that it shows."),
-    ] = None
-    instances: Annotated[
-        list[Path] | None,
-        input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
-    ] = None
+    objects: Objects = None
+    instances: Instances = None
     detections: Annotated[
         Path | None,
         input_option(

@@ -22,7 +22,7 @@ from .app import (
     statistics_option,
 )
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
-from .options import Estimate, JudgeOptions, say_where_pictures_go
+from .options import Estimate, Instances, JudgeOptions, Objects, say_where_pictures_go
 from .run_options import InputsOf, Responses, RunOptions
 
 
@@ -75,14 +75,8 @@ def seen_claims(
 )
 def build_seen_probes(
     *,
-    objects: Annotated[
-        Path | None,
-        input_option("--objects", metavar="FILE", help="JSON: image -> the objects that it shows."),
-    ] = None,
-    instances: Annotated[
-        list[Path] | None,
-        input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
-    ] = None,
+    objects: Objects = None,
+    instances: Instances = None,
     per_image: Annotated[
         int, metric_option("--per-image", min=1, help="Objects of each kind for an image.")
     ] = 2,

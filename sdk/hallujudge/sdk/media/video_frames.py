@@ -187,27 +187,18 @@ def chosen_frames(path: Path, choices: Sequence[Chosen], form: str) -> list[list
         MediaError: It is not a video, is broken, or a chosen frame can't be decoded.
         MissingExtraError: PyAV is not installed.
     """
-    try:
-        import av
-    except ImportError as err:
-        raise MissingExtraError.of("taking frames of a video", "video") from err
-    try:
-        with opened_container(path) as container:
-            stream = _video_stream(container, path)
-            shown = _shown_at(container, stream)
+    with _opened_stream(path) as (container, stream):
+        shown = _shown_at(container, stream)
         if not shown:
             raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80} has no frames")
         base = stream.time_base or Fraction(1)
         chosen = [choose([time * base for time in shown]) for choose in choices]
-        times = {shown[number] for numbers in chosen for number in numbers}
-        with opened_container(path) as container:
-            stream = _video_stream(container, path)
-            found = {
-                frame.pts: image_of(encoded_frame(frame, form), path.name)
-                for frame in _frames_at(container, stream, times)
-            }
-    except (av.FFmpegError, ValueError, MemoryError) as err:
-        raise _unreadable(path, err) from err
+    times = {shown[number] for numbers in chosen for number in numbers}
+    with _opened_stream(path) as (container, stream):
+        found = {
+            frame.pts: image_of(encoded_frame(frame, form), path.name)
+            for frame in _frames_at(container, stream, times)
+        }
     if len(found) < len(times):
         raise MediaError(
             "VIDEO_UNREADABLE",
@@ -224,17 +215,9 @@ def seconds_of(path: Path) -> float:
         MediaError: It is not a video, or is broken.
         MissingExtraError: PyAV is not installed.
     """
-    try:
-        import av
-    except ImportError as err:
-        raise MissingExtraError.of("taking frames of a video", "video") from err
-    try:
-        with opened_container(path) as container:
-            stream = _video_stream(container, path)
-            shown = _shown_at(container, stream)
-            base = stream.time_base or Fraction(1)
-    except (av.FFmpegError, ValueError) as err:
-        raise _unreadable(path, err) from err
+    with _opened_stream(path) as (container, stream):
+        shown = _shown_at(container, stream)
+        base = stream.time_base or Fraction(1)
     return float((shown[-1] - shown[0]) * base) if shown else 0.0
 
 
@@ -243,16 +226,11 @@ def estimated_frames(path: Path, settings: FrameSettings) -> list[ChatImage]:
 
     Raises:
         MediaError: It is not a video, or is broken.
+        MissingExtraError: PyAV is not installed.
     """
-    import av
-
-    try:
-        with opened_container(path) as container:
-            stream = _video_stream(container, path)
-            times = [time * (stream.time_base or 1) for time in _shown_at(container, stream)]
-            width, height = stream.width, stream.height
-    except (av.FFmpegError, ValueError) as err:
-        raise _unreadable(path, err) from err
+    with _opened_stream(path) as (container, stream):
+        times = [time * (stream.time_base or 1) for time in _shown_at(container, stream)]
+        width, height = stream.width, stream.height
     if not times:
         raise MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80} has no frames")
     empty = ChatImage(data=b"", media_type=f"image/{settings.format}", width=width, height=height)
@@ -263,6 +241,25 @@ def _unreadable(path: Path, err: Exception) -> MediaError:
     # FFmpeg's errors begin with numbers that mean nothing to a reader.
     said = str(getattr(err, "strerror", None) or err)
     return MediaError("VIDEO_UNREADABLE", f"{path.name!r:.80}: {' '.join(said.split())[:200]}")
+
+
+@contextmanager
+def _opened_stream(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """Open a video and its stream of frames.
+
+    Raises:
+        MediaError: It is not a video, is too large, or is broken.
+        MissingExtraError: PyAV is not installed.
+    """
+    try:
+        import av
+    except ImportError as err:
+        raise MissingExtraError.of("taking frames of a video", "video") from err
+    try:
+        with opened_container(path) as container:
+            yield container, _video_stream(container, path)
+    except (av.FFmpegError, ValueError, MemoryError) as err:
+        raise _unreadable(path, err) from err
 
 
 @contextmanager

@@ -97,3 +97,24 @@ def test_a_lock_whose_file_was_deleted_is_not_held_beside_anothers(tmp_path: Pat
     second.release()
     assert first.acquire()
     first.release()
+
+
+def test_a_connection_that_can_not_be_set_up_is_closed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = []
+
+    class Broken(sqlite3.Connection):
+        def execute(self, *_: object) -> sqlite3.Cursor:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        def close(self) -> None:
+            closed.append(self)
+            super().close()
+
+    with closing(Database(str(path))) as database, database.reading():
+        # The only connection is in use, so the next transaction opens another one.
+        monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: Broken(*args, **more))
+        with pytest.raises(UnavailableError), database.reading():
+            pass
+    assert len(closed) == 1
