@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hallujudge.judge_service.extractors.rules.phrases import NounPhrase, worth_stating
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 
 _EXTRACTOR = RuleTripletExtractor()
@@ -87,3 +88,34 @@ def test_a_complement_belongs_to_its_abstract_noun(text: str, expected: list[str
 )
 def test_a_chain_of_verbs_is_one_verb(text: str, expected: list[str]) -> None:
     assert _claims(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The man holds a cup and a boy in shorts on a bench throws a ball.",
+         ["man, holds, cup", "boy, in, shorts", "boy, throws, ball", "shorts, on, bench"]),
+        ("There is a dog, and a boy in shorts on the grass holds a ball.",
+         ["dog, is, present", "boy, in, shorts", "boy, holds, ball", "shorts, on, grass"]),
+    ],
+)  # fmt: skip
+def test_a_subject_is_known_by_its_verb_after_two_places(text: str, expected: list[str]) -> None:
+    assert _claims(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("lemma", "pronoun", "tangible", "verbless", "expected"),
+    [
+        ("dog", False, True, False, True),
+        ("winter", False, False, True, True),
+        ("winter", False, False, False, False),
+        ("they", True, True, True, False),
+        ("photo", False, True, True, False),
+    ],
+)
+def test_presence_is_claimed_of_things_but_not_of_pronouns_or_pictures(
+    lemma: str, *, pronoun: bool, tangible: bool, verbless: bool, expected: bool
+) -> None:
+    phrase = NounPhrase(lemma, 0, 1, 0, len(lemma))
+    phrase.pronoun, phrase.tangible = pronoun, tangible
+    assert worth_stating(phrase, verbless) is expected
