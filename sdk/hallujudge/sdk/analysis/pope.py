@@ -123,6 +123,7 @@ def _samplings(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tabl
             "no samplings: score with --group-by category, or name each run with its sampling, "
             "such as model=llava,split=popular"
         ]
+    # The paper's order, then samplings that the paper does not have, as the runs have them.
     found = dict.fromkeys(name for model in cells.values() for name in model)
     order = [*(s for s in _SAMPLINGS if s in found), *(s for s in found if s not in _SAMPLINGS)]
     shown = cells if len(cells) > 1 else {(): next(iter(cells.values()))}
@@ -163,6 +164,7 @@ def _consistency(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Ta
     notes: list[str] = []
     for run in runs_of(runs, "pope"):
         own = [place for place, other in enumerate(captions) if _same_model(run, other)]
+        # A single run of captions needs no name in common: it is meant for all.
         own = list(range(len(captions))) if len(captions) == 1 else own
         polled = list(_polled(run))
         if not polled:
@@ -192,6 +194,7 @@ def _labels(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
     rows = [
         {**(run.keys if several else {}), **row} for run, held in found for row in _label_rows(held)
     ]
+    # With one run there is nothing to rank.
     return [_label_table(_ranked(rows) if several else rows), *_change_tables(found[0][1])], []
 
 

@@ -88,6 +88,7 @@ def _videos(run: AnalyzedRun) -> Iterator[tuple[str, Video]]:
 
 def _ranks(entry: Mapping[str, Any]) -> tuple[int, ...] | None:
     label, value, right = str(entry["label"]), entry["answer"], entry["correct"] is True
+    # A choice has one right letter: right is rank 1, and a wrong letter has no rank.
     if ", " not in label:
         return (1,) if right else None
     return ranks_in(ReadAnswer("", value and str(value), label, right, str(entry["how"])))
@@ -123,6 +124,7 @@ def _sub_aspects(metric: str, videos: Videos) -> AnalysisTable:
         (video for video in videos.values() if video.sub_aspect),
         lambda video: (video.aspect, video.sub_aspect),
     )
+    # An aspect as a whole is the row without a sub-aspect.
     groups = every | own
     return AnalysisTable(
         name="sub_aspects",
@@ -161,6 +163,7 @@ def _misalignment(run: AnalyzedRun) -> AnalysisTable:
 
 def _regurgitation(run: AnalyzedRun, videos: Videos) -> AnalysisTable:
     """Return the rate of the most frequent order, and that of the right orders themselves."""
+    # A model that always answers the most frequent right order would repeat this share.
     right = Counter(video.letters for video in videos.values()).most_common(1)
     rows = [{"line": run.label[-1], "rate": run.report.scores["regurgitation_rate"].value}]
     rows += [{"line": "Dataset Statistic", "rate": count / len(videos)} for _, count in right]
@@ -206,6 +209,7 @@ def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Vid
     summary: list[Mapping[str, Cell]] = []
     notes: list[str] = []
     for (metric, others), by_order in _crossed(runs, "order").items():
+        # One display order alone shows no sensitivity to orders.
         if len(by_order) < 2:
             continue
         videos, left_out = _shared(by_order, read, "input order")
@@ -269,6 +273,7 @@ def _check_display(
         InvalidInputError: A video has another display order.
     """
     one, other = videos.values()
+    # Orders are ranks of captions, which no display order changes; letters are places.
     odd = [video for video in one if one[video].shown != other[video].shown]
     if metric == "vidhal-mcqa" and odd:
         raise InvalidInputError(
@@ -282,6 +287,7 @@ def _answers(metric: str, videos: Videos) -> dict[str, tuple[int, ...]]:
     if metric == "vidhal-ordering":
         return {name: video.ranks or () for name, video in videos.items()}
     return {
+        # Above every rank, so that no wrong letter equals the right choice.
         name: video.ranks or tuple(2 + ord(letter) for letter in "".join(video.chosen))
         for name, video in videos.items()
     }

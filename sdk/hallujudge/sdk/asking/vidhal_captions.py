@@ -142,6 +142,7 @@ def read_wrong(reply: str, anchor: str, count: int) -> list[str]:
     Raises:
         ValueError: The reply is not a list of that many texts, or two captions are equal.
     """
+    # Models write a sentence before the list, or fence it, whatever they are asked.
     found = _LIST.search(reply)
     try:
         values = json.loads(found[0]) if found else None
@@ -152,6 +153,7 @@ def read_wrong(reply: str, anchor: str, count: int) -> list[str]:
     captions = [value.strip() for value in values]
     if len(captions) != count or not all(captions):
         raise ValueError(f"the reply has {len(captions)} captions, not {count}")
+    # A set of count + 1 texts: the anchor must not be among the wrong ones either.
     if len({text.casefold() for text in (anchor, *captions)}) <= count:
         raise ValueError("two captions are equal")
     return captions

@@ -126,8 +126,10 @@ def counted(
         # A tool's line for a category counts each question of it once.
         rules = replace(rules, categories=False)
     expanded = rules.categories and options.variant == "vlmevalkit"
+    # One rule is switched off at a time and stays off, so that the causes add up.
     stages = [_stage("re-derived", "by the tool's rules, from the archive", answers, rules, metric)]
     for cause, meaning, name in _STEPS:
+        # Our own VLMEvalKit variant counts a question once for each category, as the tool does.
         if not _applies(name, harness) or (name == "categories" and expanded):
             continue
         rules = replace(rules, **{name: False})
@@ -188,8 +190,10 @@ def _count(answer: _Answer, rules: _Rules, metric: AnswersMetric) -> Counts:
     statistics = metric.score(one_answer(id="", response=text, label=label)).statistics
     counts = _with_sums({name: int(statistics[_COLUMNS[name]]) for name in _COLUMNS})
     if copied is not None:
+        # The archive's own verdict, which need not follow from its answer.
         counts["right"] = int(copied.right)
     if rules.yes_of_labels:
+        # lmms-eval sums the labels where it prints a yes ratio.
         counts["yes"] = int(label == "yes")
     return _times(counts, _weight(answer.row) if rules.categories else 1)
 

@@ -81,6 +81,7 @@ class Audit(Shown):
         """Yield the rows behind each cause, with their shares."""
         columns = columns_of(self.ratios[score.name] for score in self.scores)
         for before, after in pairwise(self.stages):
+            # Once for all rows: shares of a stage sum to its cause's share exactly, as fractions.
             shares = {s.name: shares_of(before, after, self.ratios[s.name]) for s in self.scores}
             for place in changed_rows(before, after, columns):
                 yield ItemShare(
@@ -274,6 +275,7 @@ def _step_values(scores: Sequence[ScoreAudit], cause: Cause) -> tuple[Cell, ...]
 
 def _column(score: ScoreAudit, causes: Sequence[Cause]) -> list[str]:
     """Return a score's cells: differences of rounded sums, so that they add up as shown."""
+    # Sums are rounded and not differences, or the column would not add up as it is shown.
     sums = [score.first]
     for cause in causes:
         sums.append(sums[-1] + score.shares.get(cause.name, Fraction(0)))
@@ -284,6 +286,7 @@ def _column(score: ScoreAudit, causes: Sequence[Cause]) -> list[str]:
         else ABSENT
         for cause, (before, after) in zip(causes, pairwise(shown), strict=True)
     ]
+    # The first two causes lead from the printed number to the re-derived one.
     first, rederived, ours = (
         show_number(float(number), digits=_DIGITS) for number in (shown[0], shown[2], shown[-1])
     )

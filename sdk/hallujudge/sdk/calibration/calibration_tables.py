@@ -212,6 +212,7 @@ def _sentences(calibration: Calibration) -> Iterator[str]:
 
 def _width(score: CalibratedScore) -> str:
     """Return how verdicts change the width of the interval of labels alone; empty if unknown."""
+    # Against labels alone, which cost the same: it shows what the judge's verdicts add.
     one = score.corrected.width if score.corrected else None
     other = score.labels_alone.width if score.labels_alone else None
     if not one or not other:
@@ -350,6 +351,7 @@ def _margins(card: JudgeCard) -> Grid:
     ]
     title = f"Agreement by margin ({card.margins})"
     if found.ece is not None:
+        # Only margins that are probabilities have an expected calibration error.
         title += f": ECE {show_number(found.ece)}, Brier score {show_number(found.brier)}"
     return _grid(title, ("margin", "n", "agreement", "stated"), rows)
 

@@ -30,6 +30,7 @@ _MOST = 100_000
 _STEPS = (100, 200, 300, 400)
 # Labels of a stratum, if it has as many units and there are enough; fewer are too uncertain.
 _LEAST_IN_STRATUM = 5
+# The 97.5 % quantile of the normal distribution: widths are those of 95 % intervals.
 _NORMAL = 1.96
 
 
@@ -195,8 +196,10 @@ def _strata(units: Sequence[Unit], count: int) -> Iterable[PlanStratum]:
     """Yield strata by verdict, and by thirds of the margin where it is known."""
     for verdict in (False, True):
         here = [unit for unit in units if unit.hallucinated == verdict]
+        # Negative margins count as 0, as PlanStratum.holds reads them.
         margins = sorted(max(unit.margin, 0.0) for unit in here if unit.margin is not None)
         bins = _BINS if len(margins) == len(here) and count >= _LEAST_FOR_BINS else 1
+        # A set: where many margins are equal, two thirds may end at the same one.
         cuts = sorted({margins[len(margins) * k // bins] for k in range(1, bins)}) if here else []
         known = bins > 1
         lows = [0.0, *(cut for cut in cuts if cut > 0)] if known else [None]
@@ -225,6 +228,7 @@ def _drawn(
     sizes = [len(members[place]) for place in range(len(strata))]
     taken = [stratum.drawn for stratum in strata]
     rates = [_rate(strata[place], members[place], truths) for place in range(len(strata))]
+    # The standard deviation of a label that is 1 with this rate, as Neyman's allocation needs it.
     spreads = [(rate * (1 - rate)) ** 0.5 for rate in rates]
     total = min(sum(taken) + count, sum(sizes))
     numbers = allocate(total, sizes, spreads, taken)
@@ -234,6 +238,7 @@ def _drawn(
         for unit in _first(members[place], numbers[place], f"{seed}/{place}")
     ]
     gains = []
+    # What is drawn now stays drawn: these are the gains of extending the plan.
     for more in (0, *_STEPS):
         given = allocate(min(total + more, sum(sizes)), sizes, spreads, numbers)
         width = expected_width(sizes, rates, given)
@@ -304,6 +309,7 @@ def allocate(
             break
         # The stratum that is furthest below its share gets the next label.
         total = sum(wanted[at] for at in room) or 1.0
+        # A quarter of an even share at a time: exact enough, and few rounds for many labels.
         step = max(1, left // (4 * len(room)))
         at = max(room, key=lambda at: labels * wanted[at] / total - out[at])
         out[at] = min(sizes[at], out[at] + step)
@@ -338,6 +344,7 @@ def drawn_places(size: int, count: int, seed: str) -> list[int]:
     out = []
     for number in range(min(count, size)):
         place = (turn + int(_van_der_corput(number) * size)) % size
+        # Rounding may lead two numbers to one place; the next free one is drawn then.
         while place in taken:
             place = (place + 1) % size
         taken.add(place)
@@ -365,6 +372,7 @@ def expected_width(sizes: Sequence[int], rates: Sequence[float], labels: Sequenc
         labels: Labels of each stratum.
     """
     total = sum(sizes)
+    # The last factor is the finite population's: a stratum labelled in full has no error left.
     variance = sum(
         (size / total) ** 2 * rate * (1 - rate) / max(count, 1) * (1 - count / size)
         for size, rate, count in zip(sizes, rates, labels, strict=True)

@@ -58,7 +58,9 @@ def sampling_of(
         known = sum((item.id, claim.index) in labels.claims for claim in item.claims)
         if known or item.id in labels.items:
             some += 1
+            # None is known where the item was labelled as a whole.
             whole += known in (0, len(item.claims))
+    # Claims drawn one by one rarely cover an item, so items that mostly are covered were drawn.
     by: By = "item" if some and whole >= _NEARLY_ALL * some else "claim"
     return Sampling(by=by, plan=None, chosen=frozenset())
 
@@ -95,12 +97,14 @@ class Sample:
         """
         if column.of == "item" and sampling.by == "claim":
             return None
+        # Clusters without any claim keep their numbers: they count in the score's denominator.
         rows = [_Row.of(item, column, labels, sampling) for item in items]
         places = {cluster: at for at, cluster in enumerate(dict.fromkeys(i.cluster for i in items))}
         of_item = np.array([places[item.cluster] for item in items], dtype=np.intp)
         sizes = [len(row.verdicts) for row in rows]
         cluster_of = np.repeat(of_item, sizes)
         amounts = np.concatenate([np.array(row.amounts, dtype=np.float64) for row in rows])
+        # Claims of an item that was drawn came together, and are one unit; else each is its own.
         claims = JudgedClaims(
             verdicts=np.concatenate([np.array(row.verdicts, dtype=bool) for row in rows]),
             labels=np.concatenate([np.array(row.labels, dtype=np.float64) for row in rows]),
@@ -169,6 +173,7 @@ class _Row:
             )
         amount = _sign(column) / divisor(item.statistics, column.divided_by)
         units = units_of([item], "claim")
+        # A claim has the stratum, and the chance to be drawn, of the item that it came with.
         drawn = units_of([item], "item") * len(units) if sampling.by == "item" else units
         claims = {claim.index: claim for claim in item.claims}
         return cls(
@@ -219,6 +224,7 @@ def _fixed(
         each.name: summed([item.statistics[each.name] for item in items]) for each in metric.columns
     }
     sums[metric.unit] = summed([1.0] * len(items))
+    # The run's sums include its verdicts; effects_of puts verdicts or labels in their place.
     sums[column.column] -= summed(
         [sum(a * part for a, part in zip(row.amounts, row.counted, strict=True)) for row in rows]
     )
@@ -242,9 +248,11 @@ def differs_from_run(sample: Sample) -> bool:
     drawn, share = int(claims.labelled.sum()), float(claims.verdicts.mean())
     if not drawn or share in (0, 1):
         return False
+    # A finite run: the share of all its claims can't differ from that of the run.
     left = 1 - drawn / len(claims.labels)
     error = math.sqrt(share * (1 - share) / drawn * left)
     found = float(claims.verdicts[claims.labelled].mean())
+    # 1 / drawn is one label: a handful of labels is not called far off for a single one.
     return abs(found - share) > _FAR * error + 1 / drawn
 
 

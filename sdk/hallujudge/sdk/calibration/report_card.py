@@ -81,6 +81,7 @@ class Flips:
             flips=found.flips,
             unanswered=found.unanswered,
             share=share,
+            # Rounded, since a card has a hash, and the last digits of quantiles differ by library.
             ci_low=None if low is None else round(low, 12),
             ci_high=None if high is None else round(high, 12),
         )
@@ -316,6 +317,7 @@ def judge_card(
     )
     plan_path = run.folder / PLAN
     plan = read_plan(plan_path) if other is None and plan_path.exists() else None
+    # A plan of an earlier run in this folder says nothing of how these claims were drawn.
     plan = plan if plan is not None and plan.signature == run.signature else None
     found = calibrate_items(run.report, run.metric, items, truths, plan=plan, interval=run.interval)
     sample, lengths = _sample(run, items, truths, plan)

@@ -145,6 +145,7 @@ def _size(score: Score, confidence: float) -> float:
     if score.value is None or score.ci_low is None or score.ci_high is None:
         return float(max(score.n, 1))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
+    # The binomial sample that would have this interval: clusters make it smaller than n.
     error = (score.ci_high - score.ci_low) / (2 * z)
     binomial = score.value * (1 - score.value)
     return binomial / error**2 if error > 0 and binomial > 0 else float(max(score.n, 1))

@@ -158,6 +158,7 @@ def _corrected(pairs: Sequence[Pair], level: float) -> tuple[Pair, ...]:
     def settled(difference: ScoreDifference) -> ScoreDifference:
         if difference.p is None:
             return difference
+        # Holm's values come in the order of the tests, those without a p-value left out.
         p = next(adjusted)
         return replace(difference, p_corrected=p, finding=_tested_finding(difference, p, level))
 

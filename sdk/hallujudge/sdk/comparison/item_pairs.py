@@ -97,6 +97,7 @@ class PairedRuns:
         rest = tuple(score for score in scores if score not in about_unscored)
         if rest:
             yield rest, self._paired(self._masked())
+        # These count unscored items, which the masked results leave out.
         if about_unscored:
             with_rows = ((a, b) for a, b in self._results() if a.statistics and b.statistics)
             yield about_unscored, self._paired(with_rows)
@@ -148,6 +149,7 @@ class PairedRuns:
         if not rows:
             return ()
         columns = _tallied(self.first.metric, rows)[0].columns
+        # A score over unscored rows alone that has a value is about just these rows.
         totals = {name: column.sum(keepdims=True) for name, column in columns.items()}
         return tuple(
             score

@@ -100,6 +100,7 @@ def leaderboards(
             left_out.append(f"{name} has the run of {next(iter(runs))} alone")
             continue
         try:
+            # The names are replaced already, and would not be found a second time.
             named = replace(options, names=options.names or tuple(runs), model_names={})
             boards[name] = leaderboard(*runs.values(), score=score, options=named)
         except (InvalidInputError, ArchiveError) as err:
@@ -131,6 +132,7 @@ def runs_of(
     overview = read_stored(folder / OVERVIEW, _Overview, "overview", "an overview", advice)
     names = renamed_models([run["model"] for run in overview["runs"]], model_names or {})
     for run in overview["runs"]:
+        # Only the end of the path, since the folder of the overview may have been moved.
         place = Path(*Path(run["folder"]).parts[-_RUN_PARTS:])
         model, runs = names[run["model"]], found.setdefault(run["name"], {})
         if model in runs:
