@@ -258,7 +258,7 @@ PARTIAL = structs.replace(
             "unparsed": "unscored",
         }
     ),
-    bundle=Bundling(names=NAMES, partial=True, required=("base",)),
+    bundle=Bundling(names=NAMES, known=dict.fromkeys(NAMES, ""), partial=True),
 )
 DECIDED = {True: {"yes": "Yes.", "no": "No."}, False: {"yes": "No.", "no": "Yes."}}
 

@@ -110,7 +110,7 @@ BENCHMARK = ClosedQuestions(
     ),
     bundle=Bundling(by=("clip", "task", "text")),
     seen=("task",),
-    question_files=True,
+    question_files="questions.json",
     derived={"task": _task_of},
     task=_task,
     special={CAPTIONING: None},

@@ -144,7 +144,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     places={"q_type": TYPES, "q_relation": RELATIONS},
     derived={"q_type_q_relation": _crossed},
-    question_files=True,
+    question_files="questions.json",
     complete=_with_judgement,
     asking=Asking(protocols=plain("{{question}}"), media=("figure_path",)),
     variants=(

@@ -122,7 +122,7 @@ BENCHMARK = ClosedQuestions(
         media=_PATHS,
         fields={name: (name,) for name in ("sub_category", "granularity")},
     ),
-    question_files=True,
+    question_files="questions.json",
     unfold=each_record(_identified),
     asking=Asking(media=("video_path",), audio=("audio_path",), is_shown=_shows),
     derived={"granularity_sub_category": _level},

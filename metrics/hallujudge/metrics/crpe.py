@@ -193,7 +193,7 @@ BENCHMARK = ClosedQuestions(
     kept=("place",),
     labels=(),
     places={"category": CATEGORIES},
-    question_files=True,
+    question_files="questions.json",
     unfold=each_record(_question),
     variants=(
         AnswerVariant(

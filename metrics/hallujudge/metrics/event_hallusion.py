@@ -206,15 +206,12 @@ BENCHMARK = ClosedQuestions(
     ),
     judged=JudgedAnswers(
         noun="descriptions",
-        name=DESCRIPTION,
         choices={"yes": "yes", "no": "no"},
         prompts={split: f"event_hallusion_{split}" for split in SPLITS},
-        prompt_by="split",
         slots={"event": "reference", "description": "response"},
         reference="event",
         lacking="what happens in the video is not known; give 'event_info', or 'event'",
         rests_on=("Scores of descriptions rest", "judgements"),
-        score="description_accuracy",
         counted="decided",
     ),
     scores=(

@@ -152,7 +152,7 @@ BENCHMARK = ClosedQuestions(
     seen=("judgement",),
     kept=("reference",),
     labels=(),
-    question_files=True,
+    question_files="questions.json",
     complete=_completed,
     asking=Asking(protocols=plain("{{question}}"), media=("Video Path",)),
     variants=(

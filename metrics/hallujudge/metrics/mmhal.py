@@ -152,6 +152,7 @@ BENCHMARK = ClosedQuestions(
             "review": ("review",),
         },
         optional=("review",),
+        verdict=("review",),
         lists=("image_content",),
     ),
     unfold=each_record(_placed),
@@ -184,8 +185,6 @@ BENCHMARK = ClosedQuestions(
     ),
     options=(verdicts_option("ratings", "Ratings of answers.", "the reviews of the files"),),
     judged=JudgedAnswers(
-        option="ratings",
-        verdict="review",
         choices={rating: f"Rating: {rating}" for rating in _RATINGS},
         prompts={"": "mmhal"},
         slots={

@@ -178,7 +178,7 @@ BENCHMARK = ClosedQuestions(
     bundle=Bundling(by=("group",), name=("combination",), known=COMBINATIONS, same=("type",)),
     seen=("type",),
     places={"type": tuple(TYPES)},
-    question_files=True,
+    question_files="questions.json",
     unfold=_one_answer_each,
     asking=Asking(
         protocols=plain("{{question}}\nAnswer with yes or no, or with the letter of the option.")

@@ -163,7 +163,7 @@ BENCHMARK = ClosedQuestions(
         optional=("judgement", "reference", "caption"),
     ),
     labels=(),
-    bundle=Bundling(columns={"generated_objs": "object", "judge_texts": "judgement"}, empty=True),
+    bundle=Bundling(columns={"generated_objs": "object", "judge_texts": "judgement"}),
     # Objects of the captions are extracted afterwards, by a tagger of the user's.
     asking=Asking(
         protocols=plain("Describe this image."), response="generated_caption", max_tokens=1024
@@ -190,7 +190,6 @@ BENCHMARK = ClosedQuestions(
     options=(verdicts_option("judgements", "Judgements of objects.", "those of the file"),),
     judged=JudgedAnswers(
         noun="objects",
-        each=True,
         choices={"yes": "yes", "no": "no", "unsure": "unsure"},
         prompts={"": "openchair"},
         slots={"caption": "reference", "object": "response"},

@@ -187,7 +187,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     seen=("bias",),
     places={"topic": TOPICS},
-    question_files=True,
+    question_files="questions.json",
     unfold=each_record(_with_place),
     variants=(
         AnswerVariant(

@@ -138,7 +138,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     kept=("judgement", "accepted"),
     base=_Responses,
-    question_files=True,
+    question_files="questions.json",
     asking=Asking(protocols=plain("{{question}}\nAnswer with a word or a short phrase.")),
     complete=_with_answers,
     variants=(
@@ -159,7 +159,6 @@ BENCHMARK = ClosedQuestions(
         prompts={"": "vqa"},
         slots={"question": "question", "accepted": _offer, "response": "response"},
         reference="accepted",
-        presets=("pope-appendix-e",),
         lacking="no answers of people for this question",
         counted="judged",
     ),

@@ -88,10 +88,14 @@ class JudgedAnswersPipeline(AnswersPipeline):
         self.judge = judge
         self._how = _judged_in(declared)
         self._partial = declared.bundle.partial
-        self._given = getattr(metric, self._how.option) == GIVEN
-        self._is_printed = judge is not None and judge.templates[0].name in self._how.presets
+        self._verdict_field = declared.verdict
+        self._each = declared.judges_each
+        self._prompt_by = declared.prompt_by
+        self._given = getattr(metric, declared.judge_option) == GIVEN
+        printed = _presets_of(declared)
+        self._is_printed = judge is not None and judge.templates[0].name in printed
         # A judge sees more of an answer than parsers do.
-        self._repeats = self._repeats and judge is None and self._how.verdict in declared.seen
+        self._repeats = self._repeats and judge is None and declared.verdict in declared.seen
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -133,11 +137,11 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if self.metric.leaves_out(item) or self.problem(item) is not None:
             return {}
         judged = [(n, each) for n, each in enumerate(item.answers) if self._is_judged(each)]
-        judged = judged if self._how.each else judged[:1]
+        judged = judged if self._each else judged[:1]
         return {n: self._question(item, each) for n, each in judged if self._needs_verdict(each)}
 
     def _needs_verdict(self, answer: Answer) -> bool:
-        if self._how.each:
+        if self._each:
             return self.metric.parse(self._changed(answer, {})).value is None
         return self.responses.problem(answer.response) is None
 
@@ -148,7 +152,8 @@ class JudgedAnswersPipeline(AnswersPipeline):
             people = how.reference, answer.fields.get(how.reference, "")
             asked = printed_question(self.judge.templates[0], answer.response or "", *people)
             return self._asked_of(item, asked)
-        place = [*how.prompts].index(item.fields[how.prompt_by]) if how.prompt_by else 0
+        by = self._prompt_by
+        place = [*how.prompts].index(item.fields[by]) if by else 0
         values = {slot: how.text(slot, answer) for slot in how.slots}
         return self._asked_of(
             item, choice_question(self.judge.templates[place], values, tuple(how.choices))
@@ -162,7 +167,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters that scoring an item reads."""
-        size, verdict = super().size(item), self._how.verdict
+        size, verdict = super().size(item), self._verdict_field
         if not self._given:
             return size
         for each in item.answers:
@@ -171,7 +176,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         return size
 
     def _is_judged(self, answer: Answer) -> bool:
-        return answer.name == self._how.name or not self._partial
+        return not self._partial or answer.name == self.metric.benchmark.judged_name
 
     def _judged_of(self, item: AnswersItem) -> Answer:
         """Return the judged answer; one without a response if the item has none."""
@@ -185,7 +190,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         is an unparsed one, unless unparsed ones would be wrong: it is left out then, because a
         judge that fails must not produce a score.
         """
-        if self._how.each:
+        if self._each:
             return self._each_judged(item, found)
         chosen = next(iter(found.values()), None)
         if not self._partial and (chosen is None or not chosen.choice):
@@ -215,7 +220,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
             return self._unjudged(item, failed[0])
         said = {place: self._how.choices.get(each.choice, "") for place, each in found.items()}
         answers = [
-            self._changed(answer, {self._how.verdict: said.get(place, "")})
+            self._changed(answer, {self._verdict_field: said.get(place, "")})
             for place, answer in enumerate(item.answers)
         ]
         made = self.metric.score_answers(answers)
@@ -242,12 +247,12 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def _with_verdict(self, item: AnswersItem, verdict: str | None) -> AnswersItem:
         """Return an item with another verdict on its judged answer; None for none."""
-        given = {} if verdict is None else {self._how.verdict: verdict}
+        given = {} if verdict is None else {self._verdict_field: verdict}
         answers = [self._changed(a, given) if self._is_judged(a) else a for a in item.answers]
         return structs.replace(item, answers=tuple(answers))
 
     def _changed(self, answer: Answer, given: Mapping[str, str]) -> Answer:
-        others = {n: text for n, text in answer.fields.items() if n != self._how.verdict}
+        others = {n: text for n, text in answer.fields.items() if n != self._verdict_field}
         return structs.replace(answer, fields={**others, **given})
 
     def _probability(self, item: AnswersItem, chosen: Chosen) -> float | None:
@@ -258,13 +263,13 @@ class JudgedAnswersPipeline(AnswersPipeline):
         right: list[float] = []
         wrong: list[float] = []
         for verdict, stated in zip(how.choices.values(), chosen.probabilities, strict=True):
-            counts = self.metric.parse(self._changed(answer, {how.verdict: verdict})).right
+            counts = self.metric.parse(self._changed(answer, {self._verdict_field: verdict})).right
             (right if counts else wrong).append(stated)
         return right[0] if len(right) == 1 else round(1.0 - sum(wrong), _DIGITS)
 
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""
-        if self._how.each:
+        if self._each:
             return next(filter(None, map(self._verdict_problem, item.answers)), None)
         if not self._partial and len(item.answers) != 1:
             return ONE_EACH
@@ -276,8 +281,9 @@ class JudgedAnswersPipeline(AnswersPipeline):
         others = [each for each in item.answers if not self._is_judged(each)]
         if self.judge is not None and answer.response is not None:
             problem = self._reference_problem(answer)
-        elif not others and (self.judge is not None or self._how.verdict not in answer.fields):
-            what = self._how.name if self.judge is not None else self._how.verdict
+        elif not others and (self.judge is not None or self._verdict_field not in answer.fields):
+            name = self.metric.benchmark.judged_name
+            what = name if self.judge is not None else self._verdict_field
             detail = f"it has neither a question nor a {what}"
             problem = UnscoredReason.REFERENCE_MISSING, detail
         return problem or next(filter(None, map(self.label_problem, others)), None)
@@ -286,21 +292,21 @@ class JudgedAnswersPipeline(AnswersPipeline):
         """Return why an answer has no verdict, and can get none from a judge."""
         if self.judge is not None:
             return self._reference_problem(answer)
-        if self._how.verdict in answer.fields:
+        if self._verdict_field in answer.fields:
             return None
         missing = (
             f"the {self._how.noun} came without {self._how.rests_on[1]}; set the option "
-            f"{self._how.option} to a judge"
+            f"{self.metric.judge_option} to a judge"
         )
         return UnscoredReason.VERDICT_NULL, missing
 
     def _problem_alone(self, answer: Answer) -> Problem | None:
         if self._given:
             missing = (
-                f"the answer came without a {self._how.verdict}; give it, or set the option "
-                f"{self._how.option} to a judge"
+                f"the answer came without a {self._verdict_field}; give it, or set the option "
+                f"{self.metric.judge_option} to a judge"
             )
-            has_one = answer.fields.get(self._how.verdict)
+            has_one = answer.fields.get(self._verdict_field)
             return None if has_one else (UnscoredReason.VERDICT_NULL, missing)
         if self.judge is None:
             return self.answer_problem(answer)
@@ -328,7 +334,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         made = self.metric.score_judged(item.answers, probability)
         if self._given or self.judge is not None:
             return made
-        given = item.answers[0].fields.get(self._how.verdict)
+        given = item.answers[0].fields.get(self._verdict_field)
         if not given:
             return made
         return made._replace(evidence=structs.replace(made.evidence, given=given))
@@ -337,14 +343,14 @@ class JudgedAnswersPipeline(AnswersPipeline):
         """Return why a bundle is unscored whose answer, or verdict of the file, can't be parsed."""
         if self._partial or not self._given:
             return super().unread(item)
-        verdict = item.answers[0].fields.get(self._how.verdict, "").strip()
-        detail = f"the {self._how.verdict} {verdict[-_SHOWN_CHARS:]!r} has no verdict"
+        verdict = item.answers[0].fields.get(self._verdict_field, "").strip()
+        detail = f"the {self._verdict_field} {verdict[-_SHOWN_CHARS:]!r} has no verdict"
         return UnscoredReason.NO_VERDICT, detail
 
     def _counted(self, answers: Sequence[Answer]) -> Iterator[Answer]:
         for answer in answers:
             if self._is_judged(answer):
-                if self._how.verdict in answer.fields:
+                if self._verdict_field in answer.fields:
                     yield answer
             elif self._leaves_unparsed() and self.responses.problem(answer.response) is not None:
                 yield structs.replace(answer, response=None)
@@ -355,6 +361,13 @@ class JudgedAnswersPipeline(AnswersPipeline):
 def _judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
     assert benchmark.judged is not None, "only such benchmarks have this pipeline"
     return benchmark.judged
+
+
+def _presets_of(benchmark: ClosedQuestions) -> tuple[str, ...]:
+    """Return the judge's prompts that the paper prints: replies are texts of the reference."""
+    from ..llm.paper_prompts import JUDGE, presets_of
+
+    return presets_of(benchmark.name, JUDGE)
 
 
 def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
@@ -383,7 +396,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
 
     def opened(spec: ScoreSpec, resources: Resources) -> JudgedAnswersPipeline:
         responses = ResponseCheck(spec.options)
-        judge = choice_judge(spec, entry, _prompts(how), tuple(how.slots), resources)
+        judge = choice_judge(spec, entry, _prompts(benchmark), tuple(how.slots), resources)
         card = card_of(spec, judge.signatures) if judge else None
         made = metric(
             variant=spec.variant,
@@ -394,7 +407,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         notes: tuple[str, ...] = ()
         if judge is not None:
             notes = (card.note if card else asked_judge_note(), *judge.notes)
-        elif getattr(made, how.option) == GIVEN:
+        elif getattr(made, metric.judge_option) == GIVEN:
             notes = (given_verdicts_note(*how.rests_on),)
         return JudgedAnswersPipeline(made, responses, judge, notes)
 
@@ -402,32 +415,34 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         metric=metric,
         item_type=AnswersItem,
         trial=declared_trial(benchmark, metric),
-        judge_trial=declared_trial(benchmark, metric, how.score),
+        judge_trial=declared_trial(benchmark, metric, judged=True),
         # A learnt margin and a report card are made of labels, which correct these columns.
         engine_options=(
             *(ESCALATION_OPTIONS if metric.judged else ()),
             SHARE_OPTION,
             *((CARD_OPTION,) if metric.judged else ()),
-            *_own(how),
+            *_own(benchmark),
         ),
         open=opened,
     )
     return entry
 
 
-def _prompts(how: JudgedAnswers) -> dict[str, tuple[str, ...]]:
+def _prompts(benchmark: ClosedQuestions) -> dict[str, tuple[str, ...]]:
     """Return each declared prompt -> the options that may hold the user's own instead."""
-    if not how.prompt_by:
+    how = _judged_in(benchmark)
+    if not benchmark.prompt_by:
         return dict.fromkeys(how.prompts.values(), ("prompt",))
     return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()}
 
 
-def _own(how: JudgedAnswers) -> Iterator[OptionDefinition]:
+def _own(benchmark: ClosedQuestions) -> Iterator[OptionDefinition]:
     """Yield the options of a user's own prompts."""
-    yield prompt_option("prompt", tuple(how.slots), how.prompt_by and f" for all {how.prompt_by}s")
-    if how.presets:
-        yield preset_option(*how.presets)
-    for value in how.prompts if how.prompt_by else ():
+    how, by = _judged_in(benchmark), benchmark.prompt_by
+    yield prompt_option("prompt", tuple(how.slots), by and f" for all {by}s")
+    if printed := _presets_of(benchmark):
+        yield preset_option(*printed)
+    for value in how.prompts if by else ():
         yield prompt_option(f"prompt_{value}", tuple(how.slots), f" for {value}")
 
 

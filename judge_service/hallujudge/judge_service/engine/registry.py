@@ -57,16 +57,17 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 def declared_trial(
-    benchmark: ClosedQuestions, metric: type[AnswersMetric], score: str = ""
+    benchmark: ClosedQuestions, metric: type[AnswersMetric], *, judged: bool = False
 ) -> Trial:
     """Return a benchmark's trial, for which a score is at its best unless the benchmark says else.
 
     Args:
         benchmark: The benchmark.
         metric: Its metric.
-        score: The score; empty for the main one.
+        judged: Whether the score is to show that a judge works: one of judged answers alone.
     """
-    name = score or benchmark.main_score
+    of_judge = (name for column in metric.judged for name in column.scores if judged)
+    name = next(of_judge, benchmark.main_score)
     [known] = (each for each in metric.score_definitions if each.name == name)
     return Trial(item=benchmark.trial, score=name, value=metric.trial_value(known))
 

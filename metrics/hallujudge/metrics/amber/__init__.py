@@ -150,7 +150,7 @@ BENCHMARK = ClosedQuestions(
     seen=("kind",),
     # The descriptions' instruction is in AMBER's file of queries, as the questions are.
     asking=Asking(protocols=plain("{{question}}{{instruction}}"), slots=_instruction),
-    question_files=True,
+    question_files="annotations.json",
     tables=(
         InputTable(
             name="questions",
@@ -166,7 +166,6 @@ BENCHMARK = ClosedQuestions(
     task=_task,
     special={GENERATIVE: description_maker},
     base=DescriptionsMetric,
-    questions_name="annotations.json",
     variants=(
         AnswerVariant(
             name="published",

@@ -222,7 +222,12 @@ class AnswersMetric(SoftMetric):
         if probability is None and not self.is_soft:
             return self.score_answers(answers)
         bundle, judged = list(map(self.read, answers)), self.benchmark.judged
-        if self.is_soft and bundle and judged is not None and bundle[-1].name == judged.name:
+        if (
+            self.is_soft
+            and bundle
+            and judged is not None
+            and bundle[-1].name == self.benchmark.judged_name
+        ):
             bundle[-1] = structs.replace(bundle[-1], soft=True, probability=probability)
         made = self._scored(bundle)
         return made._replace(evidence=structs.replace(made.evidence, probability=probability))
@@ -309,7 +314,7 @@ class AnswersMetric(SoftMetric):
         """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
         how = self.benchmark.bundle
         if not how.partial:
-            return how.empty or all(answer.counted for answer in bundle)
+            return self.benchmark.judges_each or all(answer.counted for answer in bundle)
         counted = {answer.name for answer in bundle if answer.counted}
         return bool(counted) and counted.issuperset(how.required)
 

@@ -15,7 +15,14 @@ import msgspec
 from msgspec import Struct
 
 from ..framework.asking import Asking
-from ..framework.metric import InputOption, Metric, OptionDefinition, Paper, VariantDefinition
+from ..framework.metric import (
+    LLM_JUDGES,
+    InputOption,
+    Metric,
+    OptionDefinition,
+    Paper,
+    VariantDefinition,
+)
 
 # Declarations have all that they need from this module.
 from .answer_items import Answer as Answer
@@ -83,7 +90,8 @@ def by_name(name: str, parse: AnswerParser, others: AnswerParser) -> AnswerParse
 
 MissingAs: TypeAlias = Literal["unscored", "wrong in part", "wrong"]
 """What an absent or empty response, or a failure text, counts as: nothing; wrong, unless the whole
-bundle is absent, which then counts nothing; or wrong."""
+bundle is absent, which then counts nothing; or wrong. In a benchmark that says the second, archives
+may lack answers to questions and have others, which do not count, and a note says so."""
 
 
 class AnswerVariant(Struct, frozen=True, kw_only=True):
@@ -138,7 +146,7 @@ class Keys(Struct, frozen=True, kw_only=True):
     of a table."""
     verdict: tuple[str, ...] = ()
     """Fields with a verdict on an answer, which questions never have; an answer that has the first
-    needs no label."""
+    needs no label. A judge's is the first, or else ``judgement``."""
     confidence: str = ""
     """The one of ``fields`` with the confidence that the model states, a number from 0 to 1; empty
     if there is none."""
@@ -176,9 +184,6 @@ class Bundling(Struct, frozen=True, kw_only=True):
     """Key of a record's list, or object by name, with values of its answers -> key of one value:
     answers in columns. The first key that a record has says which answers there are. Files with one
     answer a record are read too."""
-    empty: bool = False
-    """Whether a bundle without any answer, or without any that counts, is scored; it adds nothing.
-    """
     whole: WholeAnswer | None = None
     """The answer that a record may hold next to its list, as the last of the bundle."""
     by: tuple[str, ...] = ()
@@ -199,10 +204,13 @@ class Bundling(Struct, frozen=True, kw_only=True):
     same: tuple[str, ...] = ()
     """Fields, ``label`` or ``media`` that must agree within a bundle; a record may lack a field."""
     partial: bool = False
-    """Whether a bundle counts with those of its answers that can be scored."""
-    required: tuple[str, ...] = ()
-    """Names of answers without which a partial bundle does not count. It has no score of its own of
-    answers that it lacks."""
+    """Whether a bundle counts with those of its answers that can be scored. The first name of
+    ``known`` is that of an answer which it needs."""
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Names of the answers without which a partial bundle does not count."""
+        return tuple(self.known)[:1] if self.partial else ()
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -210,10 +218,15 @@ class Bundling(Struct, frozen=True, kw_only=True):
         return self.required or self.names or (() if self.partial else tuple(self.known))
 
     @property
+    def several(self) -> bool:
+        """Whether a bundle may have several answers."""
+        held = self.names or self.inside or self.columns
+        return bool(held or self.name or self.every)
+
+    @property
     def alone(self) -> bool:
         """Whether every answer counts alone."""
-        held = self.names or self.inside or self.columns
-        return not (held or self.by or self.name or self.every)
+        return not (self.several or self.by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,38 +300,28 @@ def _slots() -> Mapping[str, str | Callable[[Answer], str]]:
 
 
 class JudgedAnswers(Struct, frozen=True, kw_only=True):
-    """What a language model may judge in a benchmark: the last answer of each bundle, or each."""
+    """What a language model may judge in a benchmark: the answers, or one of a partial bundle.
+
+    That one has the name of the trial's last answer. Of other bundles of several, each answer is
+    judged that is not parsed without a verdict; one without answers counts too.
+    """
 
     noun: str = "answers"
     """What has verdicts, in the plural."""
-    name: str = ""
-    """Name of the judged answer within its bundle; empty for the only one."""
-    each: bool = False
-    """Whether every answer of a bundle is judged, unless it is parsed without a verdict."""
-    option: str = "judgements"
-    """Option of the metric: a judge, ``given`` for the verdicts of the file, or a parser."""
-    verdict: str = "judgement"
-    """Field of the judged answer with its verdict, which comes from the file or a judge."""
     choices: Mapping[str, str]
     """What a judge may answer -> the verdict that it stands for."""
     prompts: Mapping[str, str]
-    """Value of ``prompt_by`` -> the prompt for it: a text with ``{{slot}}`` for each slot, or the
-    name of one that Hallujudge has."""
-    prompt_by: str = ""
-    """Field of items that chooses the prompt; empty if there is one prompt."""
+    """Empty, or a value of a field in ``places`` -> the prompt, for all or for this value: a text
+    with ``{{slot}}`` for each slot, or the name of one that Hallujudge has."""
     slots: Mapping[str, str | Callable[[Answer], str]] = msgspec.field(default_factory=_slots)
     """Slot of the prompts -> ``question``, ``response``, ``label`` or a field of the judged answer,
     or a function that makes its text of the answer."""
     reference: str = "reference"
     """The slot without whose text nothing can be judged."""
-    presets: tuple[str, ...] = ()
-    """Prompts that the paper prints, whose reply is one of the reference's texts, or none."""
     lacking: str
     """What is missing then, and the next step."""
     rests_on: tuple[str, str] = ("Every score rests", "judgements")
     """Which scores rest on verdicts of the file, and what these are called."""
-    score: str = ""
-    """The score that shows whether a judge works; empty for the main one."""
     counted: str
     """Column of the number of verdicts."""
 
@@ -390,16 +393,14 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     named_files: SetFiles | None = None
     """How files are named by sets or, where questions have files too, by splits whose ids are
     equal; None if an archive has no file for each."""
-    question_files: bool = False
-    """Whether what answers leave out may come in files of questions, which they are joined with."""
+    question_files: str = ""
+    """Usual name of a file of questions, which answers are joined with for what they leave out;
+    empty if they leave nothing out."""
     listed: Callable[[str, Mapping[str, object]], Iterable[Mapping[str, str]]] | None = None
     """Yields the questions of a released list, as records, of its file's name and content; raises
     as ``complete`` does. Answers that no list has are noted, not refused."""
     unfold: Unfold | None = None
     """Reads released files that hold many bundles in one record."""
-    incomplete: bool = False
-    """Whether the released rule says how questions without an answer count, and that answers to
-    other questions do not: archives may have both, and a note says so."""
     label_sets: tuple[str, ...] = ()
     """Names of sets of labels for the same questions. A file is of the last one that its name has,
     else of the first; answers to questions that the others dropped are left out."""
@@ -432,10 +433,43 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     what only this benchmark computes; None for the shared one."""
     variant_names: tuple[str, ...] = ()
     """Further names of the option ``variant`` on the command line."""
-    questions_name: str = "questions.json"
-    """Usual name of a file of questions, for the example of the command."""
     asking: Asking = msgspec.field(default_factory=Asking)
     """How its questions are put to a model."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether archives may lack answers to questions, and have answers to others."""
+        missing = {each.missing for each in self.variants}
+        return bool(self.question_files) and "wrong in part" in missing
+
+    @property
+    def judge_option(self) -> str:
+        """The option whose values are judges, ``given`` and perhaps parsers; empty without one."""
+        if self.judged is None:
+            return ""
+        return next((each.name for each in self.options if set(LLM_JUDGES) & {*each.choices}), "")
+
+    @property
+    def verdict(self) -> str:
+        """The field of a judged answer with its verdict, from the file or a judge."""
+        return self.keys.verdict[0] if self.keys.verdict else "judgement"
+
+    @property
+    def judged_name(self) -> str:
+        """The name of the judged answer within a partial bundle."""
+        return self.trial.answers[-1].name
+
+    @property
+    def judges_each(self) -> bool:
+        """Whether every answer of a bundle is judged."""
+        return self.judged is not None and self.bundle.several and not self.bundle.partial
+
+    @property
+    def prompt_by(self) -> str:
+        """The field of items that chooses the judge's prompt; empty if there is one prompt."""
+        values = set(self.judged.prompts) if self.judged is not None else {""}
+        fields = (name for name, known in self.places.items() if values <= {*known})
+        return "" if values == {""} else next(fields, "")
 
     @property
     def set_files(self) -> SetFiles | None:

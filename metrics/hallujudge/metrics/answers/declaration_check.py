@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..framework.asking import is_prompt_text
 from ..framework.papers import papers_of
 from ..framework.results import ItemResult, Outcome
-from .closed_questions import ClosedQuestions, JudgedAnswers
+from .closed_questions import ClosedQuestions
 from .declared_metrics import metric_of
 
 # Aliases that are text at run time, so that ``|`` can't be applied to them.
@@ -34,6 +34,16 @@ _BASE = "write the {} of a class that base names"
 _INSTEAD = {
     "adds": _BASE.format("methods score_answers and counts_bundle"),
     **dict.fromkeys(("check", "labels_chosen"), _BASE.format("method problem")),
+    "each": "each answer of a bundle is judged, unless that is partial",
+    "empty": "a bundle without answers counts where each is judged",
+    "incomplete": "give a variant missing='wrong in part'",
+    "option": "a judge is chosen by the one of options that has judges as values",
+    "presets": "leave it out",
+    "prompt_by": "the values of a field in places choose the prompt",
+    "questions_name": "give question_files the name",
+    "required": "name the answer first in known",
+    "score": "write the attribute judged of a class that base names",
+    "verdict": "name the field in the verdict of keys",
     "asked": "let unfold give each record its question",
     "columns": _BASE.format("attribute judged"),
     "drops_unknown": _BASE.format("attribute drops_unknown"),
@@ -59,7 +69,7 @@ _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 def declaration_fault(declared: ClosedQuestions) -> str:
     """Return what is wrong with a declaration and the next step; empty if nothing is found."""
-    faults = chain(_type_faults(declared), _name_faults(declared), _prompt_faults(declared.judged))
+    faults = chain(_type_faults(declared), _name_faults(declared), _judge_faults(declared))
     if fault := next(faults, ""):
         return fault
     # Functions of the declaration may raise anything.
@@ -159,12 +169,17 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
             yield f"the label of trial is {answer.label!r}, which is none of its labels {known}"
 
 
-def _prompt_faults(judged: JudgedAnswers | None) -> Iterator[str]:
-    """Yield what is wrong with the prompts of a judge."""
+def _judge_faults(declared: ClosedQuestions) -> Iterator[str]:
+    """Yield what is wrong with the option and the prompts of a judge."""
+    judged = declared.judged
     if judged is None:
         return
-    if not judged.prompt_by and set(judged.prompts) != {""}:
-        yield "judged.prompts needs one prompt under the key '', or a field in judged.prompt_by"
+    if not declared.judge_option:
+        yield "options has none with judges, which judged needs; add a verdicts_option(…)"
+    if not declared.prompt_by and set(judged.prompts) != {""}:
+        yield (
+            "judged.prompts needs one prompt under the key '', or the values of a field in places"
+        )
     for prompt in filter(is_prompt_text, judged.prompts.values()):
         found = set(_SLOT.findall(prompt))
         if odd := sorted(found ^ set(judged.slots)):

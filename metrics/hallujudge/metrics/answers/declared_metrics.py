@@ -97,7 +97,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "variants": benchmark.variant_definitions,
         "options": benchmark.options,
         "group_by": benchmark.group_by,
-        "judge_option": judged.option if judged is not None else "",
+        "judge_option": benchmark.judge_option,
         "unit": benchmark.unit,
         # Columns of single values are made from whole tables, so rows must stay as they are.
         "folds": not (means or any(each.label for each in counts.values())),

@@ -205,9 +205,10 @@ def other_parsers(benchmark: ClosedQuestions, chosen: Sequence[NamedParser]) -> 
     A parser that parses an empty response, as a yes for example, or the word "unknown", as a no by
     its letters, can't tell an answer from other text, and is left out.
     """
-    first, judged = benchmark.trial.answers[0], benchmark.judged
+    first = benchmark.trial.answers[0]
     # A verdict in the files is what is parsed of a judged answer.
-    verdict = judged.verdict if judged is not None and judged.verdict in first.fields else ""
+    judged = benchmark.judged is not None and benchmark.verdict in first.fields
+    verdict = benchmark.verdict if judged else ""
     no_answers = [
         structs.replace(
             first,

@@ -298,7 +298,7 @@ BENCHMARK = ClosedQuestions(
         "visual_input": (*SHOWN, _UNKNOWN),
         "correctness": ("", *VERDICTS),
     },
-    question_files=True,
+    question_files="questions.json",
     derived={name: of_first(name) for name in _PLACE[:2]},
     variants=(
         AnswerVariant(
@@ -330,8 +330,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     judged=JudgedAnswers(
-        option="correctness",
-        verdict="correctness",
         choices={"correct": "right", "incorrect": "wrong", "unclear": "unclear"},
         prompts={"": "hallusion_bench"},
         slots={

@@ -248,7 +248,6 @@ BENCHMARK = ClosedQuestions(
         name=("operator",),
         known=OPERATORS,
         partial=True,
-        required=(BASE,),
         same=("label", "order_sensitive", "dimension", "category"),
     ),
     labels=(),
@@ -290,7 +289,7 @@ BENCHMARK = ClosedQuestions(
     headline=("base_accuracy", "rr_visual_degradation", "rr_evidence_corruption", "tss", "average"),
     trial=AnswersItem(id="1", answers=(Answer(response="A", label="A", name=BASE),)),
     group_by=("dimension", "level", "category"),
-    question_files=True,
+    question_files="questions.json",
     complete=_completed,
     notes=_notes,
 )

@@ -141,7 +141,7 @@ BENCHMARK = ClosedQuestions(
     trial=one_answer(id="1", response="Yes.", label="yes"),
     group_by=("category",),
     base=_Categories,
-    question_files=True,
+    question_files="questions.json",
     joins_by_text=True,
     label_sets=("pope", "repope"),
     named_files=SetFiles(

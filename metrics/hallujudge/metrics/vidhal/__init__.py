@@ -189,7 +189,7 @@ def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:
         ),
         labels=(),
         choices=True,
-        question_files=True,
+        question_files="questions.json",
         tables=(
             InputTable(
                 name="options",

@@ -242,11 +242,9 @@ BINARY = ClosedQuestions(
         name=("clip",),
         columns={"labels": "label", "responses": "response"},
     ),
-    question_files=True,
+    question_files="binary_qa.json",
     base=_Clips,
     unfold=_questions,
-    incomplete=True,
-    questions_name="binary_qa.json",
     variants=_variants(
         compared_by(yes_no_before_marks, "before marks"),
         compared_by(first_yes_no, "first yes or no"),
@@ -278,8 +276,7 @@ CHOICES = structs.replace(
     choices=True,
     letters="ABCD",
     bundle=Bundling(),
-    question_files=False,
-    incomplete=False,
+    question_files="",
     unfold=_clips,
     complete=with_order,
     asking=Asking(

@@ -314,9 +314,7 @@ BENCHMARK = ClosedQuestions(
         fields={"locations": ("Locations", "locations")},
     ),
     seen=("locations", "similarities"),
-    question_files=True,
-    incomplete=True,
-    questions_name="scene_changes.json",
+    question_files="scene_changes.json",
     asking=Asking(
         protocols=plain(
             "Does the scene change in this video? If it does, answer in the form: Scene change: "

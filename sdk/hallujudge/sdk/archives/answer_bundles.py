@@ -98,8 +98,7 @@ class _Bundles:
         self._maker = AnswerMaker(declared, options, self._faults, self._asked, name)
         bundle = declared.bundle
         # Most archives have a record for each item, which is its only answer.
-        self._alone = not (bundle.columns or bundle.names or bundle.inside or bundle.name)
-        self._alone = self._alone and not (bundle.every or options.allow_duplicates)
+        self._alone = not (bundle.several or options.allow_duplicates)
         sets = declared.set_files
         given = () if sets is None else (sets.field,)
         self._item_fields = self._maker.fields_of(self._own, given, keeps_empty=False)
@@ -270,7 +269,7 @@ class _Bundles:
             mapped = self._mapped(own, {}) if self._options.key_map else own
             inner = Record(mapped, record.position, bundle)
             yield Entry(bundle, name, fields, rest, inner)
-        if not first and self._bundle.empty:
+        if not first and self._declared.judges_each:
             yield Entry(bundle, "", fields, rest, record, empty=True)
 
     def _common(self, fields: Mapping[str, str], record: Record) -> Iterator[str]:

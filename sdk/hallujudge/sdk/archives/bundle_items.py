@@ -89,7 +89,7 @@ class BundleItems:
         may_lack = ", or pass InputOptions(allow_missing=True) to leave them unscored"
         self._remedy = (
             f"Give every one its answers {' and '.join(self._needed)}"
-            f"{may_lack * declared.question_files}"
+            f"{may_lack if declared.question_files else ''}"
         )
         self._media = MediaCheck(() if self._keys.own_media else self._keys.media)
 

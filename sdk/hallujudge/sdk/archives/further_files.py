@@ -310,7 +310,7 @@ def _flag(metric: str, name: str) -> str:
 
 def _takes_references(metric: str) -> bool:
     declared = benchmark_named(metric)
-    return declared is None or declared.question_files or declared.listed is not None
+    return declared is None or bool(declared.question_files or declared.listed)
 
 
 def _suits(file: ArchiveSummary, metric: str, name: str, usual: set[str]) -> bool:

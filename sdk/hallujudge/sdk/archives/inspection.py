@@ -405,7 +405,7 @@ def usual_files(metric: str) -> Mapping[str, tuple[str, ...]]:
     """
     found: dict[str, list[str]] = {}
     if (declared := benchmark_named(metric)) is not None:
-        found[REFERENCES] = [declared.questions_name]
+        found[REFERENCES] = [*filter(None, (declared.question_files,))]
         found |= {table.name: [table.usual] for table in declared.tables if table.usual}
     if (example := example_archives().get(metric)) is not None:
         flags = {option.flag: option.name for option in declared_inputs(metric).own}

@@ -133,8 +133,8 @@ def add_commands(family: str) -> None:
 
 
 def _epilog(benchmark: ClosedQuestions) -> str:
-    with_questions = f"-r answers.jsonl -R {benchmark.questions_name}"
-    given = with_questions if benchmark.question_files else "-r answers/"
+    questions = benchmark.question_files
+    given = f"-r answers.jsonl -R {questions}" if questions else "-r answers/"
     shown = [t for t in benchmark.tables if t.required or t.usual]
     needed = "".join(f"{table.flag} {table.usual or f'{table.name}.json'} " for table in shown)
     command = f"hallujudge score {benchmark.name} {given}"

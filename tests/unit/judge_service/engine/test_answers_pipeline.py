@@ -156,7 +156,6 @@ COMPARED = ClosedQuestions(
         name=("condition",),
         known={"plain": "as it is", "noisy": "with noise"},
         partial=True,
-        required=("plain",),
         same=("label",),
     ),
     seen=("sure",),

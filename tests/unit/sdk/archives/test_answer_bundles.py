@@ -38,7 +38,7 @@ LISTED = structs.replace(
     name="listed",
     keys=KEYS,
     bundle=Bundling(inside=("qa",)),
-    question_files=False,
+    question_files="",
     named_files=None,
 )
 ROWS = structs.replace(
@@ -207,7 +207,7 @@ COLUMNS = structs.replace(
     PLAIN,
     name="columns",
     keys=KEYS,
-    question_files=False,
+    question_files="",
     named_files=None,
     bundle=Bundling(columns={"labels": "label", "responses": "response"}),
 )
@@ -236,15 +236,19 @@ def test_columns_of_another_form_are_refused(responses: Any) -> None:
         read(COLUMNS, [{"labels": ["yes", "no"], "responses": responses}])
 
 
-@pytest.mark.parametrize("empty", [True, False])
-def test_a_record_without_answers_is_an_item_only_where_it_counts(empty: bool) -> None:
-    declared = structs.replace(COLUMNS, bundle=structs.replace(COLUMNS.bundle, empty=empty))
+@pytest.mark.parametrize("judged", [VQA.judged, None])
+def test_a_record_without_answers_is_an_item_only_where_each_is_judged(judged: Any) -> None:
+    declared = structs.replace(COLUMNS, judged=judged)
     rows = [{"labels": [], "responses": []}, {"labels": ["no"], "responses": ["No."]}]
     found = read(declared, rows)
-    assert [len(item.answers) for item in found] == ([0, 1] if empty else [1])
+    assert [len(item.answers) for item in found] == ([0, 1] if judged else [1])
 
 
-TOLERANT = structs.replace(COLUMNS, question_files=True, incomplete=True)
+TOLERANT = structs.replace(
+    COLUMNS,
+    question_files="questions.json",
+    variants=(structs.replace(COLUMNS.variants[0], missing="wrong in part"),),
+)
 
 
 def test_questions_and_answers_may_lack_each_other_where_the_benchmark_says_how() -> None:
