@@ -124,7 +124,6 @@ BENCHMARK = ClosedQuestions(
     keys=Keys(
         response=("response", "prediction", "output", "text"),
         label=("gt", "label", "answer"),
-        labels={"1": "yes", "0": "no", "true": "yes", "false": "no"},
         media=(),
         own_media=True,
         fields={

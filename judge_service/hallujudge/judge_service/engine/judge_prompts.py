@@ -29,6 +29,13 @@ def prompt_option(name: str, slots: Sequence[str], about: str = "") -> OptionDef
     )
 
 
+def printed_prompts(metric: str) -> tuple[str, ...]:
+    """Return the prompts of a judge that the metric's paper prints."""
+    from ..llm.paper_prompts import JUDGE, presets_of
+
+    return presets_of(metric, JUDGE)
+
+
 def preset_option(*names: str) -> OptionDefinition:
     """Return the option that names a prompt that the metric's paper prints."""
     return OptionDefinition(

@@ -37,6 +37,7 @@ from .judge_prompts import (
     choice_question,
     preset_in,
     preset_option,
+    printed_prompts,
     printed_question,
     prompt_option,
 )
@@ -92,7 +93,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         self._each = declared.judges_each
         self._prompt_by = declared.prompt_by
         self._given = getattr(metric, declared.judge_option) == GIVEN
-        printed = _presets_of(declared)
+        printed = printed_prompts(declared.name)
         self._is_printed = judge is not None and judge.templates[0].name in printed
         # A judge sees more of an answer than parsers do.
         self._repeats = self._repeats and judge is None and declared.verdict in declared.seen
@@ -152,8 +153,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
             people = how.reference, answer.fields.get(how.reference, "")
             asked = printed_question(self.judge.templates[0], answer.response or "", *people)
             return self._asked_of(item, asked)
-        by = self._prompt_by
-        place = [*how.prompts].index(item.fields[by]) if by else 0
+        place = [*how.prompts].index(item.fields[self._prompt_by]) if self._prompt_by else 0
         values = {slot: how.text(slot, answer) for slot in how.slots}
         return self._asked_of(
             item, choice_question(self.judge.templates[place], values, tuple(how.choices))
@@ -363,13 +363,6 @@ def _judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
     return benchmark.judged
 
 
-def _presets_of(benchmark: ClosedQuestions) -> tuple[str, ...]:
-    """Return the judge's prompts that the paper prints: replies are texts of the reference."""
-    from ..llm.paper_prompts import JUDGE, presets_of
-
-    return presets_of(benchmark.name, JUDGE)
-
-
 def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
     """Return the judges that were asked several questions about an item, each with all of them."""
     from ..judges import Asked
@@ -440,7 +433,7 @@ def _own(benchmark: ClosedQuestions) -> Iterator[OptionDefinition]:
     """Yield the options of a user's own prompts."""
     how, by = _judged_in(benchmark), benchmark.prompt_by
     yield prompt_option("prompt", tuple(how.slots), by and f" for all {by}s")
-    if printed := _presets_of(benchmark):
+    if printed := printed_prompts(benchmark.name):
         yield preset_option(*printed)
     for value in how.prompts if by else ():
         yield prompt_option(f"prompt_{value}", tuple(how.slots), f" for {value}")

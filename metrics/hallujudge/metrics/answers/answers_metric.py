@@ -132,6 +132,11 @@ class AnswersMetric(SoftMetric):
         variants = benchmark.variants
         return [NamedParser(v.name, v.parse, f"the variant {v.name}") for v in variants]
 
+    @classmethod
+    def remarks(cls, items: Sequence[AnswersItem]) -> Iterable[str]:  # noqa: ARG003
+        """Return notes on how an archive differs from the benchmark's."""
+        return ()
+
     def leaves_out(self, item: AnswersItem) -> bool:  # noqa: ARG002 - few benchmarks do
         """Return whether an item counts in no score of this variant."""
         return False

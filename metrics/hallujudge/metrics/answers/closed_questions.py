@@ -137,7 +137,7 @@ class Keys(Struct, frozen=True, kw_only=True):
     within its bundle, belong to answers, all others to items. A record that lacks one is an
     error."""
     values: Mapping[str, Mapping[str, str]] = {}
-    """Field -> its values as files write them, in lower case -> value; others stay.
+    """Field, or ``label`` -> its values as files write them, in lower case -> value; others stay.
     Spaces around them are ignored, and so is the fraction of a whole number such as ``1.0``."""
     optional: tuple[str, ...] = ()
     """Fields that records may lack, which then are empty."""
@@ -150,8 +150,6 @@ class Keys(Struct, frozen=True, kw_only=True):
     confidence: str = ""
     """The one of ``fields`` with the confidence that the model states, a number from 0 to 1; empty
     if there is none."""
-    labels: Mapping[str, str] = {}
-    """Further spellings of labels in files, such as ``1`` -> label; their case is ignored."""
 
 
 class WholeAnswer(Struct, frozen=True, kw_only=True):
@@ -269,8 +267,6 @@ class SetFiles(Struct, frozen=True, kw_only=True):
     """The field of items, and a key of records."""
     names: Mapping[str, str]
     """Beginning of a file's name, or of splits any word in it -> value of the field."""
-    keys: tuple[str, ...] = ()
-    """Further keys of records, which count if their value has one of the names as a word."""
 
 
 Unfold: TypeAlias = Callable[
@@ -380,14 +376,8 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Further fields of answers, for a judge and a base class."""
     derived: Mapping[str, Callable[[AnswersItem], str]] = {}
     """Field of results -> function that makes its value of an item."""
-    size: int = 0
-    """How many items the benchmark has, of which a note says if an archive has more or fewer; 0 if
-    archives may have any number."""
     choices: bool = False
     """Whether answers choose among options of their question, which files of questions hold."""
-    letters: str = ""
-    """The letters of these options in every released record, of which a note says if a record has
-    others; empty if records may have any."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
     named_files: SetFiles | None = None
@@ -401,11 +391,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     as ``complete`` does. Answers that no list has are noted, not refused."""
     unfold: Unfold | None = None
     """Reads released files that hold many bundles in one record."""
-    label_sets: tuple[str, ...] = ()
-    """Names of sets of labels for the same questions. A file is of the last one that its name has,
-    else of the first; answers to questions that the others dropped are left out."""
-    joins_by_text: bool = False
-    """Whether answers may be joined with their questions by text or order too, not by id only."""
     tables: tuple[InputTable, ...] = ()
     """Further files of an archive."""
     task: Callable[[Mapping[str, object]], str] | None = None
@@ -431,8 +416,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     base: type[Metric] | None = None
     """The base class of the metric, an ``AnswersMetric`` (a ``MeansMetric`` if it has means) with
     what only this benchmark computes; None for the shared one."""
-    variant_names: tuple[str, ...] = ()
-    """Further names of the option ``variant`` on the command line."""
     asking: Asking = msgspec.field(default_factory=Asking)
     """How its questions are put to a model."""
 
@@ -480,6 +463,15 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     def split_files(self) -> SetFiles | None:
         """How files of equal ids are told apart; None if ids are unique."""
         return self.named_files if self.question_files else None
+
+    @property
+    def joins_by_text(self) -> bool:
+        """Whether answers may be joined with their questions by text or order too, not by id only.
+
+        Files that lack the splits' ids are, if answers have nothing but a text and a label.
+        """
+        more = self.keys.fields or self.complete or self.unfold or self.choices
+        return self.split_files is not None and self.bundle.alone and not more
 
     def variant(self, name: str) -> AnswerVariant:
         """Return the variant with a name, which must exist."""

@@ -273,7 +273,6 @@ BENCHMARK = ClosedQuestions(
         label=("gt_answer",),
         media=(),
         own_media=True,
-        labels={"1": "yes", "0": "no", "true": "yes", "false": "no"},
         fields={
             **{name: (name,) for name in (*_PLACE, "same")},
             "visual_input": ("visual_input", "visual_input_in_table"),
@@ -284,6 +283,7 @@ BENCHMARK = ClosedQuestions(
             **{name: {} for name in ("set_id", "figure_id", "question_id", "visual_input")},
             "correctness": {"1": "right", "0": "wrong", "2": "unclear"},
             "same": {"true": "1", "false": "0"},
+            "label": {"1": "yes", "0": "no", "true": "yes", "false": "no"},
         },
         optional=("correctness", "same", "reference"),
         verdict=("correctness", "same"),

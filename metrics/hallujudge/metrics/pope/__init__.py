@@ -74,6 +74,8 @@ class _Categories(AnswersMetric):
         return "category" if self.variant == "vlmevalkit" else ""
 
 
+LABEL_SETS = ("pope", "repope")
+"""Names of the sets of labels: a file is of the last one that its name has, else of the first."""
 PAPER = paper("pope")
 """The paper that defines it."""
 
@@ -142,8 +144,6 @@ BENCHMARK = ClosedQuestions(
     group_by=("category",),
     base=_Categories,
     question_files="questions.json",
-    joins_by_text=True,
-    label_sets=("pope", "repope"),
     named_files=SetFiles(
         field="category",
         # The short names are those of lmms-eval's tasks, such as pope_adv.
@@ -154,9 +154,7 @@ BENCHMARK = ClosedQuestions(
             "adversarial": "adversarial",
             "adv": "adversarial",
         },
-        keys=("split", "sampling", "type", "pope_type"),
     ),
-    variant_names=("parser",),
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)

@@ -223,6 +223,23 @@ class _Clips(AnswersMetric):
         return made._replace(evidence=AnswersEvidence(answers=named))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choices(AnswersMetric):
+    """A metric of questions with four choices."""
+
+    @classmethod
+    def remarks(cls, items: Sequence[AnswersItem]) -> Iterator[str]:
+        """Yield how many questions have other choices than A to D."""
+        choices = [(item.id, answer.options) for item in items for answer in item.answers]
+        others = [(name, [*each]) for name, each in choices if each and sorted(each) != [*"ABCD"]]
+        for name, letters in others[:1]:
+            shown = ", ".join(letters)
+            yield (
+                f"{len(others)} of {len(items)} questions have other choices than A, B, C, D: "
+                f"{shown} in {name}"
+            )
+
+
 BINARY = ClosedQuestions(
     name="vidhalluc-bqa",
     family="vidhalluc",
@@ -272,9 +289,8 @@ CHOICES = structs.replace(
         media=("video", "video_id"),
     ),
     labels=(),
-    base=None,
+    base=_Choices,
     choices=True,
-    letters="ABCD",
     bundle=Bundling(),
     question_files="",
     unfold=_clips,
@@ -297,8 +313,8 @@ ORDER = structs.replace(
     summary="Videos whose two actions are put in the right order.",
     title="VidHalluc: the order of two actions.",
     labels=("AB", "BA"),
+    base=None,
     choices=False,
-    letters="",
     complete=None,
     asking=Asking(
         protocols=plain(

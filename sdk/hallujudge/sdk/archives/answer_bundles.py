@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
+from hallujudge.metrics.answers.declared_metrics import metric_of
 
 from ..errors import ArchiveError
 from .answer_records import (
@@ -424,11 +425,7 @@ class _Bundles:
         for part, (number, keys) in self._maker.lacking.items():
             yield f"{number} of {len(items)} {part}: {keys}"
         yield from self._asked.notes()
-        if len(items) != (size := self._declared.size) and size:
-            yield (
-                f"the archive has {len(items)} {self._declared.unit}, and the benchmark {size}; "
-                "those that are there are scored"
-            )
+        yield from metric_of(self._declared).remarks(items)
         strange = dict.fromkeys(
             item.id
             for item in items

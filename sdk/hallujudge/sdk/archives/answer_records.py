@@ -196,9 +196,6 @@ class AnswerMaker:
         if self._needs_choices and not found:
             key = choose_key(record, None, keys, "the choices")
             raise ArchiveError(f"{record.place}: {key!r} has no choices; give their texts")
-        if (usual := self._declared.letters) and sorted(found) != [*usual]:
-            part = f"{self._declared.unit} have other choices than {', '.join(usual)}"
-            self.lacks_part(part, f"{named(list(found))} in {record.place}")
         if not all(map(str.strip, found.values())):
             empty = [letter for letter, text in found.items() if not text.strip()]
             part = f"{self._declared.unit} have choices without a text"

@@ -1,4 +1,4 @@
-"""Sets of labels for the same questions, such as POPE's and RePOPE's, and what differs in them."""
+"""POPE's labels and RePOPE's for the same questions, and what differs in them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.pope import BENCHMARK, LABEL_SETS
 
 from ..errors import ArchiveError
 from .found_files import found_files
@@ -29,21 +30,18 @@ class LabelledFiles(NamedTuple):
     """The options."""
 
 
-def labels_of_file(declared: ClosedQuestions, path: str | Path) -> str:
+def labels_of_file(path: str | Path) -> str:
     """Return the set of labels that the name of a file has, else the first one."""
     name = Path(path).stem.casefold()
-    return next(
-        (each for each in reversed(declared.label_sets) if each in name), declared.label_sets[0]
-    )
+    return next((each for each in reversed(LABEL_SETS) if each in name), LABEL_SETS[0])
 
 
 def files_of_labels(declared: ClosedQuestions, references: object) -> dict[str, list[str | Path]]:
     """Return set of labels -> its files, in the order of the benchmark; empty without any."""
-    if not declared.label_sets or not are_paths(references):
+    if declared.name != BENCHMARK.name or not are_paths(references):
         return {}
     held = {
-        name: [path for path in references if labels_of_file(declared, path) == name]
-        for name in declared.label_sets
+        name: [path for path in references if labels_of_file(path) == name] for name in LABEL_SETS
     }
     return {name: files for name, files in held.items() if files}
 
@@ -66,7 +64,7 @@ def last_labels(
     name = references.name if isinstance(references, Records) else references
     files = [name] if isinstance(name, (str, Path)) else references
     held = files_of_labels(declared, files)
-    if not held or list(held) == [declared.label_sets[0]]:
+    if not held or list(held) == [LABEL_SETS[0]]:
         return LabelledFiles(references, options)
     if len(held) > 1:
         first, *_, last = held.values()

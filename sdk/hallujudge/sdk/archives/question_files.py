@@ -159,19 +159,20 @@ def id_of(declared: ClosedQuestions, record: Record, *, required: bool) -> str:
 
 def label_of(declared: ClosedQuestions, value: object) -> str | None:
     """Return a label of the benchmark; None for anything else."""
-    if _is_number(value) and (declared.keys.labels or not declared.labels):
+    if _is_number(value) and ("label" in declared.keys.values or not declared.labels):
         value = str(int(value) if value == int(value) else value)
     if not isinstance(value, str) or not (text := value.strip()):
         return None
     if not declared.labels:
-        return declared.keys.labels.get(text, text)
+        return text
     return _spellings(declared).get(text.rstrip(".").casefold())
 
 
 @cache
 def _spellings(declared: ClosedQuestions) -> Mapping[str, str]:
     """Return label as files may write it, in lower case -> label."""
-    return {**{label.casefold(): label for label in declared.labels}, **declared.keys.labels}
+    own = {label.casefold(): label for label in declared.labels}
+    return {**own, **declared.keys.values.get("label", {})}
 
 
 def labels_of(declared: ClosedQuestions) -> Callable[[object], str | None]:

@@ -21,6 +21,10 @@ from .records import Record, name_of, read_records, unwrapped
 _OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet", ".gz", ".zst", ".zip")
 
 
+# Keys whose value has the split's name as a word, as other tools write them.
+_SPLIT_KEYS = ("split", "sampling", "type", "pope_type")
+
+
 class Part(NamedTuple):
     """Records of one set."""
 
@@ -185,7 +189,7 @@ def split_of(splits: SetFiles, values: Mapping[str, object]) -> str:
     own = values.get(splits.field)
     if isinstance(own, str) and own and "," not in own:
         return splits.names.get(own) or split_in(splits, own) or own
-    texts = (text for key in splits.keys if isinstance(text := values.get(key), str))
+    texts = (text for key in _SPLIT_KEYS if isinstance(text := values.get(key), str))
     return next(filter(None, (split_in(splits, text) for text in texts)), "")
 
 

@@ -176,7 +176,9 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
             after.append(partial(_compare_parsers, benchmark))
         return replace(scored, then=partial(_each, after)) if after else scored
 
-    flags = [f"--{name}" for name in benchmark.variant_names]
+    # Judged answers have no parser of their own.
+    parsed = benchmark.judged is None and len(benchmark.variants) > 1
+    flags = ("--parser",) if parsed else ()
     command.__doc__ = benchmark.title
     command.__name__ = family
     # Help pages list commands in the order of their families' modules.
@@ -192,10 +194,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
         "judges": _Judges if metric_entry(benchmark.name).judge_option else _NoJudges,
         "metric": Annotated[MetricOptions, DeclaredBy(benchmark.name, *flags)],
         "run": RunOptions,
-        "variants": _OneVariant
-        # Judged answers have no parser of their own.
-        if benchmark.judged is not None or len(benchmark.variants) == 1
-        else _Variants,
+        "variants": _Variants if parsed else _OneVariant,
     }
     return command
 

@@ -29,10 +29,10 @@ KEYS = Keys(
     id=("question_id", "id"),
     media=("video",),
     fields={"operator": ("operator",), "set": ("set",), "sensitive": ("order_sensitive",)},
+    values={"label": {"1": "yes", "0": "no"}},
     optional=("operator", "set", "sensitive"),
-    labels={"1": "yes", "0": "no"},
 )
-PLAIN = structs.replace(BENCHMARK, joins_by_text=False, keys=KEYS)
+PLAIN = structs.replace(BENCHMARK, keys=KEYS)
 LISTED = structs.replace(
     PLAIN,
     name="listed",
@@ -170,7 +170,9 @@ def test_a_table_gives_each_record_the_value_of_its_id() -> None:
 
 
 def test_places_of_items_and_confidences_have_the_declared_values() -> None:
-    keys = structs.replace(KEYS, values={"set": {"one": "one"}}, confidence="sensitive")
+    keys = structs.replace(
+        KEYS, values={**KEYS.values, "set": {"one": "one"}}, confidence="sensitive"
+    )
     declared = structs.replace(ROWS, keys=keys, places={"set": ("", "one")})
     [item] = read(declared, [row(1, "base", "Yes", set=" One ", order_sensitive=0.5)])
     assert dict(item.fields) == {"set": "one"}
@@ -344,7 +346,7 @@ def test_a_number_that_is_none_is_no_value_of_a_field(cell: float | None) -> Non
 
 @pytest.mark.parametrize("cell", [float("nan"), float("-inf")])
 def test_a_number_that_is_none_is_no_label(cell: float) -> None:
-    open_labels = structs.replace(PLAIN, labels=(), keys=structs.replace(KEYS, labels={}))
+    open_labels = structs.replace(PLAIN, labels=())
     with pytest.raises(ArchiveError, match="label"):
         read(open_labels, [{"question_id": 1, "response": "Yes", "label": cell}])
 

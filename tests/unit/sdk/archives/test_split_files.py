@@ -135,8 +135,9 @@ def test_any_benchmark_may_have_splits(tmp_path: Path) -> None:
     """A benchmark whose answers are joined by id only, with splits of other names."""
     declared = structs.replace(
         BENCHMARK,
-        joins_by_text=False,
-        keys=structs.replace(BENCHMARK.keys, response=("answer",), label=("label",)),
+        keys=structs.replace(
+            BENCHMARK.keys, response=("answer",), label=("label",), fields={"part": ("part",)}
+        ),
         named_files=SetFiles(field="part", names={"one": "one", "two": "two"}),
         group_by=("part",),
     )

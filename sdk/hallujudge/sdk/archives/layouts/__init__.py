@@ -10,6 +10,7 @@ from hallujudge.metrics.families import benchmarks_of, families, metric_names
 
 from ...errors import ArchiveError
 from ..json_files import named
+from ..question_files import label_of
 from . import batches, benchmarks, closed_questions, evalscope, harnesses, vlmevalkit
 from .archive_reader import ArchiveReader, mapping_at
 
@@ -130,18 +131,14 @@ def declared_layout(values: Mapping[str, object]) -> ArchiveReader | None:
 
 def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> ArchiveReader | None:
     """Return the reader of a benchmark's plain records; None if a record lacks one of its keys."""
-    keys, labels = declared.keys, {*declared.labels, *declared.keys.labels}
+    keys, labels = declared.keys, {*declared.labels}
     needed = [names for field, names in keys.fields.items() if field not in keys.optional]
     has_own_labels = bool(labels) and not labels <= {"yes", "no"}
     texts = {
         key: str(values[key]).strip() for key in (*keys.label, *keys.response) if key in values
     }
     label = next(
-        (
-            k
-            for k in keys.label
-            if k in texts and (not labels or {texts[k], texts[k].lower()} & labels)
-        ),
+        (k for k in keys.label if k in texts and label_of(declared, texts[k])),
         None,
     )
     response = next((key for key in keys.response if key in texts and key != label), None)
