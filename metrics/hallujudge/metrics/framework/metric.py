@@ -124,7 +124,8 @@ class OptionDefinition(Struct, frozen=True, kw_only=True):
         *others, last = self.choices
         meaning = self.meaning.rstrip(".")
         text = f"{meaning}: {', '.join(others)} or {last}."
-        while len(text) > LONGEST_HELP and others:
+        # One left out of two would be the other one.
+        while len(text) > LONGEST_HELP and len(self.choices) > 2 and others:
             text = f"{meaning}: {', '.join(others)}, ..."
             others.pop()
         return text

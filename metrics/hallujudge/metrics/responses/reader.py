@@ -47,7 +47,7 @@ READER_OPTIONS = (
         name="template_tokens",
         default=LEFT_OUT,
         choices=(LEFT_OUT, KEPT),
-        meaning="Tokens of chat templates, and repeated prompts.",
+        meaning="Template tokens, and repeated prompts.",
         purpose="input",
     ),
     OptionDefinition(

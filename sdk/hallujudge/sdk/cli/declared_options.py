@@ -205,7 +205,7 @@ def response_option(name: str, *flags: str, note: str = "", metavar: str | None 
     """
     option = _RESPONSE_OPTIONS[name]
     switch = option.choices in (_NO_YES, ("false", "true"))
-    text = (option.meaning if switch else option.help).rstrip(".")
+    text = (option.meaning if switch else option.help).removesuffix(".")
     return input_option(*flags, help=f"{text}{note}.", metavar=metavar)
 
 

@@ -16,6 +16,8 @@ def test_help_has_the_choices_or_as_many_as_fit_on_a_line() -> None:
     many = OptionDefinition(name="x", default="a", choices=words, meaning="What it is.")
     assert many.help == "What it is: choice-0, choice-1, choice-2, choice-3, ..."
     assert len(many.help) <= 60
+    two = OptionDefinition(name="x", default="a", choices=words[:2], meaning="What it is." * 6)
+    assert two.help.endswith(": choice-0 or choice-1.")
     free = OptionDefinition(name="x", default="", meaning="What it is.")
     assert free.help == "What it is."
 
