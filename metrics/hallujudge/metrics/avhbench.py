@@ -40,7 +40,7 @@ from .answers.closed_questions import (
     one_answer,
 )
 from .answers.yes_no import first_yes_no, object_scores
-from .framework.asking import Asking, plain
+from .framework.asking import Asking, Shown, name_under, plain
 
 SEEN, HEARD = "Audio-driven Video Hallucination", "Video-driven Audio Hallucination"
 """The tasks that ask whether something is visible, and whether it makes a sound."""
@@ -50,11 +50,8 @@ CAPTIONING = "AV Captioning"
 """The task without a closed score."""
 TRAINING_NAMES = {"AV Hallucination (Video)": SEEN, "AV Hallucination (Audio)": HEARD}
 """Name of a task in the training files -> its name in the test file."""
+_VIDEO = ("video_id", "video", "video_path")
 _PARSE = compared_by(first_yes_no, "first yes or no")
-
-
-def _task(record: Mapping[str, object]) -> str:
-    return str(record.get("task", "")).strip()
 
 
 def _task_of(item: AnswersItem) -> str:
@@ -66,13 +63,25 @@ def _task_of(item: AnswersItem) -> str:
 class _Videos(AnswersMetric):
     """A metric of questions; captions have no closed score."""
 
+    @classmethod
+    def task(cls, record: Mapping[str, object]) -> str:
+        """Return the task of a record."""
+        return str(record.get("task", "")).strip()
+
+    @classmethod
+    def is_question(cls, record: Mapping[str, object]) -> bool:
+        """Return whether a record is no caption."""
+        return cls.task(record) != CAPTIONING
+
     def leaves_out(self, item: AnswersItem) -> bool:
         """Return whether an item is a caption."""
         return _task_of(item) == CAPTIONING
 
 
-def _instruction(record: Mapping[str, object]) -> Mapping[str, str]:
-    return {"instruction": "" if _task(record) == CAPTIONING else "\nAnswer with yes or no."}
+def _shown(record: Mapping[str, object]) -> Shown:
+    """Return how a question is to be answered, and the video whose sound is sent."""
+    instruction = "" if not _Videos.is_question(record) else "\nAnswer with yes or no."
+    return Shown(slots={"instruction": instruction}, sound=name_under(record, _VIDEO))
 
 
 _RENAMED = count(
@@ -105,20 +114,17 @@ BENCHMARK = ClosedQuestions(
         response=("prediction", "pred", "response", "output", "model_answer"),
         label=("label", "answer"),
         question=("text", "question"),
-        media=("video_id", "video", "video_path"),
+        media=_VIDEO,
         fields={"task": ("task",), "clip": ("video_id", "video"), "text": ("text", "question")},
     ),
     bundle=Bundling(by=("clip", "task", "text")),
     seen=("task",),
     question_files="questions.json",
     derived={"task": _task_of},
-    task=_task,
-    special={CAPTIONING: None},
     asking=Asking(
         protocols=plain("{{question}}{{instruction}}"),
-        slots=_instruction,
+        shown=_shown,
         media=("video_id",),
-        audio=("video_id", "video", "video_path"),
     ),
     variants=(
         AnswerVariant(
@@ -127,12 +133,14 @@ BENCHMARK = ClosedQuestions(
             parse=_PARSE,
             unparsed="no",
             missing="wrong",
+            notes=_notes,
         ),
         AnswerVariant(
             name="corrected",
             meaning="The same; absent and empty answers are unscored.",
             parse=_PARSE,
             unparsed="no",
+            notes=_notes,
         ),
     ),
     scores=(
@@ -144,7 +152,6 @@ BENCHMARK = ClosedQuestions(
     headline=("accuracy", "precision", "recall", "f1", "yes_ratio"),
     trial=one_answer(id="1", response="Yes.", label="yes", answer_fields={"task": TASKS[0]}),
     group_by=("task",),
-    notes=_notes,
     base=_Videos,
 )
 """The declaration."""

@@ -119,7 +119,7 @@ def _notes(totals: Mapping[str, float]) -> Iterator[str]:
 
 
 def _variant(name: str, meaning: str, parse: AnswerParser) -> AnswerVariant:
-    return AnswerVariant(name=name, meaning=meaning, parse=parse, unparsed="unscored")
+    return AnswerVariant(name=name, meaning=meaning, parse=parse, unparsed="unscored", notes=_notes)
 
 
 BENCHMARK = ClosedQuestions(
@@ -180,7 +180,6 @@ BENCHMARK = ClosedQuestions(
         answer_fields={"judgement": "1", "reference": "The chart has no red line."},
     ),
     group_by=("q_type", "q_relation", "q_type_q_relation"),
-    notes=_notes,
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)

@@ -40,7 +40,7 @@ from .answers.closed_questions import (
     one_answer,
 )
 from .answers.yes_no import first_yes_no, labelled
-from .framework.asking import Asking
+from .framework.asking import Asking, Shown, name_under
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -74,9 +74,10 @@ def _identified(record: Mapping[str, object], _place: int, _key: str) -> Mapping
     )
 
 
-def _shows(record: Mapping[str, object]) -> bool:
+def _shown(record: Mapping[str, object]) -> Shown:
     # A question about a sound alone has no video; one without either lacks something.
-    return bool(record.get("video_path") or not record.get("audio_path"))
+    media = bool(record.get("video_path") or not record.get("audio_path"))
+    return Shown(media=media, sound=name_under(record, ("audio_path",)))
 
 
 def _level(item: AnswersItem) -> str:
@@ -124,7 +125,7 @@ BENCHMARK = ClosedQuestions(
     ),
     question_files="questions.json",
     unfold=each_record(_identified),
-    asking=Asking(media=("video_path",), audio=("audio_path",), is_shown=_shows),
+    asking=Asking(media=("video_path",), shown=_shown),
     derived={"granularity_sub_category": _level},
     variants=(
         AnswerVariant(

@@ -36,7 +36,7 @@ from .answers.answer_scores import (
 )
 from .answers.closed_questions import Bundling, ClosedQuestions, Keys, each_record, one_answer
 from .answers.yes_no import CONTAINS_VARIANTS, labelled
-from .framework.asking import YES_OR_NO, Asking, plain
+from .framework.asking import YES_OR_NO, Asking, Shown, plain
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -109,11 +109,11 @@ _POSITIVE = _rate("true_positive_rate", "yes", "with the object")
 _NEGATIVE = _rate("true_negative_rate", "no", "without the object")
 
 
-def _question(record: Mapping[str, object]) -> Mapping[str, str]:
+def _question(record: Mapping[str, object]) -> Shown:
     """Return the question of a record without one: the lists of images name the object alone."""
     name = str(record.get("object_name") or record.get("object") or "").strip()
     question = f"Does this image show a {name}?" if name else ""
-    return {} if "question" in record else {"question": question}
+    return Shown() if "question" in record else Shown(slots={"question": question})
 
 
 BENCHMARK = ClosedQuestions(
@@ -135,7 +135,7 @@ BENCHMARK = ClosedQuestions(
     ),
     bundle=Bundling(by=("label", "object", "file")),
     asking=Asking(
-        protocols=plain(YES_OR_NO), media=("image", "img_id", "question_id"), slots=_question
+        protocols=plain(YES_OR_NO), media=("image", "img_id", "question_id"), shown=_question
     ),
     listed=listed_images,
     unfold=each_record(_labelled),

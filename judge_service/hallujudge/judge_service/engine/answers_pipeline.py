@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import structs
 
 from hallujudge.metrics import Evidence, ItemResult, Outcome
-from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS, fraction_of
+from hallujudge.metrics.answers.answer_text import MAX_KEPT_CHARS
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
@@ -52,8 +52,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._clusters = type(metric).cluster is not AnswersMetric.cluster
         self._moves = self._makes_fields or self._clusters
         self._alone = declared.bundle.alone
-        same = "label" in declared.bundle.same
-        self._checks_answers = bool(declared.keys.confidence) or same
+        self._same_label = "label" in declared.bundle.same
         self._places = [name for name in declared.places if name not in declared.seen]
         self._repeats = metric.outcomes_repeat
         self._known: dict[tuple[object, ...], ScoredItem[Evidence]] = {}
@@ -148,7 +147,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             return problem
         if (problem := self.metric.problem(item)) is not None:
             return problem
-        if self._checks_answers and answers and (problem := self._stated_problem(answers)):
+        if self._same_label and answers and (problem := self._other_label(answers)):
             return problem
         if self._alone:
             return self.problem_within(item, answers[0]) if len(answers) == 1 else ONE_EACH
@@ -190,18 +189,14 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             return UnscoredReason.BASE_MISSING, detail
         return None
 
-    def _stated_problem(self, answers: Sequence[Answer]) -> Problem | None:
-        """Return which answer has another label or confidence than the declaration says."""
-        declared = self.metric.benchmark
-        base = next((a for a in answers if a.name in declared.bundle.required), answers[0])
+    def _other_label(self, answers: Sequence[Answer]) -> Problem | None:
+        """Return which answer has another label than those of one question may have."""
+        required = self.metric.benchmark.bundle.required
+        base = next((a for a in answers if a.name in required), answers[0])
         for answer in answers:
-            if "label" in declared.bundle.same and answer.label != base.label:
+            if answer.label != base.label:
                 labels = f"{base.label!r:.40} and {answer.label!r:.40}"
                 return UnscoredReason.LABEL_INVALID, f"the labels {labels} are of one question"
-            stated = answer.fields.get(declared.keys.confidence, "")
-            if stated and fraction_of(stated) is None:
-                detail = f"{answer.name}: the confidence is {stated:.40}; give a number from 0 to 1"
-                return UnscoredReason.CONFIDENCE_INVALID, detail
         return None
 
     def _partial_problem(self, answers: Sequence[Answer]) -> Problem | None:

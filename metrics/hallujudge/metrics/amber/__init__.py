@@ -40,6 +40,7 @@ before it compares the word with true ones by vectors.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -51,11 +52,12 @@ from ..answers.closed_questions import (
     ClosedQuestions,
     InputTable,
     Keys,
+    SpecialItem,
     compared_by,
 )
 from ..answers.declared_metrics import metric_with
 from ..answers.yes_no import YES_NO_PARSERS
-from ..framework.asking import Asking, plain
+from ..framework.asking import Asking, Shown, plain
 from .descriptions import (
     DESCRIPTION_SCORES,
     GENERATIVE,
@@ -92,9 +94,24 @@ def _released(text: str) -> str | None:
 _RESPONSE = ("response", "answer", "prediction", "output", "text")
 
 
-def _task(record: Mapping[str, object]) -> str:
-    """Return the kind of a record; empty if its type is unknown."""
-    return _KINDS.get(str(record.get("type")), "")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Items(DescriptionsMetric):
+    """A metric of descriptions and questions."""
+
+    @classmethod
+    def task(cls, record: Mapping[str, object]) -> str:
+        """Return the kind of a record; empty if its type is unknown."""
+        return _KINDS.get(str(record.get("type")), "")
+
+    @classmethod
+    def is_question(cls, record: Mapping[str, object]) -> bool:
+        """Return whether a record is no description."""
+        return cls.task(record) != GENERATIVE
+
+    @classmethod
+    def item_maker(cls, tables: Mapping[str, object]) -> SpecialItem:
+        """Return what makes descriptions of records."""
+        return description_maker(tables)
 
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
@@ -103,7 +120,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     Raises:
         ValueError: The type of its annotation is unknown.
     """
-    kind = _task(record)
+    kind = _Items.task(record)
     if not kind and "type" in record:
         raise ValueError(
             "annotations have an unknown type", f"Use one of {', '.join(_KINDS)}", record["type"]
@@ -127,10 +144,10 @@ def _scores(
     return (*descriptions, *answers, both, unparsed_rate("questions", "questions"))
 
 
-def _instruction(record: Mapping[str, object]) -> Mapping[str, str]:
+def _instruction(record: Mapping[str, object]) -> Shown:
     """Return how a question is to be answered, with which the released script can parse it."""
     asks = str(record.get("query", record.get("question", ""))).rstrip().endswith("?")
-    return {"instruction": "\nAnswer with one word, Yes or No." if asks else ""}
+    return Shown(slots={"instruction": "\nAnswer with one word, Yes or No." if asks else ""})
 
 
 BENCHMARK = ClosedQuestions(
@@ -149,7 +166,7 @@ BENCHMARK = ClosedQuestions(
     ),
     seen=("kind",),
     # The descriptions' instruction is in AMBER's file of queries, as the questions are.
-    asking=Asking(protocols=plain("{{question}}{{instruction}}"), slots=_instruction),
+    asking=Asking(protocols=plain("{{question}}{{instruction}}"), shown=_instruction),
     question_files="annotations.json",
     tables=(
         InputTable(
@@ -163,9 +180,7 @@ BENCHMARK = ClosedQuestions(
         *TABLES,
     ),
     complete=_completed,
-    task=_task,
-    special={GENERATIVE: description_maker},
-    base=DescriptionsMetric,
+    base=_Items,
     variants=(
         AnswerVariant(
             name="published",
@@ -193,5 +208,5 @@ BENCHMARK = ClosedQuestions(
 )
 """The declaration; descriptions add to the columns of the questions."""
 BENCHMARKS = (BENCHMARK,)
-AmberMetric = metric_with(DescriptionsMetric, BENCHMARK)
+AmberMetric = metric_with(_Items, BENCHMARK)
 """The metric."""

@@ -25,12 +25,14 @@ from .answer_scores import (
 )
 from .closed_questions import (
     Answer,
+    AnswerFault,
     AnswersEvidence,
     AnswersItem,
     AnswerVariant,
     AnswerVerdict,
     ClosedQuestions,
     Parsed,
+    SpecialItem,
 )
 from .other_parsers import NamedParser, OtherParsers, disagrees, how_parsed, missing_note
 from .yes_no import PARSER_DIVISIONS
@@ -131,6 +133,33 @@ class AnswersMetric(SoftMetric):
         """Return the answer parsers that a user can choose: those of the variants."""
         variants = benchmark.variants
         return [NamedParser(v.name, v.parse, f"the variant {v.name}") for v in variants]
+
+    @classmethod
+    def fault(cls, answer: Answer, record: Mapping[str, object]) -> AnswerFault | None:  # noqa: ARG003
+        """Return why an answer of a file would be unscored for a reason of this benchmark alone."""
+        return None
+
+    @classmethod
+    def task(cls, record: Mapping[str, object]) -> str:  # noqa: ARG003
+        """Return the task of a record: questions of one without any answer need none."""
+        return ""
+
+    @classmethod
+    def is_question(cls, record: Mapping[str, object]) -> bool:  # noqa: ARG003
+        """Return whether a record is a question, whose label is read."""
+        return True
+
+    @classmethod
+    def item_maker(cls, tables: Mapping[str, object]) -> SpecialItem | None:  # noqa: ARG003
+        """Return what makes items of records that are no questions; None if they stay as they are.
+
+        Args:
+            tables: The ``whole`` and ``lines`` tables by name.
+
+        Raises:
+            ValueError: A table is missing, or can't be used.
+        """
+        return None
 
     @classmethod
     def remarks(cls, items: Sequence[AnswersItem]) -> Iterable[str]:  # noqa: ARG003
@@ -311,8 +340,7 @@ class AnswersMetric(SoftMetric):
         """
         others = self._others.notes(self.parser_name, totals) if self._others else ()
         missing = missing_note(self.benchmark, self.variant, totals)
-        makers = filter(None, (self.benchmark.notes, self._variant.notes))
-        own = (note for make in makers for note in make(totals))
+        own = self._variant.notes(totals) if self._variant.notes else ()
         return (*SoftMetric.notes_on(self, totals), *others, *missing, *own)
 
     def counts_bundle(self, bundle: Bundle) -> bool:

@@ -110,7 +110,7 @@ class AnswerVariant(Struct, frozen=True, kw_only=True):
     scores: tuple[AnswerScore, ...] = ()
     """The benchmark's scores with formulas of this variant; empty where they are the same."""
     notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
-    """Returns notes of this variant alone on the sums of all columns."""
+    """Returns notes on the sums of all columns."""
 
 
 class Keys(Struct, frozen=True, kw_only=True):
@@ -147,9 +147,6 @@ class Keys(Struct, frozen=True, kw_only=True):
     verdict: tuple[str, ...] = ()
     """Fields with a verdict on an answer, which questions never have; an answer that has the first
     needs no label. A judge's is the first, or else ``judgement``."""
-    confidence: str = ""
-    """The one of ``fields`` with the confidence that the model states, a number from 0 to 1; empty
-    if there is none."""
 
 
 class WholeAnswer(Struct, frozen=True, kw_only=True):
@@ -232,18 +229,18 @@ class InputTable(InputOption):
     """A further file of an archive."""
 
     form: Literal["by id", "in order", "records", "whole", "lines", "pairs"] = "by id"
-    """``by id``: one object, id of a bundle -> value, which its records get under the table's name.
+    """``by id``: one object, id of a bundle -> value, which its records get under the table's name;
+    every bundle needs one.
     ``in order``: the same, or a list with a value for each record of the responses, in their order.
     ``records``: records with the id of a bundle, whose values its records get. ``whole``: one
-    object, and ``lines``: lines of text, for ``special`` alone. ``pairs``: records with values
-    under ``columns``, two texts and a number; all records get them, a tuple of texts -> number.
+    object, and ``lines``: lines of text, for items that are no questions. ``pairs``: records with
+    values under ``columns``, two texts and a number; all records get them, a tuple of texts ->
+    number.
     """
     columns: tuple[str, ...] = ()
     """Keys of ``pairs``."""
     noun: str = ""
     """What it holds of each bundle, in words of errors; empty for its name."""
-    required: bool = False
-    """Whether every bundle needs its value."""
     usual: str = ""
     """Usual name of the file, with which the example of the command has it."""
     asks: bool = False
@@ -253,6 +250,11 @@ class InputTable(InputOption):
     """Whether a record of it counts as an answer if there is no other with its id."""
     only_with: tuple[str, str] | None = None
     """Option of the metric, and the value without which the file would not be used."""
+
+    @property
+    def required(self) -> bool:
+        """Whether every bundle needs its value."""
+        return self.form == "by id"
 
     @property
     def of_answers(self) -> bool:
@@ -289,6 +291,17 @@ def each_record(
 
 SpecialItem: TypeAlias = Callable[[AnswersItem, Mapping[str, object]], AnswersItem]
 """Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
+
+
+class AnswerFault(NamedTuple):
+    """Why an answer of a file would be unscored."""
+
+    problem: str
+    """The fault, in the plural."""
+    found: object
+    """The value."""
+    remedy: str
+    """The next step."""
 
 
 def _slots() -> Mapping[str, str | Callable[[Answer], str]]:
@@ -393,18 +406,9 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Reads released files that hold many bundles in one record."""
     tables: tuple[InputTable, ...] = ()
     """Further files of an archive."""
-    task: Callable[[Mapping[str, object]], str] | None = None
-    """Returns the task of a record, of which an archive may have some only: questions of a task
-    without any answer need none. None if there is one task."""
-    special: Mapping[str, Callable[[Mapping[str, object]], SpecialItem] | None] = {}
-    """Task whose items are no questions -> function of the ``whole`` and ``lines`` tables by name.
-    It returns what makes an item of such a record, whose label is not read; None if that stays the
-    item of an answer."""
     complete: Callable[[Answer, Mapping[str, object]], Answer] | None = None
     """Returns an answer with what only this benchmark reads of its record. Raises ``ValueError``,
     with the fault and the next step, for a record that can't be read."""
-    notes: Callable[[Mapping[str, float]], Iterable[str]] | None = None
-    """Returns notes on the sums of all columns."""
     judged: JudgedAnswers | None = None
     """What a language model may judge; None if answers are parsed only."""
     family: str = ""

@@ -49,10 +49,16 @@ _INSTEAD = {
     "drops_unknown": _BASE.format("attribute drops_unknown"),
     "label_sets": "leave it out: only POPE has them",
     "joins_by_text": "leave it out",
+    "confidence": _BASE.format("methods fault and problem"),
+    **dict.fromkeys(("audio", "is_shown", "options", "slots"), "let shown of asking return it"),
+    "special": _BASE.format("methods is_question and item_maker"),
+    "task": _BASE.format("method task"),
     "input_keys": "leave it out: users map their key to the field",
     "label_only_with": "let unfold leave that key out",
     "leaves_out": _BASE.format("method leaves_out"),
-    "note": "give it as notes, a function that returns sentences",
+    **dict.fromkeys(
+        ("note", "notes"), "give each variant notes, a function that returns sentences"
+    ),
     **dict.fromkeys(("letters", "size"), _BASE.format("method remarks")),
     "variant_names": "leave it out: commands have one for all benchmarks",
     **dict.fromkeys(("names_are_ids", "parses_kept"), _BASE.format("attribute outcomes_repeat")),

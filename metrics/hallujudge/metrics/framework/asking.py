@@ -6,7 +6,7 @@ the benchmark's reader reads. Prompts have slots such as ``{{question}}``; they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 
 from msgspec import Struct
@@ -73,12 +73,33 @@ def plain(prompt: str) -> tuple[AskingProtocol, ...]:
     return (AskingProtocol(steps=(AskingStep(prompt=prompt),)),)
 
 
-def _always(_record: Mapping[str, object]) -> bool:
-    return True
+class Shown(Struct, frozen=True, kw_only=True):
+    """What a model is shown of a record besides its question."""
+
+    slots: Mapping[str, str] = {}
+    """Further slots of the prompts."""
+    options: Mapping[str, str] | None = None
+    """The options, letter -> text; None for those under the declaration's keys."""
+    media: bool = True
+    """Whether the question has an image or video."""
+    sound: str = ""
+    """Name of an audio file, or of a video whose sound is sent next to its frames."""
 
 
-def _none(_record: Mapping[str, object]) -> Mapping[str, str]:
-    return {}
+def _nothing_more(_record: Mapping[str, object]) -> Shown:
+    return Shown()
+
+
+def name_under(record: Mapping[str, object], keys: Iterable[str]) -> str:
+    """Return the first name of a file, or the first number, under some keys; empty without one."""
+    return next((str(value) for key in keys if is_name(value := record.get(key))), "")
+
+
+def is_name(value: object) -> bool:
+    """Return whether a value may name a file: a text, or a number."""
+    return (isinstance(value, str) and bool(value.strip())) or (
+        isinstance(value, int) and not isinstance(value, bool)
+    )
 
 
 class Conditions(Struct, frozen=True, kw_only=True):
@@ -102,17 +123,11 @@ class Asking(Struct, frozen=True, kw_only=True):
     """The ways to ask, the default first; empty for one call with a prompt by the labels."""
     media: tuple[str, ...] = ()
     """Keys of the image or video, before those of the declaration; ids come last."""
-    audio: tuple[str, ...] = ()
-    """Keys of an audio file, or of a video whose sound is sent next to its frames; empty if a model
-    hears nothing."""
     response: str = ""
     """Key of the response in the archive; empty for the first of the declaration."""
-    is_shown: Callable[[Mapping[str, object]], bool] = _always
-    """Returns whether a record's question has an image or video."""
-    slots: Callable[[Mapping[str, object]], Mapping[str, str]] = _none
-    """Returns further slots of the prompts for a record."""
-    options: Callable[[Mapping[str, object]], Mapping[str, str]] | None = None
-    """Returns the shown options, letter -> text; None for those under the declaration's keys."""
+    shown: Callable[[Mapping[str, object]], Shown] = _nothing_more
+    """Returns what a model is shown of a record besides its question; raises ``ValueError``, with
+    the fault and the next step, for a record that can't be asked."""
     conditions: Conditions | None = None
     """Conditions under which each question is asked; None if it is asked once."""
     whole: str = ""

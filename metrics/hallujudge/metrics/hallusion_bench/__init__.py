@@ -71,7 +71,7 @@ from ..answers.groupings import Grouping, value_of
 from ..answers.other_parsers import NamedParser
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
-from ..framework.asking import Asking
+from ..framework.asking import Asking, Shown
 from ..framework.columns_and_scores import Column, ScoreDefinition
 from ..framework.metric import OptionDefinition, soft_option
 from .cause_analyses import CAUSE_SCORES, COMPARED, QUESTION_CAUSES, cause_columns
@@ -290,7 +290,9 @@ BENCHMARK = ClosedQuestions(
     ),
     bundle=Bundling(by=_PLACE),
     # Questions without a figure show what the model knows.
-    asking=Asking(media=("filename",), is_shown=lambda r: str(r.get("visual_input")) in SHOWN[1:]),
+    asking=Asking(
+        media=("filename",), shown=lambda r: Shown(media=str(r.get("visual_input")) in SHOWN[1:])
+    ),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
     kept=("subcategory", "set_id", "question_id", "reference"),
     places={

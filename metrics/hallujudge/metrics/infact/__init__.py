@@ -46,10 +46,12 @@ from ..answers.answer_scores import (
     share,
     unparsed_rate,
 )
+from ..answers.answer_text import fraction_of
 from ..answers.answers_metric import AnswersMetric
 from ..answers.choices import is_an_option, parse_as_labelled
 from ..answers.closed_questions import (
     Answer,
+    AnswerFault,
     AnswersItem,
     AnswerVariant,
     Bundling,
@@ -206,9 +208,25 @@ def _operators(record: Mapping[str, object]) -> tuple[str, ...]:
 class OperatorsMetric(AnswersMetric):
     """A metric whose labels choose one of the options of their questions, where these are known."""
 
+    @classmethod
+    def fault(cls, answer: Answer, record: Mapping[str, object]) -> AnswerFault | None:
+        """Return a confidence that is no number from 0 to 1; answers may have none."""
+        found = record.get("confidence")
+        if found in (None, "") or fraction_of(answer.fields.get("confidence", "")) is not None:
+            return None
+        return AnswerFault(
+            "confidences are not a number from 0 to 1",
+            found,
+            "Write 85 % as 0.85, and omit the key if the model gave no confidence",
+        )
+
     def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:
-        """Return which label is empty, or is not one of the options."""
+        """Return which label is empty or not one of the options, or which confidence is wrong."""
         for answer in item.answers:
+            stated = answer.fields.get("confidence", "")
+            if stated and fraction_of(stated) is None:
+                said = f"{answer.name}: the confidence is {stated:.40}"
+                return UnscoredReason.CONFIDENCE_INVALID, f"{said}; give a number from 0 to 1"
             label, options = answer.label, answer.options
             if not label.strip():
                 return UnscoredReason.LABEL_INVALID, "the label is empty"
@@ -242,7 +260,6 @@ BENCHMARK = ClosedQuestions(
             },
         },
         optional=("dimension", "category", "order_sensitive", "confidence"),
-        confidence="confidence",
     ),
     bundle=Bundling(
         name=("operator",),
@@ -271,6 +288,7 @@ BENCHMARK = ClosedQuestions(
             meaning="Follows the paper; no script is public.",
             parse=parse_as_labelled,
             unparsed="unscored",
+            notes=_notes,
         ),
     ),
     options=(
@@ -291,7 +309,6 @@ BENCHMARK = ClosedQuestions(
     group_by=("dimension", "level", "category"),
     question_files="questions.json",
     complete=_completed,
-    notes=_notes,
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from ..framework.asking import AskingProtocol, AskingStep, OwnAsking
+from ..framework.asking import AskingProtocol, AskingStep, OwnAsking, Shown
 from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
@@ -436,7 +436,7 @@ _REWRITTEN = (
 )
 
 
-def _pairs(record: Mapping[str, object]) -> Mapping[str, str]:
+def _pairs(record: Mapping[str, object]) -> Shown:
     """Return the questions and answers of a record as lines of a prompt."""
     held = record.get("qa", record.get("questions"))
     records = [each for each in held if isinstance(each, Mapping)] if isinstance(held, list) else []
@@ -445,7 +445,7 @@ def _pairs(record: Mapping[str, object]) -> Mapping[str, str]:
     )
     # A question without its answer says nothing that a description could be made of.
     pairs = (f"Question: {asked}\nAnswer: {answer}" for asked, answer in texts if asked and answer)
-    return {"pairs": "\n".join(pairs)}
+    return Shown(slots={"pairs": "\n".join(pairs)})
 
 
 ASKING = {
@@ -462,7 +462,7 @@ ASKING = {
         response="description",
         kept=("domain",),
         of_media=True,
-        slots=_pairs,
+        shown=_pairs,
         max_tokens=1024,
     )
 }

@@ -62,7 +62,7 @@ from ..answers.orders import (
     read_order,
     read_order_published,
 )
-from ..framework.asking import Asking, AskingProtocol, AskingStep, plain
+from ..framework.asking import Asking, AskingProtocol, AskingStep, Shown, plain
 from ..framework.metric import Paper
 from ..framework.papers import paper
 from .order_analyses import FURTHER_SCORES, OrdersMetric, ShownMetric
@@ -155,10 +155,10 @@ def _labelled(label: Callable[[Sequence[str]], str]) -> Callable[[Answer, _Recor
     return complete
 
 
-def _captions_shown(record: Mapping[str, object]) -> Mapping[str, str]:
+def _captions_shown(record: Mapping[str, object]) -> Shown:
     captions = record.get("captions")
     answer = Answer(None, options=captions if isinstance(captions, Mapping) else {})
-    return _shown(answer, record)[0]
+    return Shown(options=_shown(answer, record)[0])
 
 
 _BEST = "Which caption describes this video best?\n{{options}}\nAnswer with its letter only."
@@ -169,7 +169,7 @@ _RANKED = (
 
 
 def _asking(*protocols: AskingProtocol) -> Asking:
-    return Asking(protocols=protocols, media=("video", "video_id", "id"), options=_captions_shown)
+    return Asking(protocols=protocols, media=("video", "video_id", "id"), shown=_captions_shown)
 
 
 def _paper(where: str) -> Paper:
@@ -195,7 +195,6 @@ def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:
                 name="options",
                 meaning="File of the display order: video -> letter -> rank.",
                 noun="display order",
-                required=True,
             ),
         ),
         group_by=("aspect",),

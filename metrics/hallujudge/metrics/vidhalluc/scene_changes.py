@@ -340,12 +340,14 @@ BENCHMARK = ClosedQuestions(
             meaning="The released script; all but yes is no.",
             parse=_published,
             missing="wrong in part",
+            notes=_notes,
         ),
         AnswerVariant(
             name="corrected",
             meaning="Reads the first yes or no and whole places; missing answers are wrong.",
             parse=compared_by(_stated_change, "first yes or no"),
             missing="wrong",
+            notes=_notes,
         ),
     ),
     options=(
@@ -378,6 +380,5 @@ BENCHMARK = ClosedQuestions(
             ),
         ),
     ),
-    notes=_notes,
 )
 """The declaration."""

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from hallujudge.metrics.answers.answer_text import fraction_of
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     ClosedQuestions,
     WholeAnswer,
 )
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
@@ -86,12 +86,13 @@ class AnswerMaker:
         self._faults = faults
         self._fields = self.fields_of((*declared.seen, *declared.kept))
         self._reads_whole = bool(self._fields or declared.complete)
-        self._is_special = asked.is_special
+        metric = metric_of(declared)
+        self._is_question = metric.is_question
+        self._fault = metric.fault
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
         self._asked_key = next(iter(declared.keys.question), "")
         self._places = list(declared.places.items())
-        self._confidence = declared.keys.confidence
         self._label_of = labels_of(declared)
         self._label_remedy = _NO_LABEL_REMEDY
         self.chosen: tuple[str, str] | None = None
@@ -152,7 +153,7 @@ class AnswerMaker:
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
-        if not answer.label and self._keys.label and not self._is_special(entry.outer):
+        if not answer.label and self._keys.label and self._is_question(entry.outer):
             self._refuse_label(answer, entry, found)
         for name, allowed in self._places:
             value = answer.fields.get(name, entry.fields.get(name))
@@ -161,29 +162,15 @@ class AnswerMaker:
                 fault = f"values of {name} are not one of {known}"
                 place = f"{record.place} ({shown(value)})"
                 self._refuse(fault, place, "Correct them")
-        stated = answer.fields.get(self._confidence)
-        if stated is not None and fraction_of(stated) is None:
-            self._refuse_confidence(entry.bundle, held)
+        if (wrong := self._fault(answer, held)) is not None:
+            place = f"{entry.bundle} ({_short(wrong.found)})"
+            self._refuse(wrong.problem, place, wrong.remedy)
         return answer
-
-    def _refuse_confidence(self, place: str, values: Mapping[str, object]) -> None:
-        """Count a confidence that is no number from 0 to 1; answers may have none."""
-        if (found := self.stated(values)) is not None:
-            self._refuse(
-                "confidences are not a number from 0 to 1",
-                f"{place} ({_short(found)})",
-                "Write 85 % as 0.85, and omit the key if the model gave no confidence",
-            )
 
     def _refuse(self, problem: str, place: str, remedy: str, *, reason: str = "") -> None:
         """Count an answer that would be unscored, unless bad records may be."""
         if not self._options.skip_bad:
             self._faults.add(problem, place, remedy=f"{remedy}, or {SKIP}", reason=reason)
-
-    def stated(self, values: Mapping[str, object]) -> object:
-        """Return the confidence that a record states; None without one."""
-        keys = self._keys.fields[self._confidence]
-        return next((values[key] for key in keys if values.get(key) not in (None, "")), None)
 
     def choices(self, record: Record) -> Mapping[str, str]:
         """Return the choices of an answer, which its record holds unless others do.

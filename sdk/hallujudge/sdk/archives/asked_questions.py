@@ -14,6 +14,7 @@ from hallujudge.metrics.answers.closed_questions import (
     InputTable,
     SpecialItem,
 )
+from hallujudge.metrics.answers.declared_metrics import metric_of
 
 from ..errors import ArchiveError
 from .ids import canonical_id
@@ -51,6 +52,7 @@ class AskedQuestions:
         faults: Faults,
     ) -> None:
         self._declared = declared
+        self._metric = metric_of(declared)
         self._options = options
         self._faults = faults
         held = {table: held_table(declared, table, options) for table in declared.tables}
@@ -204,15 +206,9 @@ class AskedQuestions:
         """Return the questions without an answer, those that were not asked apart."""
         asked = next((held for t, held in self._tables.items() if t.asks), self.questions)
         silent = [key for key in self.questions if key in asked and key not in self._joined]
-        if (task := self._declared.task) is None or not silent:
-            return silent
+        task = self._metric.task
         run = {task(self.questions[key]) for key in self._joined if key in self.questions}
         return [key for key in silent if task(self.questions[key]) in run]
-
-    def is_special(self, values: Mapping[str, object]) -> bool:
-        """Return whether a record is no question, but of another task."""
-        task, special = self._declared.task, self._declared.special
-        return bool(special) and task is not None and task(values) in special
 
     def special(self, item: AnswersItem, values: Mapping[str, object]) -> AnswersItem:
         """Return the item of a record that is no question.
@@ -220,15 +216,14 @@ class AskedQuestions:
         Raises:
             ValueError: The record, or a table, can't be used.
         """
-        assert self._declared.task is not None, "only a benchmark with tasks has such records"
-        if (make := self._makers.get(self._declared.task(values))) is None:
+        if self._item_maker is None:
             return item
-        return make(item, {name: structured(value) for name, value in values.items()})
+        return self._item_maker(item, {name: structured(value) for name, value in values.items()})
 
     @cached_property
-    def _makers(self) -> Mapping[str, SpecialItem]:
+    def _item_maker(self) -> SpecialItem | None:
         held = {t.name: content for t, content in self._tables.items() if t.form in _OF_ARCHIVE}
-        return {task: make(held) for task, make in self._declared.special.items() if make}
+        return self._metric.item_maker(held)
 
     def notes(self) -> Iterator[str]:
         """Yield which bundles of tables the questions lack, and which questions were left out."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
+from hallujudge.metrics.answers.declared_metrics import metric_of
 
 from ..errors import HallujudgeError
 from .answer_records import AnswerMaker, Entry, Fault, differing, placed
@@ -82,6 +83,7 @@ class BundleItems:
         self._bundle = declared.bundle
         self._faults = faults
         self._asked = asked
+        self._is_question = metric_of(declared).is_question
         self._maker = maker
         self._group_by = group_by
         self._of_first = of_first
@@ -123,7 +125,7 @@ class BundleItems:
 
     def _special(self, entry: Entry, item: AnswersItem) -> AnswersItem:
         """Return an item, or that of another task if its record is no question."""
-        if not self._declared.special or not self._asked.is_special(entry.outer):
+        if self._is_question(entry.outer):
             return item
         try:
             return self._asked.special(item, entry.outer)

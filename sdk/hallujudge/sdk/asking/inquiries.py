@@ -9,7 +9,13 @@ from typing import cast
 
 from hallujudge.judge_service.llm.reply_messages import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
-from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, OwnAsking
+from hallujudge.metrics.framework.asking import (
+    CHOOSE_ONE,
+    CHOOSING,
+    OwnAsking,
+    Shown,
+    is_name,
+)
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..archives.answer_records import Fault, remedies_of
@@ -394,8 +400,8 @@ class _Maker:
     ) -> Inquiry:
         values = {**record.values, **out, **part}
         question = "" if is_whole else _text(values, self._question)
-        slots = self._asking.slots(values)
-        if question is None and "question" not in slots and self._benchmark.needs_question:
+        more = self._shown(record, values)
+        if question is None and "question" not in more.slots and self._benchmark.needs_question:
             self._without_question.append(self._no_question(record))
         # Of a record that also has answers under the key of another one, or of another model.
         for name in () if is_whole or self._declared is None else self._declared.keys.response:
@@ -406,22 +412,23 @@ class _Maker:
         keys = self._declared.keys.question if self._declared is not None else ()
         if question and keys and not any(name in part for name in keys):
             part[keys[0]] = question
-        options = self._shown(record, values)
+        options = more.options
+        if options is None:
+            options = self._usual_options(record, values)
         shown = shown_options(options)
         whole = self._declared.bundle.whole if self._declared is not None and is_whole else None
-        heard = self._asking.audio
         return Inquiry(
             key=key,
             slots={
                 "question": well_formed(question or ""),
                 "options": shown,
                 CHOOSING: "\n" + CHOOSE_ONE.replace("{{options}}", shown) if shown else "",
-                **slots,
+                **more.slots,
             },
             options=options,
-            media=self._media_of(values),
+            media=self._media_of(values) if more.media else None,
             address=self._path_of_address(values),
-            sound=next((str(values[key]) for key in heard if _is_name(values.get(key))), ""),
+            sound=more.sound,
             condition=str(out.get(self._asking.conditions.field, ""))
             if self._asking.conditions
             else "",
@@ -441,25 +448,24 @@ class _Maker:
     def _labels(self) -> tuple[str, ...]:
         return self._declared.keys.label if self._declared is not None else ()
 
-    def _shown(self, record: Record, values: Mapping[str, object]) -> Mapping[str, str]:
-        if self._asking.options is not None:
-            try:
-                return self._asking.options(values)
-            except ValueError as err:
-                # What is wrong, what to do about it, and perhaps an example.
-                fault, remedy, *_ = (*err.args, "Correct its options")
-                raise ArchiveError(f"{record.place}: {fault}. {remedy}") from err
+    def _shown(self, record: Record, values: Mapping[str, object]) -> Shown:
+        try:
+            return self._asking.shown(values)
+        except ValueError as err:
+            # What is wrong, what to do about it, and perhaps an example.
+            fault, remedy, *_ = (*err.args, "Correct its options")
+            raise ArchiveError(f"{record.place}: {fault}. {remedy}") from err
+
+    def _usual_options(self, record: Record, values: Mapping[str, object]) -> Mapping[str, str]:
         if self._declared is None:
             return {}
         return options_of(record._replace(values=values), self._declared.keys.options)
 
     def _media_of(self, values: Mapping[str, object]) -> str | None:
         conditions = self._asking.conditions
-        if not self._asking.is_shown(values):
-            return None
         if conditions is not None and values.get(conditions.field) in conditions.blind:
             return None
-        found = [str(name) for key in self._media if _is_name(name := values.get(key))]
+        found = [str(name) for key in self._media if is_name(name := values.get(key))]
         # No address is called. Where a record has one, its file is named by another key, or the id.
         return next((name for name in found if not is_address(name)), (*found, "")[0])
 
@@ -467,12 +473,6 @@ class _Maker:
         """Return host and path of an address: files are often saved under its last part."""
         found = [name for key in self._media if isinstance(name := values.get(key), str)]
         return next((path for name in found if (path := path_of_address(name))), "")
-
-
-def _is_name(value: object) -> bool:
-    return (isinstance(value, str) and bool(value.strip())) or (
-        isinstance(value, int) and not isinstance(value, bool)
-    )
 
 
 def _text(values: Mapping[str, object], keys: Sequence[str]) -> str | None:

@@ -148,7 +148,6 @@ COMPARED = ClosedQuestions(
         response=("response",),
         label=("label",),
         fields={"condition": ("condition",), "sure": ("sure",)},
-        confidence="sure",
     ),
     labels=(),
     base=_Choices,
@@ -202,8 +201,6 @@ def test_half_a_pair_is_never_right(bundle: Bundling, lacks: str) -> None:
         ([{"name": "plain"}, {"name": "noisy", "label": "B"}], UnscoredReason.LABEL_INVALID),
         ([{"name": "plain", "label": "blue"}], None),
         ([{"name": "plain", "label": "green"}], UnscoredReason.LABEL_INVALID),
-        ([{"name": "plain", "fields": {"sure": "0.5"}}], None),
-        ([{"name": "plain", "fields": {"sure": "5"}}], UnscoredReason.CONFIDENCE_INVALID),
     ],
 )
 def test_what_a_declaration_says_of_bundles_is_checked(

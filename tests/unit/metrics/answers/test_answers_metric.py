@@ -72,6 +72,7 @@ DECLARED = ClosedQuestions(
             meaning="Places too.",
             parse=compared_by(YES_NO_PARSERS["first-word"], "first-word"),
             unparsed="unscored",
+            notes=lambda totals: [f"{totals['places']:.0f} places"] if totals["places"] else [],
         ),
         AnswerVariant(
             name="shifted",
@@ -86,7 +87,6 @@ DECLARED = ClosedQuestions(
     scores=(ACCURACY, combined("both", "places + answers", np.add, (PLACES, ALL), n=ALL)),
     main_score="accuracy",
     base=_Places,
-    notes=lambda totals: [f"{totals['places']:.0f} places"] if totals["places"] else [],
     trial=one_answer(id="1", response="Yes.", label="yes"),
 )
 

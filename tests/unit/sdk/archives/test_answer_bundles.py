@@ -16,6 +16,7 @@ from hallujudge.metrics.answers.closed_questions import (
     InputTable,
     Keys,
 )
+from hallujudge.metrics.infact import OperatorsMetric
 from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.metrics.vqa import BENCHMARK as VQA
 from hallujudge.sdk.archives import read_items
@@ -171,16 +172,25 @@ def test_a_table_gives_each_record_the_value_of_its_id() -> None:
 
 def test_places_of_items_and_confidences_have_the_declared_values() -> None:
     keys = structs.replace(
-        KEYS, values={**KEYS.values, "set": {"one": "one"}}, confidence="sensitive"
+        KEYS,
+        values={**KEYS.values, "set": {"one": "one"}},
+        fields={**KEYS.fields, "confidence": ("confidence",)},
+        optional=(*KEYS.optional, "confidence"),
     )
-    declared = structs.replace(ROWS, keys=keys, places={"set": ("", "one")})
-    [item] = read(declared, [row(1, "base", "Yes", set=" One ", order_sensitive=0.5)])
+    declared = structs.replace(
+        ROWS,
+        keys=keys,
+        places={"set": ("", "one")},
+        seen=("confidence",),
+        base=OperatorsMetric,
+    )
+    [item] = read(declared, [row(1, "base", "Yes", set=" One ", confidence=0.5)])
     assert dict(item.fields) == {"set": "one"}
     with pytest.raises(ArchiveError, match=r'values of set are not one of one: 1 \("two"\)'):
         read(declared, [row(1, "base", "Yes", set="two")])
     for wrong, shown in ((85, "85"), ("much", "'much'"), (float("nan"), "nan")):
         with pytest.raises(ArchiveError, match=rf"not a number from 0 to 1: 1 \({shown}\)"):
-            read(declared, [row(1, "base", "Yes", order_sensitive=wrong)])
+            read(declared, [row(1, "base", "Yes", confidence=wrong)])
 
 
 TRIPLETS = structs.replace(
