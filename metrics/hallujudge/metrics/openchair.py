@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from .answers.answer_scores import AnswerScore, Count, combined, count, share
+from .answers.answer_scores import AnswerScore, Bundle, Count, combined, count, share
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
@@ -136,7 +136,11 @@ def _mention(number: str, thing: str, said: str) -> Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Captions(AnswersMetric):
-    """A metric of captions."""
+    """A metric of captions; one without a judged object counts, and adds nothing."""
+
+    def counts_bundle(self, bundle: Bundle) -> bool:  # noqa: ARG002
+        """Return True: objects without a verdict are left out."""
+        return True
 
     @classmethod
     def trial_value(cls, score: ScoreDefinition) -> float:  # noqa: ARG003 - the main one

@@ -347,7 +347,7 @@ class AnswersMetric(SoftMetric):
         """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
         how = self.benchmark.bundle
         if not how.partial:
-            return self.benchmark.judges_each or all(answer.counted for answer in bundle)
+            return all(answer.counted for answer in bundle)
         counted = {answer.name for answer in bundle if answer.counted}
         return bool(counted) and counted.issuperset(how.required)
 

@@ -312,7 +312,7 @@ class JudgedAnswers(Struct, frozen=True, kw_only=True):
     """What a language model may judge in a benchmark: the answers, or one of a partial bundle.
 
     That one has the name of the trial's last answer. Of other bundles of several, each answer is
-    judged that is not parsed without a verdict; one without answers counts too.
+    judged that is not parsed without a verdict.
     """
 
     noun: str = "answers"
@@ -455,7 +455,9 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     def prompt_by(self) -> str:
         """The field of items that chooses the judge's prompt; empty if there is one prompt."""
         values = set(self.judged.prompts) if self.judged is not None else {""}
-        fields = (name for name, known in self.places.items() if values <= {*known})
+        fields = (
+            n for n, known in self.places.items() if n not in self.seen and values <= {*known}
+        )
         return "" if values == {""} else next(fields, "")
 
     @property

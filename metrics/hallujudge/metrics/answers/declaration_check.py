@@ -35,7 +35,7 @@ _INSTEAD = {
     "adds": _BASE.format("methods score_answers and counts_bundle"),
     **dict.fromkeys(("check", "labels_chosen"), _BASE.format("method problem")),
     "each": "each answer of a bundle is judged, unless that is partial",
-    "empty": "a bundle without answers counts where each is judged",
+    "empty": _BASE.format("method counts_bundle"),
     "incomplete": "give a variant missing='wrong in part'",
     "option": "a judge is chosen by the one of options that has judges as values",
     "presets": "leave it out",
