@@ -8,6 +8,7 @@ one difference to the paper's algorithm, which maximises a classifier's loss.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -207,8 +208,6 @@ def _side(size: object) -> tuple[int, int]:
 
 def _normalisation(folder: Path, device: str) -> Callable[[Any], Any]:
     """Return what gives pixels the mean and spread that an encoder was trained with."""
-    import json
-
     import torch
 
     path = folder / "preprocessor_config.json"

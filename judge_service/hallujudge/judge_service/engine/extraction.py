@@ -16,7 +16,10 @@ from ..extractors import (
     PairKeywords,
     TripletExtractor,
 )
+from ..extractors.library_extractors import shared_extractor
 from ..extractors.llm_extractor_base import Extraction
+from ..extractors.llm_extractors import LlmKeywordExtractor, LlmTripletExtractor, SentenceExtractor
+from ..extractors.rules.rule_extractors import RuleKeywordExtractor, RuleTripletExtractor
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..threads import RULES_EFFORT, map_cpu, of_each
 from .found_claims import FoundClaim
@@ -92,9 +95,7 @@ class ClaimExtractor:
         *,
         counts: bool = False,
     ) -> None:
-        from ..extractors.llm_extractors import LlmTripletExtractor, SentenceExtractor
         from ..extractors.rules.count_rules import RuleCounts
-        from ..extractors.rules.rule_extractors import RuleTripletExtractor
 
         if tentative != TENTATIVE[0] and name not in _MARKING:
             raise InvalidInputError(
@@ -279,8 +280,6 @@ def check_prompt(prompt: str, name: str) -> None:
 
 
 def _parsing(options: Mapping[str, str], offers: Offers | None) -> TripletExtractor:
-    from ..extractors.library_extractors import shared_extractor
-
     pipeline = options.get("spacy_pipeline") or DEFAULT_PIPELINE
     if offers is not None:
         offers.check("spacy_pipeline", options.get("spacy_pipeline", ""), offers.pipelines)
@@ -347,9 +346,6 @@ class PairExtractor:
         prompt: str = "",
         preset: str = "",
     ) -> None:
-        from ..extractors.llm_extractors import LlmKeywordExtractor
-        from ..extractors.rules.rule_extractors import RuleKeywordExtractor
-
         if synonyms != SYNONYMS[0] and name != "llm":
             raise InvalidInputError(
                 f"the option synonyms is {synonyms!r}, but the extractor {name!r} keeps the words "

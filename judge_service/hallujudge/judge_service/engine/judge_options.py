@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, cast, get_args
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 
 from ..errors import InvalidInputError
+from ..judges.choice_shares import ShareRule
+from ..judges.panel import PanelRule
 from ..judges.questions import WORDINGS
+from ..judges.router import Escalation
 from ..judges.small_judges import SERVED_JUDGES, ServedPreset
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import ApiName, Dialect, Sampling
@@ -22,11 +25,7 @@ from ..settings.connection import Secret, environment_proxy, hosted_by, listed
 from ..settings.judge_settings import JudgeSettings
 
 if TYPE_CHECKING:
-    from ..judges.choice_shares import ShareRule
-    from ..judges.panel import PanelRule
-    from ..judges.router import Escalation
     from .spec import ScoreSpec
-
 
 LOCAL_JUDGES = ("matcher", *SMALL_JUDGES)
 """The names of judges that run in this process."""
@@ -146,8 +145,6 @@ def escalation_of(spec: ScoreSpec) -> Escalation | None:
     Raises:
         InvalidInputError: An option can't be used.
     """
-    from ..judges.router import Escalation
-
     options = {option.name: spec.options.get(option.name, "") for option in ESCALATION_OPTIONS}
     return Escalation.of(
         below=options["escalate_below"], cascade=options["cascade"], abstain=options["abstain"]
@@ -160,8 +157,6 @@ def share_rule_of(spec: ScoreSpec) -> ShareRule:
     Raises:
         InvalidInputError: The option can't be used.
     """
-    from ..judges.choice_shares import ShareRule
-
     return ShareRule.of(spec.options.get(SHARE_OPTION.name, ""), spec.claims)
 
 
@@ -171,8 +166,6 @@ def panel_of(spec: ScoreSpec) -> PanelRule | None:
     Raises:
         InvalidInputError: An option can't be used, or contradicts a panel.
     """
-    from ..judges.panel import PanelRule
-
     members, share, weights = (spec.options.get(each.name, "") for each in PANEL_OPTIONS)
     rule = PanelRule.of(members=members, share=share, weights=weights)
     if rule is None:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.answers.answer_text import folded, texts_in
 from hallujudge.metrics.framework.metric import OptionDefinition
 
+from ..judges.questions import Question
+from ..llm.prompt_templates import as_line, fenced
+
 if TYPE_CHECKING:
-    from ..judges.questions import Question
     from ..llm.prompt_templates import Template
 
 PROMPT_PRESET, NO_PRESET = "prompt_preset", "none"
@@ -63,9 +65,6 @@ def choice_question(
         values: Slot -> text, or list of texts, that can't be trusted.
         choices: What may be answered.
     """
-    from ..judges.questions import Question
-    from ..llm.prompt_templates import as_line, fenced
-
     blocks = {slot: fenced(slot.upper(), [as_line(text)]) for slot, text in values.items()}
     return Question(
         template=template,

@@ -28,6 +28,9 @@ from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES, OptionDef
 from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
+from ..judges import Asked, payer_of
+from ..llm.budget import Usage
+from ..llm.prompt_templates import load_template, own_template
 from ..threads import map_cpu, of_each
 from .answers_pipeline import ONE_EACH, AnswersPipeline
 from .judge_options import ESCALATION_OPTIONS, SHARE_OPTION, escalation_of, share_rule_of
@@ -160,8 +163,6 @@ class JudgedAnswersPipeline(AnswersPipeline):
         )
 
     def _asked_of(self, item: AnswersItem, asked: Question) -> Question:
-        from ..judges import payer_of
-
         payer = payer_of(item.id, asked.messages)
         return replace(asked, affinity=item.group_id or item.id, payer=payer)
 
@@ -365,9 +366,6 @@ def _judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
 
 def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
     """Return the judges that were asked several questions about an item, each with all of them."""
-    from ..judges import Asked
-    from ..llm.budget import Usage
-
     parts: dict[str, list[Asked]] = {}
     for asked in (part for each in chosen for part in each.asked):
         parts.setdefault(asked.judge, []).append(asked)
@@ -486,7 +484,6 @@ def choice_judge(
 
 def _template(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[str]) -> Template:
     from ..llm.paper_prompts import JUDGE, paper_prompt
-    from ..llm.prompt_templates import load_template, own_template
 
     text = next((spec.options[option] for option in own if spec.options.get(option)), "")
     if preset := preset_in(spec.options):

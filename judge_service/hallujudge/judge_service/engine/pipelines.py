@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import structs
+from msgspec.json import encode
 
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.metric import Metric
@@ -213,7 +214,6 @@ def _json_hash(record: CanonicalRecord) -> str:
 @cache
 def _encode() -> Callable[[object], bytes]:
     # Imported here because a client of a server hashes nothing.
-    from msgspec.json import encode
 
     return encode
 

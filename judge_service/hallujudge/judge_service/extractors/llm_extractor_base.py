@@ -21,16 +21,20 @@ from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import InvalidInputError, UnavailableError
+from ..llm.ask_once import AskOnce, Reading, run_bounded
+from ..llm.budget import Usage
+from ..llm.cache_file import cache_key
+from ..llm.chat import ChatRequest
+from ..llm.estimate import PlannedCall
+from ..llm.failures import CallFailedError
+from ..llm.prompt_templates import as_line, defused, fenced, load_template, own_template
+from ..llm.reply_problems import reply_problem, without_thought
 
 if TYPE_CHECKING:
-    from ..llm.ask_once import AskOnce, Reading
-    from ..llm.budget import Usage, VerdictStore
+    from ..llm.budget import VerdictStore
     from ..llm.cache_file import Record
-    from ..llm.chat import ChatRequest
     from ..llm.client import Answer, ChatClient
-    from ..llm.estimate import PlannedCall
     from ..llm.prompt_templates import Template
-
 
 SHOWN_CHARS = 80
 """How many characters of a reply a message quotes."""
@@ -111,8 +115,6 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         Raises:
             InvalidInputError: The key is rejected, or there is no such model.
         """
-        from ..llm.ask_once import run_bounded
-
         await self.client.settle()
         done: list[Extraction[_T]] = [Extraction(found=None)] * len(sources)
 
@@ -125,8 +127,6 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
     async def planned(self, source: _S) -> PlannedCall | None:
         """Return the call that a source needs, for estimates; None if it needs none."""
-        from ..llm.estimate import PlannedCall
-
         if self._known(source) is not None:
             return None
         await self.client.settle()
@@ -165,14 +165,11 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
     @property
     def _template(self) -> Template:
-        from ..llm.prompt_templates import load_template
-
         return self._own or load_template(self.template_name)
 
     async def _one(self, source: _S) -> Extraction[_T]:
         if (known := self._known(source)) is not None:
             return Extraction(found=known)
-        from ..llm.failures import CallFailedError
 
         request = self._request(source)
         try:
@@ -184,8 +181,6 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         return reply.extraction
 
     def _request(self, source: _S) -> ChatRequest:
-        from ..llm.chat import ChatRequest
-
         return ChatRequest(
             messages=self._template.messages(self._slots(source)),
             max_tokens=self._max_tokens,
@@ -195,9 +190,6 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
     def _reading(self, source: _S) -> Reading[_Reply[_T]]:
         """How replies about a source are read and kept."""
-        from ..llm.ask_once import Reading
-        from ..llm.budget import Usage
-        from ..llm.reply_problems import reply_problem, without_thought
 
         def read(answer: Answer) -> _Reply[_T]:
             if problem := reply_problem(without_thought(answer.reply)):
@@ -223,8 +215,6 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         return Reading(read=read, to_record=to_record, from_record=from_record)
 
     def _key(self, messages: Sequence[Mapping[str, str]]) -> str:
-        from ..llm.cache_file import cache_key
-
         settings = self.client.settings
         return cache_key(
             {
@@ -251,14 +241,11 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
 def _ask_once(client: ChatClient, cache: VerdictStore | None) -> AskOnce[_Reply[_T]]:
     # Imported on first use: metrics that extract by rules load no client.
-    from ..llm.ask_once import AskOnce
 
     return AskOnce(client, cache)
 
 
 def _own_template(prompt: str, slots: Sequence[str]) -> Template:
-    from ..llm.prompt_templates import own_template
-
     return own_template(prompt, slots)
 
 
@@ -365,8 +352,6 @@ class RootQuestion:
 
     def choices(self) -> dict[str, str]:
         """Return roots as the prompt shows them -> the roots themselves."""
-        from ..llm.prompt_templates import defused
-
         shown: dict[str, str] = {}
         for root in self.roots:
             if (text := defused(root)) and text != NO_ROOT:
@@ -401,8 +386,6 @@ class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
         self._kind = kind
 
     def _slots(self, source: tuple[RootQuestion, ...]) -> Mapping[str, str]:
-        from ..llm.prompt_templates import as_line, fenced
-
         lines = (
             as_line([str(number), question.word, *question.choices()])
             for number, question in enumerate(source, 1)

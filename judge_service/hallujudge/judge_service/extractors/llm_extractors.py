@@ -16,6 +16,7 @@ from hallujudge.metrics.framework.claims import (
     triplet_of,
 )
 
+from ..llm.prompt_templates import as_line, fenced
 from ..threads import map_cpu, of_each
 from . import (
     SYNONYMS,
@@ -268,8 +269,6 @@ class SentenceExtractor:
 
 
 def _fenced(name: str, text: str) -> str:
-    from ..llm.prompt_templates import as_line, fenced
-
     return fenced(name, [as_line(text)])
 
 

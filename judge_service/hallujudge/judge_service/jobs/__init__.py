@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from msgspec.json import decode, encode
+
 from hallujudge.metrics import Item, ItemResult, Report
 
 from ..access.caller import Caller, current_caller
@@ -266,14 +268,10 @@ def current_owner() -> str:
 
 def kept_caller() -> str:
     """Return the running call's caller as it is kept with a job: it pays for the job's calls."""
-    from msgspec.json import encode
-
     # Its levels are those of a connection, and its secret that of a call.
     return encode(replace(current_caller(), levels=(), secret=""), order="deterministic").decode()
 
 
 def caller_of(kept: str) -> Caller:
     """Return the caller that a job works for, from :func:`kept_caller`."""
-    from msgspec.json import decode
-
     return decode(kept, type=Caller)

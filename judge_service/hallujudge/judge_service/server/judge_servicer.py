@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.synonym_graphs import shipped_graphs
 
 from ..access.caller import stream_pause
 from ..access.memory import call_memory
@@ -130,8 +131,6 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         self, request: pb.GetServerInfoRequest, context: Context
     ) -> pb.GetServerInfoResponse:
         """Return the version and the limits."""
-        from hallujudge.synonym_graphs import shipped_graphs
-
         return pb.GetServerInfoResponse(
             version=__version__,
             graphs=shipped_graphs(),

@@ -17,7 +17,8 @@ from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ...errors import InvalidInputError
-from ...extractors.library_extractors import load_pipeline, pipeline_label
+from ...extractors.library_extractors import NltkNounExtractor, load_pipeline, pipeline_label
+from ...extractors.rules.rule_extractors import RuleNounExtractor
 from ...threads import RULES_EFFORT
 from ..answers_pipeline import AnswersPipeline
 from ..registry import MetricEntry, Trial
@@ -199,10 +200,7 @@ def _noun_source(options: Mapping[str, str], offers: Offers | None) -> NounSourc
     if name == GIVEN:
         return NounSource()
     if name == "rules":
-        from ...extractors.rules.rule_extractors import RuleNounExtractor
-
         return NounSource(extractor=RuleNounExtractor())
-    from ...extractors.library_extractors import NltkNounExtractor
 
     model = options.get("vectors") or RELEASED_MODEL
     if offers is not None:
