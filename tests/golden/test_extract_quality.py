@@ -22,6 +22,7 @@ from oracles.extraction_scores import (
     triplet_scores,
 )
 from oracles.reading_sheet import draw
+from oracles.rule_lists import lists
 
 from hallujudge.judge_service.extractors.rules.rule_extractors import (
     RuleKeywordExtractor,
@@ -29,6 +30,15 @@ from hallujudge.judge_service.extractors.rules.rule_extractors import (
 )
 
 _ANNOTATIONS = Path(__file__).resolve().parents[1] / "data/keywords/descriptions.jsonl"
+
+
+def test_every_word_list_of_the_rules_has_a_line_of_its_evaluation() -> None:
+    """After a change of a list, measure it again: ``python -m oracles.rule_lists GOLDENS``."""
+    page = Path(__file__).resolve().parents[2] / "docs/explanation/rule-extractor-quality.md"
+    rows = [line.split(" | ")[:2] for line in page.read_text("utf-8").splitlines()]
+    lines = {row[0]: row[1] for row in rows if len(row) > 1}
+    for name, words in lists().items():
+        assert lines.get(f"| `{name}`") == str(len(words)), name
 
 
 @pytest.mark.parametrize("half", ["dev", "held_out"])

@@ -11,6 +11,9 @@ from .lexicon import Lexicon
 from .phrases import STANDING, Chunk, NounPhrase, Role, VerbGroup
 from .word_lists import COPULAS, PERSON_WORDS, listed
 
+# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
+# is for", says how many texts have other claims without it.
+
 # Prepositions of motion, exchange and time, which describe what the verb says.
 _VERBAL = listed(
     "to into onto through toward towards along across past during throughout about for at via "

@@ -16,6 +16,9 @@ from .lexicon import Lexicon
 from .phrases import CAUSING, LOOSE, SPENDING, TELLING, Chunk, NounPhrase, Role, VerbGroup
 from .word_lists import COPULAS, FEMALE, MALE, MEDIUM_NOUNS, PERSON_WORDS, listed
 
+# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
+# is for", says how many texts have other claims without it.
+
 _TIMES_SAID = listed(
     "spring summer autumn fall winter day night morning noon midday afternoon evening dusk dawn "
     "daytime nighttime daylight sunset sunrise midnight season weekend weather month year time "

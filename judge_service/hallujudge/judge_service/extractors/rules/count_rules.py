@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from .. import ExtractedTriplet, Span
 from .rule_extractors import CaptionObject, RuleExtractor, read_caption
 
+# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
+# is for", says how many texts have other claims without it.
+
 _NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 _NUMBERS = {name: number for number, name in enumerate((*_NAMES, "twelve"), start=2)}
 # "5-year-old", "1/2" and "3.5" are other words, and count nothing.

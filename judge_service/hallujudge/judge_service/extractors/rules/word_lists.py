@@ -5,6 +5,9 @@ All lists were compiled by hand for Hallujudge.
 
 from __future__ import annotations
 
+# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
+# is for", says how many texts have other claims without it.
+
 
 def listed(words: str, separator: str | None = None) -> frozenset[str]:
     """Return the words of a text as a set; such a list is easier to read than a literal."""
