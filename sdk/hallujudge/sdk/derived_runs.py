@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.estimate import Estimate
@@ -19,6 +19,7 @@ from .archives.inputs import InputOptions
 from .archives.joins import IdCheck
 from .archives.json_files import amount
 from .backends.run_header import RunHeader
+from .client import Client
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.folder import RunFolder
 from .runs.item_lines import unsigned_lines
@@ -28,9 +29,6 @@ from .runs.run_inputs import PreparedRun, described_file, is_input_file
 from .runs.saved_items import kept_shown
 from .runs.score_run import ScoreRun
 from .runs.stored_runs import StoredRun, read_run
-
-if TYPE_CHECKING:
-    from .client import Client
 
 
 def merge_runs(
@@ -196,8 +194,6 @@ def rescore_run(
         UnsupportedError: A language model would have to be called; the message says how often.
         OutputError: The new run can't be written.
     """
-    from .client import Client
-
     run = read_run(folder)
     scoring = replace(scoring_of(run), variant=variant, folder=out, html=html, overwrite=overwrite)
     _refuse_same_folder(run.folder, Path(out))

@@ -11,6 +11,8 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from hallujudge.judge_service.llm.chat import ChatAudio, ChatImage, ChatMedia
 
 from ..errors import MissingExtraError
@@ -195,7 +197,6 @@ def combined_picture(images: Sequence[ChatImage], name: str, form: str) -> ChatI
         import av
     except ImportError as err:
         raise MissingExtraError.of("putting frames into one picture", "video") from err
-    import numpy as np
 
     try:
         first, *others = (_decoded(image) for image in images)

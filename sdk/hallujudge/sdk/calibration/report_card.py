@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.judge_quality import card_sha256
+from hallujudge.judge_service.judges import JudgeRequestItem
+from hallujudge.judge_service.judges.judge_checks import retry_claims
+from hallujudge.judge_service.settings.server_settings import load_settings
 from hallujudge.metrics.calibration.judge_accuracy import (
     JudgeAccuracy,
     Reliability,
@@ -39,7 +43,6 @@ from .verdicts import DecidedItem, read_verdicts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hallujudge.judge_service.judges import JudgeRequestItem
     from hallujudge.judge_service.judges.judge_checks import Retrial
     from hallujudge.judge_service.judges.llm_judge import LlmJudge
     from hallujudge.metrics.framework.columns_and_scores import FloatArray
@@ -115,10 +118,6 @@ def measure_flips(run: StoredRun, count: int, judges: Mapping[str, object]) -> t
 async def _retried(
     run: StoredRun, items: list[JudgeRequestItem], judges: Mapping[str, object]
 ) -> list[Retrial]:
-    from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.judges.judge_checks import retry_claims
-    from hallujudge.judge_service.settings.server_settings import load_settings
-
     resolved = load_settings(judges)
     factory = JudgeFactory(resolved.judges, resolved.keys)
     judge = factory.llm()
@@ -142,8 +141,6 @@ def _refuse_other(run: StoredRun, judge: LlmJudge) -> None:
 
 def _drawn(run: StoredRun, count: int) -> Iterator[JudgeRequestItem]:
     """Yield the claims of images, in an order that depends on their names only."""
-    from hallujudge.judge_service.judges import JudgeRequestItem
-
     images = _images(run)
     left = count
     for image in sorted(images, key=lambda name: hashlib.sha256(name.encode()).digest()):

@@ -27,6 +27,8 @@ from .media_files import (
     path_of_address,
     shared_ends,
 )
+from .video_frames import FrameSettings as Settings
+from .video_frames import images_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.llm.chat import ChatImage
@@ -57,8 +59,6 @@ class PictureFinder:
         frames: FrameSettings | None = None,
         fetcher: PictureFetcher | None = None,
     ) -> None:
-        from .video_frames import FrameSettings as Settings
-
         self._folder, self._fetcher = folder, fetcher
         self._frames = frames or Settings()
         self._kept: OrderedDict[str, tuple[Picture, ...]] = OrderedDict()
@@ -174,8 +174,6 @@ class PictureFinder:
         return digest.hexdigest()
 
     def _loaded(self, media: Media) -> tuple[Picture, ...]:
-        from .video_frames import images_of
-
         return tuple(picture_of(image, media.name) for image in images_of(media, self._frames))
 
     def _keep(self, name: str, found: tuple[Picture, ...]) -> None:

@@ -15,7 +15,7 @@ from ...archives.inputs import InputOptions
 from ...backends.run_header import metric_of
 from ...errors import HallujudgeError, OutputError
 from ...report.report_text import counted
-from ...report.table_pages import Grid, Page, Shown
+from ...report.table_pages import PAGE_FORMATS, Grid, Page, Shown
 from ...runs.stored_runs import read_run
 from ..leaderboards import OVERVIEW
 from ..overview_plan import plan_of
@@ -266,8 +266,6 @@ def _scored(
 
 
 def _write(overview: Overview, out: Path) -> None:
-    from ...report.table_pages import PAGE_FORMATS
-
     page = overview.page()
     texts = {name: PAGE_FORMATS[kind](page) for name, kind in OVERVIEW_FILES.items()}
     texts[OVERVIEW] = overview.to_text()
