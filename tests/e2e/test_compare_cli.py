@@ -92,7 +92,7 @@ def test_names_are_escaped_in_every_format(runs: Path, capsys: pytest.CaptureFix
         (("a", "corrected"), "allow the difference with --allow var"),
         (("a", "b", "--score", "f1"), "chair has no score 'f1'"),
         (("a", "b", "--format", "pdf"), "--format 'pdf': choose from json, table"),
-        (("a", "b", "a", "--items", "x"), "--items needs two runs; 3 are given"),
+        (("a", "b", "a", "--items", "x"), "--items needs two runs, and 3 are given; name two"),
         (("a", "a"), "is given twice; give different runs"),
     ],
 )
@@ -125,4 +125,4 @@ def test_other_references_are_refused_unless_allowed(tmp_path: Path) -> None:
     assert (shown.returncode, shown.stdout) == (0, "1\n")
     assert shown.stderr == "1 item has other references\n"
     three = here("compare", "dog", "cat", "dog", "--show-differences", cwd=tmp_path)
-    assert_refused(three, "--show-differences needs two runs; 3 are given")
+    assert_refused(three, "--show-differences needs two runs, and 3 are given; name")

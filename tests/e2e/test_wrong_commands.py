@@ -35,6 +35,9 @@ WRONG = {
     "metrics show chiar": "metric 'chiar' does not exist; choose one of chair, charthal, pope",
     f"score pop {POPE}": "No such command 'pop'. Did you mean 'pope'?",
     f"score pope {POPE} --judge llm": "No such option '--judge'",
+    f"score pope {POPE} --operators blur": "No such option '--operators' (--help",
+    f"score pope {POPE} --confidenc 0.9": "No such option '--confidenc'. Did you mean '--confiden",
+    "merge runs/pope runs/chair -o new": "metric: pope → chair. Give the parts of one run",
     "new bleu": "no example for metric 'bleu'; there is one for amber",
     "ask pop --images . -o a.jsonl": "benchmark 'pop' does not exist, or has no questions; choose",
     # Values that an option does not take

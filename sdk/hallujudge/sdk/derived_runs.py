@@ -145,7 +145,7 @@ def _refuse_different(runs: Sequence[StoredRun]) -> None:
         if differences:
             raise InvalidInputError(
                 f"{runs[0].folder} and {run.folder} can't be merged; they differ in "
-                f"{'; '.join(differences)}"
+                f"{'; '.join(differences)}. Give the parts of one run"
             )
 
 

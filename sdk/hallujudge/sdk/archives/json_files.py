@@ -316,7 +316,9 @@ class _Reader:
                     yield self._value()
                 mark = self._peek()
                 if mark not in {",", "]"}:
-                    raise self._error("the list is not closed; the file may be truncated")
+                    raise self._error(
+                        "the list is not closed; the file may be truncated: copy it again"
+                    )
                 self._skip(1)
                 if mark == "]":
                     break
@@ -427,7 +429,7 @@ class _Reader:
         rest = self._buffer[err.pos :].strip().partition("\n")[0]
         cut_off = not rest or err.msg.startswith("Unterminated string")
         problem = (
-            "the file ends in the middle of a value; it may be truncated"
+            "the file ends in the middle of a value and may be truncated; copy it again"
             if cut_off
             else f"not JSON ({err.msg}, found {rest[:40]!r}); correct it there"
         )

@@ -181,7 +181,7 @@ def _chained(archives: list[Archive]) -> Iterator[Record]:
 def _opened_file(archive: Archive, metric: str) -> Opened:
     _refuse_other(archive.reader, archive.file.name, metric)
     if isinstance(archive.content.source, list) and not archive.content.source:
-        raise ArchiveError(f"{archive.file.path}: no records; the file has nothing but a header")
+        raise ArchiveError(f"{archive.file.path}: no records; give rows after the header")
     return Opened(
         source=Records(archive.records, str(archive.file.path))
         if archive.converts

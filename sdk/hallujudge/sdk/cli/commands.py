@@ -221,8 +221,13 @@ def _parts(value: object) -> Iterable[object]:
 def usage_error(error: click.ClickException) -> str:
     """Return an error of click's as one sentence, without the full stop at its end."""
     if isinstance(error, click.NoSuchOption):
-        near = ", ".join(map(repr, error.possibilities or ()))
-        return f"No such option {error.option_name!r}{f'. Did you mean {near}?' if near else ''}"
+        from difflib import get_close_matches
+
+        name, known = error.option_name, error.possibilities or ()
+        # Without their hyphens, which are alike in all names.
+        alike = get_close_matches(name.strip("-"), [each.strip("-") for each in known])
+        near = ", ".join(repr(each) for each in known if each.strip("-") in alike)
+        return f"No such option {name!r}{f'. Did you mean {near}?' if near else ''}"
     problem = error.format_message().removesuffix(".")
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
         return f"{problem}, as in: {example_of(error.ctx.command)}"

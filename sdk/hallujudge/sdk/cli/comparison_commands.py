@@ -91,11 +91,12 @@ def compare(
     from ..comparison.compared_runs import differing_references
 
     if items is not None and len(runs) != 2:
-        raise InvalidInputError(f"--items needs two runs; {len(runs)} are given")
+        raise InvalidInputError(f"--items needs two runs, and {len(runs)} are given; name two")
     options = comparing.options(score or ())
     if show_differences:
         if len(runs) != 2:
-            raise InvalidInputError(f"--show-differences needs two runs; {len(runs)} are given")
+            given = f"--show-differences needs two runs, and {len(runs)} are given"
+            raise InvalidInputError(f"{given}; name two")
         differing = differing_references(runs[0], runs[1], options)
         click.echo("".join(f"{each}\n" for each in differing), nl=False)
         click.echo(f"{amount(len(differing), 'item has', 'items have')} other references", err=True)

@@ -215,8 +215,8 @@ class ScoreExecution:
         click.echo(info.id)
         at = shlex.join(("--server", self.command.server, *self.command.connection_flags))
         self.command.note(
-            f"job {info.id} is {info.state} and has {info.items:,} items; get its results with "
-            f"hallujudge fetch {info.id} {at} --out DIR"
+            f"job {info.id} of {amount(info.items, 'item', 'items')} is {info.state}; get its "
+            f"results with hallujudge fetch {info.id} {at} --out DIR"
         )
         return ExitCode.OK
 
