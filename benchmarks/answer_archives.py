@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import TypeAlias
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.example_archives import declared_examples, plain_records
+
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
 YES_NO = ("Yes", "No", "Yes, there is a dog.", "No, there is no cat in the image.")
 SETS = ("object_relation", "temporal", "semantic_detail", "external_factual")
@@ -119,91 +128,6 @@ def amber(size: int) -> Archive:
     asked = [{"id": n, "image": f"{n // 6}.jpg", "query": f"Is it {n}?"} for n in numbers]
     answers = rows(size, lambda n, rng: {"id": n + 1, "response": rng.choice(("Yes", "No"))})
     return {"-r": answers, "-R": truths, "--questions": asked}
-
-
-def dash_b(size: int) -> Archive:
-    """Answers about images with and without an object."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        where = {"img_id": f"{n // 140}.jpg", "object_name": f"thing {n % 70}"}
-        return {**where, "gt": ("yes", "no")[n // 70 % 2], "response": rng.choice(YES_NO)}
-
-    return {"-r": rows(size, answer)}
-
-
-def elv_halluc(size: int) -> Archive:
-    """Triplets, a third as many as answers."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        caption = CAPTIONS[n % 3]
-        return {
-            "video_id": f"video_{n // 24}",
-            "aspect": ("visual_details", "object", "action")[n // 6 % 3],
-            "caption_type": caption,
-            "question": f"Is the following caption totally correct? {n}",
-            "ref_answer": "Yes" if caption == CAPTIONS[0] else "No",
-            "model_response": rng.choice(YES_NO),
-        }
-
-    return {"-r": rows(size - size % 3, answer)}
-
-
-def heard_clips(size: int) -> Archive:
-    """Questions about what clips show and let hear, two for each clip."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        kind = ("visual-language", "audio-language", "audio_dominance")[n // 2 % 3]
-        return {
-            "sub_category": kind,
-            "granularity": ("object-level", "event-level")[n // 6 % 2],
-            "video_path": f"{kind}/{n // 2}.mp4",
-            "audio_path": None,
-            "question": f"Did you see thing {n} in the video?",
-            "answer": ("yes", "no")[n % 2],
-            "pred": rng.choice(YES_NO),
-        }
-
-    return {"-r": rows(size, answer)}
-
-
-def seen_and_heard(size: int) -> Archive:
-    """Questions about videos by task, of which some have no closed score."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        task = ("Audio-driven Video Hallucination", "AV Matching", "AV Captioning")[n % 3]
-        asked = {"video_id": f"{n // 6:05d}", "task": task, "text": f"Is thing {n} visible?"}
-        label = "A dog barks." if task == "AV Captioning" else ("Yes", "No")[n // 3 % 2]
-        return {**asked, "label": label, "prediction": rng.choice(YES_NO)}
-
-    return {"-r": rows(size, answer)}
-
-
-def marked_charts(size: int) -> Archive:
-    """Answers about charts, with their marks and the judge's texts."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        # About as many answers without a mark as in released files.
-        mark = 7 if n % 20 == 0 else rng.choice((0, 1))
-        where = {"id": f"{n // 3}_{n % 3}", "figure_path": f"images/{n // 3}.jpg"}
-        kind = {"q_type": ("desc", "open")[n % 2], "q_relation": ("irrel", "contra")[n // 2 % 2]}
-        asked = {"question": f"What is line {n}?", "ref_answer": "There is no such line."}
-        said = {"response": "About 5.", "eval_resp": f"Score: {mark}", "score": mark}
-        return {**where, **kind, **asked, **said}
-
-    return {"-r": rows(size, answer)}
-
-
-def graded_videos(size: int) -> Archive:
-    """Graded answers about videos, in groups of two."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        place = {"Index": n, "Video Path": f"Coin{n // 4}", "Group_id": f"Coin_group{n // 2}"}
-        kind = {"Causes": "Conflict with prior", "Aspects": ("Event", "Scene")[n % 2]}
-        asked = {"Form": "Binary-choice", "Question": f"Is it {n}?", "Answer": "No"}
-        said = {"Model Answer": rng.choice(YES_NO), "Correctness": rng.choice(("0", "1", "1."))}
-        return {**place, **kind, **asked, **said}
-
-    return {"-r": rows(size, answer)}
 
 
 def binary_clips(size: int) -> Archive:
@@ -352,56 +276,31 @@ def accepted_answers(size: int) -> Archive:
     return {"-r": rows(size, answer)}
 
 
-def humble(size: int) -> Archive:
-    """Letters of HumbleBench, in the package's lines."""
-    said = ("A", "B. a rope", "E", "I'd say C.")
+def repeated(declared: ClosedQuestions, size: int) -> Archive:
+    """The example of a benchmark over and over, with other ids, questions and answers.
 
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        asked = {"question": f"What is it? {n}", "type": "Object", "image": f"{n // 5}.jpg"}
-        return {"question_id": n, **asked, "label": "ABCDE"[n % 5], "prediction": rng.choice(said)}
+    Only whole examples, so that each of its bundles is whole.
+    """
+    keys, first = declared.keys, plain_records(declared)
+    by = {*declared.bundle.by} - {*declared.group_by}
+    bundles = (tried for name, tried in keys.fields.items() if name in by)
+    own = {key for names in (keys.id, keys.question, keys.media, *bundles) for key in names}
+    own -= {*keys.label}
+    said = [record[keys.response[0]] for record in first]
 
-    return {"-r": rows(size, answer)}
-
-
-def counted_parts(size: int) -> Archive:
-    """Numbers of VLMs are Biased, with their expected bias."""
-    said = ("{4}", "{5}", "I count 5, not 4: {5}", "{five}")
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        known = {"topic": "Logos", "ground_truth": "5", "expected_bias": "4"}
-        return {
-            "ID": f"logo_{n}",
-            "image_path": f"{n // 6}.png",
-            **known,
-            "response": rng.choice(said),
+    def record(n: int, rng: random.Random) -> dict[str, object]:
+        copy, place = divmod(n, len(first))
+        held = {
+            key: value + copy * size if isinstance(value, int) else f"{copy} {value}"
+            for key, value in first[place].items()
+            if key in own and value is not None
         }
+        return {**first[place], **held, keys.response[0]: rng.choice(said)}
 
-    return {"-r": rows(size, answer)}
-
-
-def natural_groups(size: int) -> Archive:
-    """Groups of NaturalBench, a quarter as many as answers."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        place = {"Index": n // 4, "combination": f"q{n // 2 % 2}_i{n % 2}"}
-        label = ("Yes", "No", "No", "Yes")[n % 4]
-        return {**place, "Question_Type": "yes_no", "answer": label, "response": rng.choice(YES_NO)}
-
-    return {"-r": rows(size - size % 4, answer)}
+    return {"-r": rows(size - size % len(first), record)}
 
 
-def rolled_options(size: int) -> Archive:
-    """Answers of CRPE, four to a question."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        asked = {"question": f"What is {n // 4}?\nA. a cat\nB. a cup\nC. a car\nD. a cow"}
-        known = {"image": f"{n // 4}.jpg", "category": "object", "correct_option": "ABCD"[n % 4]}
-        return {"question_id": n, **asked, **known, "response": rng.choice("ABCD")}
-
-    return {"-r": rows(size - size % 4, answer)}
-
-
-FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
+_WRITTEN: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "pope": ("pope", pope),
     "pope-joined": ("pope", pope_joined),
     "pope-repope": ("pope --variant repope", pope),
@@ -415,12 +314,6 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "amber": ("amber", amber),
     "hallusion-bench": ("hallusion-bench", hallusion_bench),
     "event-hallusion": ("event-hallusion", event_hallusion),
-    "dash-b": ("dash-b", dash_b),
-    "humblebench": ("humblebench", humble),
-    "vlms-are-biased": ("vlms-are-biased", counted_parts),
-    "naturalbench": ("naturalbench", natural_groups),
-    "crpe": ("crpe", rolled_options),
-    "elv-halluc": ("elv-halluc", elv_halluc),
     "mmhal": ("mmhal", rated_answers),
     "vidhalluc-bqa": ("vidhalluc-bqa", binary_clips),
     "vidhalluc-mcq": ("vidhalluc-mcq", chosen_actions),
@@ -428,8 +321,14 @@ FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "vidhalluc-sth": ("vidhalluc-sth", changed_scenes),
     "openchair": ("openchair", judged_objects),
     "vqa": ("vqa", accepted_answers),
-    "cmm": ("cmm", heard_clips),
-    "avhbench": ("avhbench", seen_and_heard),
-    "charthal": ("charthal", marked_charts),
-    "haven": ("haven", graded_videos),
 }
+_METRICS = {command.split()[0] for command, _ in _WRITTEN.values()}
+FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
+    **_WRITTEN,
+    **{
+        declared.name: (declared.name, partial(repeated, declared))
+        for declared in declared_examples()
+        if declared.name not in _METRICS
+    },
+}
+"""Name -> options of the command, and what makes the archive; from the example by default."""

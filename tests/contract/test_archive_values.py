@@ -13,6 +13,7 @@ from support.keyed_archives import (
     ARCHIVES,
     CHOICE,
     FIGURE,
+    MADE,
     ORDERED,
     PAIR,
     QUESTION,
@@ -24,6 +25,7 @@ from support.keyed_archives import (
     renamed,
 )
 
+from hallujudge.metrics.families import benchmark_named
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.inputs import InputOptions
 from hallujudge.sdk.errors import ArchiveError
@@ -80,14 +82,19 @@ def read_of(metric: str, rows: list[dict[str, Any]], **more: Any) -> Any:
     [
         ("pope, joined", "Is there a dog? Please answer yes or no."),
         ("pope, alone", "Is there a dog?\nAnswer the question using a single word."),
-        ("dash-b", "Can you see a cup in this image? Please answer only with yes or no."),
+        *(
+            (name, "Can you see a cup in this image? Please answer only with yes or no.")
+            for name, declared in MADE.items()
+            if "text" in declared.keys.response and len(ARCHIVES[name][1]) == 1
+        ),
         ("hallusion-bench", "Is the dog larger than the cat?"),
         ("infact", "Which of them? A. a dog, B. a cat"),
     ],
 )
 def test_questions_in_place_of_responses_are_not_scored(name: str, question: str) -> None:
     metric, [first], references = ARCHIVES[name]
-    rest = {key: held for key, held in first.items() if key not in ("response", "question")}
+    others = {"response", "question", *(MADE[name].keys.response if name in MADE else ())}
+    rest = {key: held for key, held in first.items() if key not in others}
     with pytest.raises(ArchiveError, match="questions"):
         read_items(metric, [{**rest, "text": question, "told": "Yes"}], references)
 
@@ -144,7 +151,8 @@ def test_results_by_id_beside_the_models_name_are_read(
     options = options_of(name)
     wanted = list(read_items(metric, rows, references, options=options))
     # Several answers of one video or question, and images of several objects, are under other ids.
-    own = len(rows) > 1 or metric in ("hallusion-bench", "dash-b")
+    declared = benchmark_named(metric)
+    own = len(rows) > 1 or (declared is not None and bool(declared.bundle.by))
     ids = set() if own else IDS
     held = rows if isinstance(rows, dict) else dict(by_id(*row, ids) for row in enumerate(rows))
     given: Any = {"model": "m", "results": held}

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from support.example_archives import declared_examples, plain_records
 from support.pictures import png
+
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.framework.asking import Asking
+from hallujudge.sdk import Client
 
 __all__ = ["CASES", "MCQA", "PAIR", "Case", "written"]
 
@@ -62,7 +68,7 @@ MCQA = Case(
     again=True,
     own={"options": {"count_1": {"A": "2", "B": "1", "C": "3"}}},
 )
-CASES = {
+_WRITTEN = {
     "pope": Case(
         "pope",
         [{"question_id": 1, "image": "a.png", "text": "Is there a cat?", "label": "yes"}],
@@ -168,77 +174,6 @@ CASES = {
         ("Is the sky sunny in this image?\nAnswer with one word",),
         "Yes",
     ),
-    "dash-b": Case(
-        "dash-b",
-        [{"img_id": "88.jpg", "object_name": "cup", "gt": "yes"}],
-        ("88.jpg",),
-        ("Does this image show a cup?",),
-        score={"accuracy": 1},
-    ),
-    "humblebench": Case(
-        "humblebench",
-        [
-            {
-                **{"question_id": 1, "type": "Object", "image": "1.jpg", "label": "E"},
-                "question": "What is it?\nA. a cup\nE. None of the above",
-            }
-        ],
-        ("1.jpg",),
-        ("What is it?\nA. a cup\nE. None of the above\nAnswer with the letter",),
-        "E",
-        {"accuracy": 1, "none_accuracy": 1},
-    ),
-    "vlms-are-biased": Case(
-        "vlms-are-biased",
-        [
-            {
-                **{"ID": "q1", "topic": "Logos", "ground_truth": "4", "expected_bias": "3"},
-                **{"image_path": "1.png", "prompt": "How many stripes? Put it in braces."},
-            }
-        ],
-        ("1.png",),
-        ("How many stripes?",),
-        "{3}",
-        {"accuracy": 0, "bias_ratio": 1},
-    ),
-    "naturalbench": Case(
-        "naturalbench",
-        [
-            {
-                **{"Index": 7, "Question_0": "Is it red?", "Question_1": "Is it blue?"},
-                **{"Image_0_Question_0": "Yes", "Image_1_Question_0": "No"},
-                **{"Image_0_Question_1": "No", "Image_1_Question_1": "Yes"},
-                "Question_Type": "yes_no",
-            }
-        ],
-        ("7_0.png", "7_1.png"),
-        ("Is it red?\nAnswer", "Is it blue?\nAnswer"),
-        lambda prompt: "Yes" if "red" in prompt else "No",
-        {"accuracy": 0.5, "question_accuracy": 0, "image_accuracy": 0.5, "group_accuracy": 0},
-    ),
-    "crpe": Case(
-        "crpe",
-        [
-            {
-                **{"question_id": n, "image": "1.jpg", "category": "exist"},
-                "text": "What is there?\n"
-                + "\n".join(
-                    f"{'ABCD'[(at + n) % 4]}. {thing}" for at, thing in enumerate(["cat", "cup"])
-                ),
-                "correct_option": "ABCD"[n],
-            }
-            for n in range(4)
-        ],
-        ("1.jpg",),
-        (
-            "What is there?\nA. cat",
-            "What is there?\nB.",
-            "What is there?\nC.",
-            "What is there?\nD.",
-        ),
-        lambda prompt: next(line[0] for line in prompt.splitlines() if line.endswith(". cat")),
-        {"accuracy": 1},
-    ),
     "elv-halluc": Case(
         "elv-halluc",
         [
@@ -252,44 +187,6 @@ CASES = {
         ("Is ground_truth right?", "Is in_video right?", "Is out_video right?"),
         lambda prompt: "Yes." if "ground" in prompt else "No.",
         {"in_video_accuracy": 1, "out_video_accuracy": 1},
-    ),
-    "cmm": Case(
-        "cmm",
-        [
-            {
-                **{"sub_category": "visual-language", "granularity": "event-level"},
-                **{"video_path": "./raw_files/000.png", "audio_path": None},
-                **{"question": "Did you see a cat?", "answer": "yes"},
-            }
-        ],
-        ("000.png",),
-        ("Did you see a cat?\nAnswer with yes or no.",),
-        score={"perception_accuracy": 1},
-    ),
-    "charthal": Case(
-        "charthal",
-        [
-            {
-                **{"id": "3_0", "figure_path": "images/3.jpg", "q_type": "open"},
-                **{"q_relation": "inexist", "question": "What is the red line?"},
-                **{"ref_answer": "There is no red line."},
-            }
-        ],
-        ("3.jpg",),
-        ("What is the red line?",),
-        "Nothing.",
-    ),
-    "haven": Case(
-        "haven",
-        [
-            {
-                **{"Index": 1, "Question": "Is it?", "Answer": "No", "Causes": "c"},
-                **{"Aspects": "Event", "Form": "Binary-choice", "Video Path": "Coin0001"},
-            }
-        ],
-        ("Coin0001.png",),
-        ("Is it?",),
-        "No.",
     ),
     "mmhal": Case(
         "mmhal",
@@ -363,6 +260,57 @@ CASES = {
         "A cat.",
     ),
 }
+
+
+def made_cases() -> Iterator[Case]:
+    """Yield the questions of each example of a benchmark that is not written here.
+
+    Those with a sound are asked in tests/e2e/test_ask_sounds.py.
+    """
+    written_here = {case.metric for case in _WRITTEN.values()}
+    for declared in declared_examples():
+        if declared.name not in written_here:
+            asking = declared.asking or Asking()
+            rows = [row for row in plain_records(declared) if not asking.shown(row).sound]
+            yield from [made_case(declared, rows)] if rows else ()
+
+
+def made_case(declared: ClosedQuestions, rows: Sequence[dict[str, Any]]) -> Case:
+    """Return the questions of records, and the scores of a model with their answers.
+
+    A model that is asked the same question about two images gives its first answer again.
+    """
+    asking, keys = declared.asking or Asking(), declared.keys
+    steps = [step for protocol in asking.protocols[:1] for step in protocol.steps]
+    after = "".join(re.findall(r"{{question}}([^{]*)", steps[0].prompt)) if steps else ""
+    files: list[str] = []
+    said: dict[str, str] = {}
+    for row in rows:
+        slots = {"question": _first(row, keys.question), **asking.shown(row).slots}
+        prompt = slots["question"] + after
+        row[keys.response[0]] = said.setdefault(prompt, row[keys.response[0]])
+        key = next(key for key in (*asking.media, *keys.media) if row.get(key))
+        # Videos stand as images here.
+        row[key] = row[key].replace(".mp4", ".png")
+        files.append(row[key] if Path(row[key]).suffix else f"{row[key]}.png")
+    with Client.embedded() as client:
+        scores = {} if declared.judged else client.score(declared.name, responses=rows).scores
+    return Case(
+        declared.name,
+        [{key: held for key, held in row.items() if key not in keys.response} for row in rows],
+        tuple(dict.fromkeys(files)),
+        tuple(said),
+        lambda prompt: next(text for start, text in said.items() if prompt.startswith(start)),
+        {name: score.value for name, score in scores.items() if score.value is not None},
+    )
+
+
+def _first(row: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((row[key] for key in keys if key in row), "")
+
+
+CASES = _WRITTEN | {case.metric: case for case in made_cases()}
+"""Name -> case. That of a benchmark that is not written here is made from its example."""
 
 
 def written(case: Case, folder: Path) -> dict[str, Path]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.example_archives import declared_examples, one_item
+
 from hallujudge.sdk.archives.inputs import InputOptions
 
 QUESTION = {"question_id": 1, "image": "1.jpg", "text": "Is there a dog?", "label": "yes"}
@@ -46,16 +48,6 @@ RATED = {
     "model_answer": "Yellow.",
     "review": "Rating: 4",
 }
-TRIPLET = [
-    {
-        "video": "1.mp4",
-        "aspect": "object",
-        "caption_type": caption,
-        "ref_answer": "Yes" if caption == "ground_truth" else "No",
-        "model_response": "Yes.",
-    }
-    for caption in ("ground_truth", "in_video", "out_video")
-]
 PEOPLE = {
     "question_id": 1,
     "image": "5.jpg",
@@ -74,21 +66,7 @@ CAPTION = {
     "model_caption": "A man opens a box. He sings.",
     "result_tuple": [[1, "He sings a song.", "", "dynamic-action", "", "contradiction"]],
 }
-HEARD = {
-    **{"sub_category": "audio-language", "granularity": "event-level", "audio_path": "1.wav"},
-    **{"question": "Does a dog bark?", "answer": "yes", "pred": "Yes."},
-}
-MATCHED = {"video_id": "1", "task": "AV Matching", "text": "Do they match?"}
-MARKED = {
-    **{"id": "3_0", "figure_path": "images/3.jpg", "q_type": "open", "q_relation": "contra"},
-    **{"question": "What is it?", "ref_answer": "Nothing.", "response": "Nothing.", "score": 1},
-}
-GRADED = {
-    **{"Index": 1, "Question": "Is it?", "Answer": "No", "Causes": "Conflict with prior"},
-    **{"Aspects": "Event", "Form": "Binary-choice", "Video Path": "Coin0001"},
-    **{"Model Answer": "No.", "Correctness": "1"},
-}
-ARCHIVES: dict[str, tuple[str, Any, Any]] = {
+_WRITTEN: dict[str, tuple[str, Any, Any]] = {
     "pope, joined": ("pope", [ANSWERED], [QUESTION]),
     "pope, alone": (
         "pope",
@@ -167,63 +145,6 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         ],
         None,
     ),
-    "humblebench": (
-        "humblebench",
-        [
-            {
-                **{"question_id": 1, "type": "Object", "image": "1.jpg", "label": "A"},
-                **{"question": "What is it?", "prediction": "A"},
-            }
-        ],
-        None,
-    ),
-    "vlms-are-biased": (
-        "vlms-are-biased",
-        [
-            {
-                **{"id": "q1", "topic": "Logos", "ground_truth": "4", "expected_bias": "3"},
-                **{"image": "1.png", "response": "{4}"},
-            }
-        ],
-        None,
-    ),
-    "naturalbench": (
-        "naturalbench",
-        [
-            {
-                **{"Index": 0, "combination": f"q{n // 2}_i{n % 2}", "Question_Type": "yes_no"},
-                **{"response": "Yes.", "answer": "Yes" if n in (0, 3) else "No"},
-            }
-            for n in range(4)
-        ],
-        None,
-    ),
-    "crpe": (
-        "crpe",
-        [
-            {
-                **{"question_id": 1, "image": "1.jpg", "category": "object"},
-                **{"correct_option": "A", "response": "A"},
-            }
-        ],
-        None,
-    ),
-    "dash-b": (
-        "dash-b",
-        [{"img_id": "88.jpg", "object_name": "cup", "gt": "yes", "response": "Yes."}],
-        None,
-    ),
-    "dash-b, parsed": (
-        "dash-b",
-        [{**SEEN, "img_id": "88.jpg", "object_name": "cup", "gt": "no", "answer": "yes"}],
-        None,
-    ),
-    "dash-b, data set": (
-        "dash-b",
-        [{**SEEN, "question_id": "88.jpg", "object": "cup", "answer": "no"}],
-        None,
-    ),
-    "elv-halluc": ("elv-halluc", TRIPLET, None),
     "event-hallusion": ("event-hallusion", [VIDEO], None),
     "hallusion-bench": ("hallusion-bench", [{**FIGURE, "response": "Yes."}], None),
     "hallusion-bench, joined": ("hallusion-bench", [{**PLACE, "response": "Yes."}], [FIGURE]),
@@ -265,16 +186,11 @@ ARCHIVES: dict[str, tuple[str, Any, Any]] = {
         None,
     ),
     "argus": ("argus", [CAPTION], None),
-    "cmm": ("cmm", [HEARD], None),
-    "charthal": ("charthal", [MARKED], None),
-    "haven": ("haven", [GRADED], None),
-    "avhbench": ("avhbench", [{**MATCHED, "label": "Yes", "prediction": "Yes."}], None),
-    "avhbench, joined": (
-        "avhbench",
-        [{**MATCHED, "prediction": "Yes."}],
-        [{**MATCHED, "label": "Yes"}],
-    ),
 }
+_METRICS = {metric for metric, *_ in _WRITTEN.values()}
+MADE = {each.name: each for each in declared_examples() if each.name not in _METRICS}
+"""Benchmarks whose archives are made from their examples, by the name of the first one."""
+ARCHIVES = _WRITTEN | {name: held for each in MADE.values() for name, held in one_item(each)}
 LETTERS = {"A": 2, "B": 1}
 OPTIONS = {
     "vidhal-": InputOptions(own={"options": {"v_1": LETTERS, "other v_1": LETTERS}}),
@@ -303,7 +219,7 @@ def doubled(archive: Any, *more: str) -> Any:
     if isinstance(archive, dict):
         return {key: doubled(held, *more) for key, held in archive.items()}
     names = {"image_id", "image_name", "img_id", "video_id", "audio_path"}
-    ids = {"question_id", "id", "Index", *names, *more}
+    ids = {"question_id", "id", "ID", "Index", *names, *more}
     return [*archive, *({k: other_id(v) if k in ids else v for k, v in r.items()} for r in archive)]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from support.amber_samples import RUN as AMBER
 from support.event_hallusion_samples import VIDEOS as EVENT_VIDEOS
+from support.example_archives import declared_examples, unanswered_run
 from support.qa_samples import infact_lines, infact_questions
 
 from hallujudge.sdk import InputOptions
@@ -25,7 +27,7 @@ ARGUS_LINES = [
     [3, "He sings a song.", "", "dynamic-action", "", "contradiction"],
 ]
 
-RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
+_WRITTEN: Mapping[str, Callable[[], dict[str, Any]]] = {
     "chair": lambda: {
         "responses": {"1": "A dog on a sofa.", "2": None, "3": "A view."},
         "references": {"1": ["couch"], "2": ["cat"], "3": []},
@@ -230,133 +232,6 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         },
         "variant": "corrected",
     },
-    "dash-b": lambda: {
-        "responses": [
-            {"img_id": f"{n}.jpg", "object_name": "cup", "gt": label, "response": text}
-            for n, (label, text) in enumerate([("yes", "Yes."), ("no", "Perhaps."), ("no", None)])
-        ],
-    },
-    "elv-halluc": lambda: {
-        "responses": [
-            {
-                "video_id": "v1",
-                "aspect": "object",
-                "caption_type": caption,
-                "ref_answer": "Yes" if caption == "ground_truth" else "No",
-                "model_response": text,
-            }
-            for text in ("Yes.", "No.", None)
-            for caption in ("ground_truth", "in_video", "out_video")
-        ],
-    },
-    "cmm": lambda: {
-        "responses": [
-            {
-                "video_path": f"{number}.mp4",
-                "audio_path": None,
-                "sub_category": "visual-language",
-                "granularity": "object-level",
-                "question": "Is a dog there?",
-                "answer": ("yes", "no")[number % 2],
-                "pred": text,
-            }
-            for number, text in enumerate(["Yes.", "Perhaps.", "No.", None])
-        ],
-        "variant": "corrected",
-    },
-    "avhbench": lambda: {
-        "responses": [
-            {
-                "video_id": str(number),
-                "task": "AV Captioning" if label == "A dog barks." else "AV Matching",
-                "text": "Do they match?",
-                "label": label,
-                "prediction": text,
-            }
-            for number, (label, text) in enumerate(
-                [("Yes", "Yes."), ("No", "Perhaps."), ("No", None), ("A dog barks.", "No dog.")]
-            )
-        ],
-        "variant": "corrected",
-    },
-    "charthal": lambda: {
-        "responses": [
-            {
-                "id": f"{number}_0",
-                "figure_path": f"images/{number}.jpg",
-                "q_type": "desc",
-                "q_relation": "irrel",
-                "question": "What is the value of the red line?",
-                "ref_answer": "The chart has no red line.",
-                "response": text,
-                "eval_resp": said,
-                "score": mark,
-            }
-            for number, (text, said, mark) in enumerate(
-                [("There is none.", "Score: 1", 1), ("About 5.", "7", 7), (None, "Score: 0", 0)]
-            )
-        ],
-    },
-    "haven": lambda: {
-        "responses": [
-            {
-                **{"Index": number, "Question": "Is the man sewing?", "Answer": "No"},
-                **{"Causes": "Conflict with prior", "Aspects": "Event", "Form": "Binary-choice"},
-                **{"Video Path": f"Coin000{number}", "Group_id": "Coin_group0001"},
-                **{"Model Answer": text, "Correctness": grade},
-            }
-            for number, (text, grade) in enumerate([("No.", "1"), ("Yes.", "F"), (None, None)])
-        ],
-        "variant": "corrected",
-    },
-    "humblebench": lambda: {
-        "responses": [
-            {
-                **{"question_id": n, "type": "Object", "image": f"{n}.jpg", "label": label},
-                **{"question": "What is it?\nA. a cup\nE. None of the above", "prediction": text},
-            }
-            for n, (label, text) in enumerate([("A", "A."), ("E", "A cup or a jug."), ("E", None)])
-        ],
-        "variant": "corrected",
-    },
-    "vlms-are-biased": lambda: {
-        "responses": [
-            {
-                **{
-                    "ID": f"q{n}",
-                    "topic": "Logos",
-                    "prompt": "How many stripes?",
-                    "response": text,
-                },
-                **{"ground_truth": "4", "expected_bias": "3", "image_path": f"{n}.png"},
-            }
-            for n, text in enumerate(["{4}", "3 or 4", "{3}", None])
-        ],
-        "variant": "corrected",
-    },
-    "naturalbench": lambda: {
-        "responses": [
-            {
-                **{"Index": n // 4, "combination": f"q{n // 2 % 2}_i{n % 2}", "response": text},
-                **{"Question_Type": "yes_no", "answer": "Yes" if n % 4 in (0, 3) else "No"},
-            }
-            for n, text in enumerate(
-                [*("Yes.", "No.", "No.", "Yes."), *("Yes.", "Well.", "No.", "Yes."), *[None] * 4]
-            )
-        ],
-        "variant": "corrected",
-    },
-    "crpe": lambda: {
-        "responses": [
-            {
-                **{"question_id": n, "image": f"{n // 4}.jpg", "category": "object"},
-                **{"question": f"What?\nA. {'abcd'[n % 4 :]}", "correct_option": "A"},
-                "response": text,
-            }
-            for n, text in enumerate(["A", "A.", "(A)", "A", "Well.", None])
-        ],
-        "variant": "corrected",
-    },
     "mementos": lambda: {
         "responses": [
             {"image": "a.png", "description": "A man throws a ball to a unicorn."},
@@ -375,3 +250,12 @@ RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
         "references": {"1": SCENE, "2": SCENE},
     },
 }
+RUNS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    **_WRITTEN,
+    **{
+        declared.name: partial(unanswered_run, declared)
+        for declared in declared_examples()
+        if declared.name not in _WRITTEN
+    },
+}
+"""Metric -> makes its run. One that is not written here is made from the metric's example."""

@@ -117,6 +117,9 @@ def test_records_are_known_by_their_paths_and_question() -> None:
     assert [item.group_id for item in items] == ["clips/1.mp4", "clips/1.mp4", "clips/1.wav"]
     with pytest.raises(ArchiveError, match="answered more than once"):
         read_items("cmm", [*pair, pair[0]], None)
+    nowhere = {key: held for key, held in heard.items() if key != "audio_path"}
+    with pytest.raises(ArchiveError, match=r"neither an id nor a path.*found .*question"):
+        read_items("cmm", [nowhere], None)
 
 
 def test_answers_are_joined_with_the_released_questions() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.archive_samples import CAPTION_LAYOUTS, CAPTIONS, QUESTION_LAYOUTS, QUESTIONS, packed
 from support.archive_values import write_lines
-from support.keyed_archives import ARCHIVES
+from support.keyed_archives import ARCHIVES, MADE
 from support.messages import expected_message
 
 from hallujudge.metrics import AnswersItem
@@ -56,7 +56,7 @@ def test_captions_are_counted(tmp_path: Path, layout: str) -> None:
     "name",
     [
         "amber, alone",
-        "dash-b, data set",
+        *MADE,
         "hallusion-bench",
         "vidhalluc-bqa",
         "video-hallucer, flat",
