@@ -103,7 +103,7 @@ def test_an_example_scores(metric: str, scored: Callable[[str], Path]) -> None:
 
 def test_a_file_of_the_users_own_is_kept(tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text("[]")
-    refused = here("new", "dash-b", "-o", tmp_path)
+    refused = here("new", "amber", "-o", tmp_path)
     assert refused.returncode == 1
     assert "answers.json exists already, with other content" in refused.stderr
     assert (tmp_path / "answers.json").read_text() == "[]"

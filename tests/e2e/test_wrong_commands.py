@@ -32,7 +32,7 @@ WRONG = {
     "scor pope": "No such command 'scor'. Did you mean 'score'",
     "config set x": "No such command 'set'; choose from show",
     "graph extend coco": "No such command 'extend'; choose from ",
-    "metrics show chiar": "metric 'chiar' does not exist; choose one of chair, charthal, pope",
+    "metrics show chiar": "metric 'chiar' does not exist; choose one of chair, ",
     f"score pop {POPE}": "No such command 'pop'. Did you mean 'pope'?",
     f"score pope {POPE} --judge llm": "No such option '--judge'",
     f"score pope {POPE} --operators blur": "No such option '--operators' (--help",

@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 from support.running import here
 
-from hallujudge.metrics import AnswersItem
-from hallujudge.sdk.archives import read_items
-
 RUNS = {"Paligemma-3b": "Paligemma-3b_answers.json", "drawn_1": "drawn_1_answers.json"}
 SCORES = ("accuracy", "true_positive_rate", "true_negative_rate", "harmonic_mean")
 
@@ -58,17 +55,3 @@ def test_objects_are_groups(goldens: Path, tmp_path: Path) -> None:
     groups = report["groups"]["object"]
     assert groups.keys() == {row["object_name"] for row in rows}
     assert sum(scores["accuracy"]["n"] for scores in groups.values()) == len(rows)
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        # The released script writes what it read under the key that is the label in the data set.
-        {"img_id": "88.jpg", "object_name": "cup", "gt": "no", "answer": "yes"},
-        {"question_id": "88.jpg", "object": "cup", "answer": "no"},
-    ],
-)
-def test_an_answer_is_a_label_in_records_of_the_data_set_alone(record: dict[str, str]) -> None:
-    [item] = read_items("dash-b", [{**record, "response": "Yes."}], None)
-    assert isinstance(item, AnswersItem)
-    assert [(answer.response, answer.label) for answer in item.answers] == [("Yes.", "no")]

@@ -2,8 +2,8 @@
 
     from hallujudge.sdk.harness_adapters.lmms_tasks import HarnessTask, write_lmms_task
 
-    task = HarnessTask(metric="dash-b", questions=("dash_b.jsonl",), images="images")
-    write_lmms_task(task, "tasks")  # lmms_eval --include_path tasks --tasks hallujudge_dash-b …
+    task = HarnessTask(metric="pope", questions=("pope.jsonl",), images="images")
+    write_lmms_task(task, "tasks")  # lmms_eval --include_path tasks --tasks hallujudge_pope …
 
 A task is a folder with its YAML, its questions as lmms-eval reads them, and a file of Python whose
 functions the YAML names.

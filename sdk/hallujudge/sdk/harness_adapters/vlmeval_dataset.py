@@ -3,8 +3,8 @@
     from vlmeval.dataset import DATASET_CLASSES
     from hallujudge.sdk.harness_adapters.vlmeval_dataset import HarnessTask, vlmeval_dataset
 
-    task = HarnessTask(metric="dash-b", questions=("dash_b.jsonl",), images="images")
-    DATASET_CLASSES.append(vlmeval_dataset(task))  # run.py --data hallujudge_dash-b …
+    task = HarnessTask(metric="pope", questions=("pope.jsonl",), images="images")
+    DATASET_CLASSES.append(vlmeval_dataset(task))  # run.py --data hallujudge_pope …
 
 VLMEvalKit has no hook for data sets from outside, but a list of its classes.
 """

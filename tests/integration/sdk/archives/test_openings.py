@@ -17,7 +17,9 @@ from hallujudge.sdk.archives.example_files import example_archives
 
 Openings: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, int]]]"
 # Benchmarks that are declared share a reader; those of the shared ones have each form of bundles.
-SHARED = ("amber", "crpe", "hallusion-bench", "infact", "openchair", "pope", "vidhal-mcqa")
+SHARED = (
+    *("amber", "hallusion-bench", "infact", "openchair", "pope", "vidhal-mcqa", "vidhalluc-bqa"),
+)
 METRICS = [
     name for name in example_archives() if sized(name in SHARED or not benchmark_named(name), True)
 ]

@@ -47,7 +47,6 @@ def written(path: Path, value: Any) -> Path:
         ("mementos", "rewritten", {"qa": [{"question": "Who?", "answer": " "}]}, "PAIRS_MISSING"),
         ("pope", "", {"text": " ", "label": "yes"}, "QUESTION_MISSING"),
         ("tri-he", "triplet-description", {"question": ""}, "QUESTION_MISSING"),
-        ("dash-b", "", {"object_name": "", "label": "yes"}, "QUESTION_MISSING"),
         ("infact", "", {"question": "Who?", "options": [], "label": "A"}, "OPTIONS_MISSING"),
     ],
 )
@@ -132,43 +131,6 @@ def test_the_reply_of_another_model_stops_after_one_call(
     with pytest.raises(InvalidInputError, match="the reply is from 'other'"):
         ask(run)
     assert len(yes_server.requests) == 1
-
-
-def test_released_lists_of_images_are_questions(
-    tmp_path: Path, yes_server: llm.ScriptedLlm
-) -> None:
-    """DASH-B lists dataset -> object -> files, and one file name is of several objects."""
-    lists = [
-        written(tmp_path / "dash_benchmark_neg.json", {"coco": {"cup": ["5.png"]}}),
-        written(
-            tmp_path / "dash_benchmark_pos.json", {"coco": {"cup": ["8.png"], "bed": ["8.png"]}}
-        ),
-    ]
-    images(tmp_path, "neg/coco/cup/5.png", "pos/coco/cup/8.png", "pos/coco/bed/8.png")
-    result = ask(run_of(yes_server, tmp_path, "dash-b", *lists))
-    assert (result.answered, result.questions) == (3, 3), result.examples
-    asked = {
-        (llm.prompt_of(body).splitlines()[0], *llm.images_of(body)) for body in yes_server.requests
-    }
-    assert asked == {
-        ("Does this image show a cup?", png(0)),
-        ("Does this image show a cup?", png(1)),
-        ("Does this image show a bed?", png(2)),
-    }
-    with Client.embedded() as client:
-        report = client.score("dash-b", responses=tmp_path / "answers.jsonl", references=lists)
-    assert (report.true_positive_rate, report.true_negative_rate) == (1, 0)
-    assert not [note for note in report.notes if "lists" in note or "no answer" in note]
-
-
-def test_a_list_of_images_without_its_side_is_refused(
-    tmp_path: Path, yes_server: llm.ScriptedLlm
-) -> None:
-    images(tmp_path, "5.png")
-    path = written(tmp_path / "images.json", {"coco": {"cup": ["5.png"]}})
-    with pytest.raises(ArchiveError, match="_pos or _neg"):
-        ask(run_of(yes_server, tmp_path, "dash-b", path))
-    assert yes_server.chats == 0
 
 
 def test_questions_of_an_unknown_set_are_refused_before_a_call(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from support.keyed_archives import ARCHIVES
 
 from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics.answers.closed_questions import (
@@ -326,27 +327,6 @@ def test_captions_of_several_videos_or_aspects_are_no_triplet(key: str) -> None:
         read_items("elv-halluc", rows, None)
 
 
-def test_lists_of_images_must_be_the_benchmarks(tmp_path: Path) -> None:
-    rows = [{"img_id": "1.jpg", "object_name": "cup", "gt": "no", "response": "No."}]
-    for name, content, said in (
-        ("images_neg", {"coco": {"cup": ["1.jpg", "2.jpg"]}}, ""),
-        ("images", {"coco": {"cup": ["1.jpg"]}}, "_pos or _neg"),
-        ("images_pos", {"coco": {"cup": "1.jpg"}}, "list of image files"),
-        ("images_neg", [{"coco": 1}], "list of image files"),
-    ):
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps(content))
-        if said:
-            with pytest.raises(ArchiveError, match=said):
-                read_items("dash-b", rows, path)
-        else:
-            [note] = read_items("dash-b", rows, path).notes
-            assert note == "1 of 2 questions in the references have no answer"
-    (tmp_path / "images_neg.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ArchiveError, match="JSON files"):
-        read_items("dash-b", rows, tmp_path / "images_neg.csv")
-
-
 @pytest.mark.parametrize("cell", [float("nan"), float("inf"), None])
 def test_a_number_that_is_none_is_no_value_of_a_field(cell: float | None) -> None:
     judged = {"question_id": 1, "answers": ["cat"], "response": "A cat.", "judgement": cell}
@@ -377,9 +357,9 @@ def test_a_number_that_is_none_is_no_label(cell: float) -> None:
 def test_a_response_that_is_not_one_text_is_an_error_with_the_next_step(
     value: Any, said: str
 ) -> None:
-    for metric, label in (("pope", "label"), ("dash-b", "gt")):
-        known = {"img_id": "1.jpg", "object_name": "cat", "image": "1.jpg", "question_id": 1}
-        rows = [{**known, "response": value, label: "yes"}]
+    for name in ("pope, alone", "hallusion-bench"):
+        metric, [known], _ = ARCHIVES[name]
+        rows = [{**known, "response": value}]
         with pytest.raises(ArchiveError, match=said):
             read_items(metric, rows, None)
 

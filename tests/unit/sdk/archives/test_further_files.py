@@ -181,13 +181,13 @@ def test_records_that_fit_several_references_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_log_with_labels_of_its_own_takes_nothing_from_its_folder(tmp_path: Path) -> None:
-    write_example("dash-b", tmp_path)
+    write_example("elv-halluc", tmp_path)
     alone = planned(tmp_path).runs
     write_example("vidhal-mcqa", tmp_path)
     write_example("pope", tmp_path / "more")
     (tmp_path / "more" / "questions.jsonl").rename(tmp_path / "questions.jsonl")
     (tmp_path / "safe_words.txt").write_text("hat\n")
-    assert [run for run in planned(tmp_path).runs if run.metric == "dash-b"] == list(alone)
+    assert [run for run in planned(tmp_path).runs if run.metric == "elv-halluc"] == list(alone)
 
 
 def test_further_files_are_given_by_metric_and_name(
