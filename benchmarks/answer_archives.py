@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.example_archives import declared_examples, plain_records
+from support.example_archives import declared_examples, numbered
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
@@ -277,27 +277,11 @@ def accepted_answers(size: int) -> Archive:
 
 
 def repeated(declared: ClosedQuestions, size: int) -> Archive:
-    """The example of a benchmark over and over, with other ids, questions and answers.
-
-    Only whole examples, so that each of its bundles is whole.
-    """
-    keys, first = declared.keys, plain_records(declared)
-    by = {*declared.bundle.by} - {*declared.group_by}
-    bundles = (tried for name, tried in keys.fields.items() if name in by)
-    own = {key for names in (keys.id, keys.question, keys.media, *bundles) for key in names}
-    own -= {*keys.label}
-    said = [record[keys.response[0]] for record in first]
-
-    def record(n: int, rng: random.Random) -> dict[str, object]:
-        copy, place = divmod(n, len(first))
-        held = {
-            key: value + copy * size if isinstance(value, int) else f"{copy} {value}"
-            for key, value in first[place].items()
-            if key in own and value is not None
-        }
-        return {**first[place], **held, keys.response[0]: rng.choice(said)}
-
-    return {"-r": rows(size - size % len(first), record)}
+    """Whole examples of a benchmark, over and over, with other ids and drawn answers."""
+    whole, record = numbered(declared)
+    key = declared.keys.response[0]
+    said = [record(n)[key] for n in range(whole)]
+    return {"-r": rows(size - size % whole, lambda n, rng: {**record(n), key: rng.choice(said)})}
 
 
 _WRITTEN: Mapping[str, tuple[str, Callable[[int], Archive]]] = {

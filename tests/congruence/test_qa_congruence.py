@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import amber_samples as amber
 from support.event_hallusion_samples import VIDEOS as EVENT_VIDEOS
+from support.example_archives import numbered
+from support.keyed_archives import MADE
 from support.qa_samples import infact_lines, infact_questions, write_lines
 from support.running import here
 
@@ -23,6 +26,7 @@ from hallujudge.metrics import (
     ItemResult,
     Outcome,
 )
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
 AWKWARD = [
     "Yes",
@@ -118,66 +122,10 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
     for name, table in tables.items():
         (folder / f"amber_{name}").write_text(json.dumps(table))
     (folder / "safe").write_text("\n".join(amber.SAFE))
-    shown = [
-        {"img_id": f"{n}.jpg", "object_name": "cup", "gt": ("yes", "no")[n % 2], "response": text}
-        for n, text in enumerate(AWKWARD * 2)
-    ]
-    kinds = ("ground_truth", "in_video", "out_video")
-    triplets = [
-        {
-            "video_id": n // 9,
-            "aspect": "ab"[n // 3 % 2],
-            "caption_type": kinds[n % 3],
-            "ref_answer": "No" if n % 3 else "Yes",
-            "model_response": text,
-        }
-        for n, text in enumerate(AWKWARD * 2)
-    ]
-    heard = [
-        {
-            "sub_category": ("audio-language", "visual_dominance")[n % 2],
-            "granularity": ("event-level", None)[n // 2 % 2],
-            "audio_path": f"{n // 2}.wav",
-            "question": f"Is there thing {n}?",
-            "answer": ("yes", "no")[n % 2],
-            "pred": text,
-        }
-        for n, text in enumerate(AWKWARD * 2)
-    ]
-    tasks = ("AV Hallucination (Video)", "AV Matching", "AV Captioning")
-    matched = [
-        {
-            "video_id": n // 3,
-            "task": tasks[n % 3],
-            "text": f"Is it {n}?",
-            "label": "A dog barks." if n % 3 == 2 else ("Yes", "No")[n % 2],
-            "prediction": text,
-        }
-        for n, text in enumerate(AWKWARD * 2)
-    ]
-    marked = [
-        {
-            **{"id": n, "q_type": "desc", "q_relation": ("irrel", "normal")[n % 2]},
-            **{"figure_path": n // 3, "question": "Which?", "ref_answer": "That one."},
-            **{"response": text, "score": (0, 1, 7, "1", None)[n % 5]},
-            "eval_resp": (None, "Score: 0.6", f"Score: {text}", "1")[n % 4],
-        }
-        for n, text in enumerate(AWKWARD)
-    ]
-    graded = [
-        {
-            **{"Index": n, "Question": "Is it?", "Answer": "No", "Causes": "c", "Aspects": "a"},
-            **{"Form": "Binary-choice", "Video Path": n // 3, "Group_id": f"g{n // 3}"},
-            **{"Model Answer": text, "Correctness": ("1", "0", "F", "1.", "")[n % 5]},
-        }
-        for n, text in enumerate(AWKWARD)
-    ]
     pairs = [(f"--{name}", folder / f"amber_{name}") for name in tables]
     return {
         "amber": (*(part for pair in pairs for part in pair), "--safe-words", folder / "safe"),
         "event-hallusion": ("--responses", folder / "events", "--group-by", "category"),
-        "dash-b": ("--responses", write_lines(folder / "shown", shown)),
-        "elv-halluc": ("--responses", write_lines(folder / "triplets", triplets)),
         "pope": ("--responses", write_lines(folder / "answers", answers), "--group-by", "model"),
         "vidhal-mcqa": (*given, "--options", folder / "display"),
         "vidhal-ordering": (*given, "--options", folder / "display"),
@@ -186,11 +134,16 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         "mmhal": ("--responses", write_lines(folder / "rated", rated)),
         "argus": ("--responses", write_lines(folder / "captions", captions)),
         "vqa": ("--responses", write_lines(folder / "open", opened)),
-        "cmm": ("--responses", write_lines(folder / "heard", heard)),
-        "avhbench": ("--responses", write_lines(folder / "matched", matched)),
-        "charthal": ("--responses", write_lines(folder / "marked", marked)),
-        "haven": ("--responses", write_lines(folder / "graded", graded)),
+        **{name: ("--responses", made_lines(folder, made)) for name, made in MADE.items()},
     }
+
+
+def made_lines(folder: Path, declared: ClosedQuestions) -> Path:
+    """Write whole examples with awkward responses."""
+    size, record = numbered(declared)
+    texts = islice(cycle(AWKWARD), size * -(-len(AWKWARD) // size))
+    key = declared.keys.response[0]
+    return write_lines(folder / declared.name, [{**record(n), key: x} for n, x in enumerate(texts)])
 
 
 @pytest.mark.parametrize(
@@ -214,18 +167,7 @@ def archives(folder: Path) -> dict[str, tuple[str | Path, ...]]:
         ("mmhal", "corrected"),
         ("argus", "published"),
         ("argus", "corrected"),
-        ("dash-b", "published"),
-        ("dash-b", "corrected"),
-        ("elv-halluc", "published"),
-        ("elv-halluc", "corrected"),
-        ("cmm", "published"),
-        ("cmm", "corrected"),
-        ("avhbench", "paper"),
-        ("charthal", "published"),
-        ("charthal", "evaluated"),
-        ("charthal", "corrected"),
-        ("haven", "paper"),
-        ("haven", "corrected"),
+        *((name, each.name) for name, made in MADE.items() for each in made.variants),
     ],
 )
 def test_files_are_equal(server: str, tmp_path: Path, metric: str, variant: str) -> None:

@@ -9,6 +9,12 @@ from typing import Any
 import pytest
 from support.running import here
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "avhbench/drawn_2.json": ("responses", "avhbench", 345),
+}
+
+
 SCORES = ("accuracy", "precision", "recall", "f1", "yes_ratio")
 
 

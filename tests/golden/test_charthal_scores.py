@@ -9,6 +9,12 @@ from typing import Any
 import pytest
 from support.running import here
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "charthal/drawn_1.eval.json": ("responses", "charthal", 300),
+}
+
+
 DRAWS = ("drawn_1", "drawn_2")
 EXACT = 1e-9
 

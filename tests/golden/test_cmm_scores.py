@@ -10,6 +10,12 @@ from typing import Any
 import pytest
 from support.running import here
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "cmm/drawn_1.output.json": ("responses", "cmm", 336),
+}
+
+
 DRAWS = ("drawn_1", "drawn_2")
 SCORES = ("accuracy", "perception_accuracy", "hallucination_resistance")
 EXACT = 1e-9

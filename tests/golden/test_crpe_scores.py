@@ -9,6 +9,13 @@ from typing import Any
 import pytest
 from support.running import here, read_rows
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "crpe/drawn_1.exist.answers.jsonl": ("responses", "crpe", 240),
+    "crpe/drawn_1.relation.questions.jsonl": ("references", "crpe", 312),
+}
+
+
 RUNS = [(draw, part) for draw in ("drawn_1", "drawn_2") for part in ("relation", "exist")]
 
 

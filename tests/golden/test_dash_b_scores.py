@@ -9,6 +9,13 @@ from typing import Any
 import pytest
 from support.running import here
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "dash_b/Paligemma-3b_answers.json": ("responses", "dash-b", 2682),
+    "dash_b/dash_benchmark_pos.json": ("references", "dash-b", 7),
+}
+
+
 RUNS = {"Paligemma-3b": "Paligemma-3b_answers.json", "drawn_1": "drawn_1_answers.json"}
 SCORES = ("accuracy", "true_positive_rate", "true_negative_rate", "harmonic_mean")
 

@@ -10,6 +10,12 @@ from typing import Any
 import pytest
 from support.running import here
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "haven/drawn_1_eval_result.json": ("responses", "haven", 260),
+}
+
+
 DRAWS = ("drawn_1", "drawn_2")
 GROUPED = ("groups_of_several_all_right", "groups_of_several_with_one_verdict")
 EXACT = 1e-9

@@ -9,6 +9,12 @@ from typing import Any
 import pytest
 from support.running import here, read_rows
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "humblebench/drawn_1.common.jsonl": ("responses", "humblebench", 220),
+}
+
+
 RUNS = [(draw, mode) for draw in (1, 2) for mode in ("common", "noise_image", "nota_only")]
 UNSCORED = 3
 

@@ -9,6 +9,14 @@ from typing import Any
 import pytest
 from support.running import here
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "naturalbench/drawn_1.outputs.json": ("responses", "naturalbench", 480),
+    "naturalbench/drawn_1.questions.json": ("references", "naturalbench", 120),
+    "naturalbench/drawn_2_samples_naturalbench.jsonl": ("responses", "naturalbench", 400),
+}
+
+
 LAYOUTS = {
     "a list of texts": ("drawn_1", "drawn_1.outputs.json", "drawn_1.questions.json"),
     "a log with its questions": ("drawn_2", "drawn_2_with_doc_samples_naturalbench.jsonl", ""),

@@ -9,6 +9,14 @@ from typing import Any
 import pytest
 from support.running import here
 
+# File -> its role, metric and number of records.
+RECOGNISED = {
+    "vlms_are_biased/drawn_1.questions.json": ("references", "vlms-are-biased", 330),
+    "vlms_are_biased/drawn_1_samples_vlms_are_biased.jsonl": ("responses", "vlms-are-biased", 330),
+    "vlms_are_biased/drawn_2.results.json": ("responses", "vlms-are-biased", 330),
+}
+
+
 LAYOUTS = {
     "a log with its questions": ("drawn_1", "drawn_1_with_doc_samples_vlms_are_biased.jsonl", ""),
     "a log without": (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,8 @@ from typing import TypeAlias
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from support.example_archives import numbered
+from support.keyed_archives import MADE
 from support.sizes import examples
 
 from hallujudge.metrics import AnswersItem
@@ -172,11 +174,6 @@ def without_joins(options: InputOptions) -> InputOptions:
     return replace(options, join="auto", key_map={}, drop_unknown=False, allow_missing=False)
 
 
-def dash_b(n: int) -> dict[str, object]:
-    where = {"img_id": f"{n // 2}.jpg", "object_name": f"thing {n % 2}"}
-    return {**where, "gt": ("yes", "no")[n % 2], "response": "Yes"}
-
-
 def elv_halluc(n: int) -> dict[str, object]:
     caption = ("ground_truth", "in_video", "out_video")[n % 3]
     asked = {"video_id": f"v{n // 3}", "aspect": "object", "caption_type": caption, "question": "?"}
@@ -207,8 +204,8 @@ def hallusion_bench(n: int) -> dict[str, object]:
     }
 
 
-BUNDLES = {
-    "dash-b": dash_b,
+BUNDLES: Mapping[str, Callable[[int], dict[str, object]]] = {
+    **{each.name: numbered(each)[1] for each in MADE.values() if each.bundle.by},
     "elv-halluc": elv_halluc,
     "infact": infact,
     "video-hallucer": video_hallucer,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from shlex import split
 from typing import Any
@@ -14,7 +14,14 @@ from hallujudge.sdk.archives.example_files import example_archives
 from hallujudge.sdk.archives.layouts import recognised
 from hallujudge.sdk.archives.records import LISTED_TEXT, Record
 
-__all__ = ["declared_examples", "example_of", "one_item", "plain_records", "unanswered_run"]
+__all__ = [
+    "declared_examples",
+    "example_of",
+    "numbered",
+    "one_item",
+    "plain_records",
+    "unanswered_run",
+]
 
 # What no benchmark's parser reads, and no answer at all.
 UNREAD = (None, "Perhaps.")
@@ -103,6 +110,29 @@ def plain_records(declared: ClosedQuestions) -> list[dict[str, Any]]:
         for said, asked in pairs
     ]
     return [{key: held for key, held in row.items() if key not in added} for row in rows]
+
+
+def numbered(declared: ClosedQuestions) -> tuple[int, Callable[[int], dict[str, Any]]]:
+    """Return an example over and over, with other ids and questions: its size, and the nth record.
+
+    What scores are grouped by stays, so that there are as many groups as in the example.
+    """
+    keys, first = declared.keys, plain_records(declared)
+    identity = _names(keys.fields, {*declared.bundle.by} - {*declared.group_by})
+    own = {*keys.id, *keys.question, *keys.media, *identity} - {*keys.label}
+
+    def record(n: int) -> dict[str, Any]:
+        copy, place = divmod(n, len(first))
+        return {
+            key: held if key not in own or held is None else _other(held, copy)
+            for key, held in first[place].items()
+        }
+
+    return len(first), record
+
+
+def _other(value: Any, copy: int) -> Any:
+    return value + (copy << 32) if isinstance(value, int) else f"{copy} {value}"
 
 
 def _converted(record: Mapping[str, Any]) -> Mapping[str, Any]:

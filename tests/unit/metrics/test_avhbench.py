@@ -8,7 +8,9 @@ import pytest
 from msgspec import structs
 
 from hallujudge.metrics import Report
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.avhbench import BENCHMARK, CAPTIONING, HEARD, SEEN
+from hallujudge.metrics.framework.published import published_rows
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import read_items
 
@@ -98,3 +100,8 @@ def test_one_video_has_questions_of_each_task() -> None:
     items = list(read_items("avhbench", records, None))
     assert len({item.id for item in items}) == 2
     assert {item.group_id for item in items} == {"00001"}
+
+
+def test_a_published_row_has_the_figures_of_its_table() -> None:
+    rows = {row.name: row.scores for row in published_rows(metric_of(BENCHMARK))}
+    assert rows["chatbridge-heard"].items() >= {"recall": 0.328, "yes_ratio": 0.148}.items()

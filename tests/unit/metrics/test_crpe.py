@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from hallujudge.metrics import Answer
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.crpe import BENCHMARK
+from hallujudge.metrics.framework.published import published_rows
 from hallujudge.sdk import Client, InputOptions, Report
 
 OPTIONS = ("cart", "cup", "cup of tea", "t-shirt")
@@ -141,3 +143,8 @@ def test_a_note_says_which_of_the_two_numbers_accuracy_is(variant: str, words: s
     assert any(
         note.startswith("accuracy") and words in note for note in scored(RIGHT, variant).notes
     )
+
+
+def test_a_published_row_has_the_figures_of_its_table() -> None:
+    rows = {row.name: row.scores for row in published_rows(metric_of(BENCHMARK))}
+    assert rows["asmv2-predicate"].items() >= {"accuracy": 0.5895}.items()

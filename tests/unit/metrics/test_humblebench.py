@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from hallujudge.metrics import Answer
+from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.framework.published import published_rows
 from hallujudge.metrics.humblebench import BENCHMARK
 from hallujudge.sdk import Client, RunReport
 
@@ -101,3 +103,8 @@ def test_a_note_says_what_the_mode_means(mode: str, words: str) -> None:
 
 def test_without_a_line_of_label_e_its_accuracy_is_undefined() -> None:
     assert scored({**LINE, "label": "A", "prediction": "A"}).none_accuracy is None
+
+
+def test_a_published_row_has_the_figures_of_its_table() -> None:
+    rows = {row.name: row.scores for row in published_rows(metric_of(BENCHMARK))}
+    assert rows["glm-4.1v"].items() >= {"accuracy": 0.734615, "none_accuracy": 0.000601}.items()
