@@ -37,7 +37,9 @@ def _section(command: Any, path: tuple[str, ...]) -> str:
     level = "#" * len(path)
     context = command.make_context(" ".join(path), [], resilient_parsing=True)
     usage = " ".join([" ".join(path), *command.collect_usage_pieces(context)])
-    parts = [f"{level} `{' '.join(path)}`", "", *_prose(command.help), f"    {usage}", ""]
+    more = getattr(command, "more_help", str)()
+    prose = _prose(f"{command.help}\n\n{more}")
+    parts = [f"{level} `{' '.join(path)}`", "", *prose, f"    {usage}", ""]
     parts += _example(command.epilog or "")
     for panel, rows in _panels(command, context).items():
         head = "argument" if panel == "Arguments" else "option"

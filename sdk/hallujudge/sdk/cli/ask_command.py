@@ -24,7 +24,7 @@ from .app import (
     output_option,
     stopped_by,
 )
-from .commands import example_of
+from .commands import StrictCommand, example_of
 from .declared_options import grouped
 from .options import Estimate, prompt_text
 from .output import estimate_line, in_flags
@@ -35,6 +35,24 @@ if TYPE_CHECKING:
 
 model_option = partial(option, panel="Model")
 _SHOWN_REASONS = 8
+
+
+class _AskCommand(StrictCommand):
+    """A command whose help page also lists the benchmarks, which are looked up only for it."""
+
+    def more_help(self) -> str:
+        """Return the last paragraph of the help."""
+        from ..asking import asked_metrics
+
+        names = ", ".join(sorted(asked_metrics()))
+        return f"Benchmarks: {names}, and those that --benchmark declares."
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help."""
+        super().format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(self.more_help())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +240,7 @@ class _Asking:
 
 
 @app.command(
+    cls=_AskCommand,
     epilog=examples(
         "hallujudge ask pope -R questions.jsonl --images val2014 \\",
         "    --url http://localhost:8000/v1 --model qwen-vl -o answers.jsonl",
@@ -233,12 +252,6 @@ def ask(context: click.Context, given: _Asking) -> ExitCode:
 
     Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
     command is started again. The API key is HALLUJUDGE_LLM_API_KEY.
-
-    Benchmarks: amber, avhbench, chair, charthal, cmm, crpe, dash-b, elv-halluc, event-hallusion,
-    hallusion-bench, haven, humblebench, infact, mementos, mmhal, naturalbench, object-halbench,
-    openchair, pope, tri-he, video-hallucer, vidhal-mcqa, vidhal-ordering, vidhalluc-bqa,
-    vidhalluc-mcq, vidhalluc-sth, vidhalluc-tsh, vlms-are-biased, vqa, and those that --benchmark
-    declares.
     """
     if given.show_prompts:
         click.echo("".join(map(_prompts_of, given.benchmarks)), nl=False)

@@ -169,16 +169,22 @@ class Group(PanelCommand, click.Group):
         return super().resolve_command(ctx, args)
 
 
-def command_of(function: Callable[..., Any], name: str = "", **settings: Any) -> StrictCommand:
+def command_of(
+    function: Callable[..., Any],
+    name: str = "",
+    cls: type[StrictCommand] = StrictCommand,
+    **settings: Any,
+) -> StrictCommand:
     """Return the command of an annotated function.
 
     Args:
         function: The function; its docstring is the help.
         name: The command's name; empty for the function's.
+        cls: The class of the command.
         settings: Further settings of the command.
     """
     parameters, context = parameters_of(function)
-    return StrictCommand(
+    return cls(
         name=name or function.__name__.replace("_", "-"),
         callback=_called(function, context),
         params=parameters,
