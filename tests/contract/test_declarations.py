@@ -1,4 +1,4 @@
-"""Help, README, HTML page, ListMetrics and result files agree with the metrics' declarations."""
+"""Help, HTML page, ListMetrics and result files agree with the metrics' declarations."""
 
 from __future__ import annotations
 
@@ -145,26 +145,6 @@ def test_schemas_take_names_from_the_report() -> None:
     for described in (report["scores"], report["totals"], item["scores"], item["statistics"]):
         assert "properties" not in described
         assert described["additionalProperties"]
-
-
-def test_the_readme_table_is_the_declaration() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = text.partition("## Metrics")[2].partition("\n## ")[0]
-    rows = {
-        cells[1].strip(" `"): cells for row in table.splitlines() if (cells := row.split("|"))[1:]
-    }
-    for name in metric_names():
-        entry = metric_entry(name)
-        scores = re.findall(r"`([^`]+)`", rows[name][3])
-        patterns = [re.sub(r"<\w+>", r"\\w+", re.escape(score)) for score in scores]
-        names = [score.name for score in entry.metric.score_definitions]
-        for score in names:
-            assert any(re.fullmatch(pattern, score) for pattern in patterns), score
-        assert all(any(re.fullmatch(pattern, score) for score in names) for pattern in patterns)
-        assert re.findall(r"`([^`]+)`", rows[name][4]) == list(entry.variants)
-        assert entry.metric.papers[0].authors.split()[0] in rows[name][2] or name == (
-            "vidhal-ordering"
-        )
 
 
 @pytest.mark.parametrize("name", metric_names())

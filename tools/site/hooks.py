@@ -7,6 +7,9 @@ JSON Schemas, and the declarations of metrics.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
+from itertools import chain
 from pathlib import Path
 
 from cli_page import cli_page
@@ -21,6 +24,24 @@ from wire_page import wire_page
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "sdk" / "hallujudge" / "sdk" / "schemas"
 PROTOS = ROOT / "protos" / "hallujudge" / "judge" / "v1"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages that a pattern of the navigation means in its place, without those it names."""
+    named = set(re.findall(r"[\w/-]+\.md", str(config.nav)))
+    for section in config.nav:
+        for name, pages in section.items() if isinstance(section, dict) else ():
+            found = (_pages(page, named) if "*" in str(page) else [page] for page in pages)
+            section[name] = pages if isinstance(pages, str) else [*chain.from_iterable(found)]
+    return config
+
+
+def _pages(pattern: str, named: Container[str]) -> list[str]:
+    """Return the pages of a pattern that the navigation does not name, by their titles."""
+    docs = ROOT / "docs"
+    found = sorted(docs.glob(pattern), key=lambda path: path.read_text().casefold())
+    paths = (path.relative_to(docs).as_posix() for path in found)
+    return [path for path in paths if path not in named]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
