@@ -122,11 +122,13 @@ def _asked_for(benchmark: object) -> ArchiveReader | None:
 def declared_layout(values: Mapping[str, object]) -> ArchiveReader | None:
     """Return the reader of plain records whose keys are those of one declared benchmark.
 
-    Yes/no labels alone are POPE's, so a benchmark is known by its fields or by other labels.
+    Yes/no labels alone are POPE's, so a benchmark is known by its fields or by other labels. One
+    without labels, whose answers are judged, is known where no other one is.
     """
     benchmarks = (each for family in families() for each in benchmarks_of(family))
     found = [reader for each in benchmarks if (reader := _plain_records(each, values))]
-    return found[0] if len(found) == 1 else None
+    labelled = [reader for reader in found if "label" in reader.fields] or found
+    return labelled[0] if len(labelled) == 1 else None
 
 
 def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> ArchiveReader | None:
@@ -142,16 +144,15 @@ def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> A
         None,
     )
     response = next((key for key in keys.response if key in texts and key != label), None)
-    if label is None or response is None or not (needed or has_own_labels):
+    unlabelled = bool(keys.label) and label is None
+    if unlabelled or response is None or not (needed or has_own_labels):
         return None
+    found = {"response": response} | ({"label": label} if label else {})
     if not all(any(key in values for key in names) for names in needed):
         return None
     return ArchiveReader(
         name=f"records of {declared.name}",
-        keys=(response, label, *(next(k for k in names if k in values) for names in needed)),
+        keys=(*found.values(), *(next(k for k in names if k in values) for names in needed)),
         metrics=(declared.name,),
-        fields={
-            "id": next((key for key in keys.id if key in values), ""),
-            **{"response": response, "label": label},
-        },
+        fields={"id": next((key for key in keys.id if key in values), ""), **found},
     )

@@ -1,4 +1,4 @@
-"""Files of closed questions: DASH-B, ELV-Halluc, VQA, VidHalluc, HallusionBench and others."""
+"""Files of closed questions whose layouts say more than the keys of their declarations."""
 
 from __future__ import annotations
 
@@ -179,18 +179,6 @@ READERS = (
         keys=("caption_type", "aspect", "ref_answer", "model_response"),
         metrics=("elv-halluc",),
         fields={"id": "", "response": "model_response", "label": "ref_answer"},
-    ),
-    ArchiveReader(
-        name="ChartHal's marked answers",
-        keys=("q_type", "q_relation", "ref_answer", "response"),
-        metrics=("charthal",),
-        fields={"id": "id", "response": "response"},
-    ),
-    ArchiveReader(
-        name="HAVEN's graded answers",
-        keys=("Causes", "Aspects", "Form", "Model Answer"),
-        metrics=("haven",),
-        fields={"id": "Index", "response": "Model Answer"},
     ),
     ArchiveReader(
         name="VideoHallucer's questions, one a record",
