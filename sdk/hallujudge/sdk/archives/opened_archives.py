@@ -21,7 +21,7 @@ from .inputs import (
     are_paths,
 )
 from .json_files import amount, named
-from .layouts import recognised
+from .layouts import declared_layout, recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import OpenPath
 from .records import Record, Records, name_of, read_records, unwrapped
@@ -298,7 +298,7 @@ def _reader_of(opened: Opened) -> ArchiveReader | None:
     if opened.reader is not None or source is None:
         return opened.reader
     try:
-        found = (recognised(values) for values in first_values(source))
+        found = (recognised(v) or declared_layout(v) for v in first_values(source))
         return next((reader for reader in found if reader is not None), None)
     except ArchiveError:
         return None

@@ -15,6 +15,7 @@ from . import batches, benchmarks, closed_questions, evalscope, harnesses, vlmev
 from .archive_reader import ArchiveReader, mapping_at
 
 _ENTRY_POINTS = "hallujudge.archive_readers"
+_JUDGED_FIELDS = 3
 # The most specific layouts come first: several layouts share keys, and the first match counts.
 _BUILT_IN = (
     *harnesses.LMMS_EVAL_READERS,
@@ -144,8 +145,9 @@ def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> A
         None,
     )
     response = next((key for key in keys.response if key in texts and key != label), None)
-    unlabelled = bool(keys.label) and label is None
-    if unlabelled or response is None or not (needed or has_own_labels):
+    # Without a label, fewer fields may be those of any other benchmark.
+    known = label is not None if keys.label else len(needed) >= _JUDGED_FIELDS
+    if not known or response is None or not (needed or has_own_labels):
         return None
     found = {"response": response} | ({"label": label} if label else {})
     if not all(any(key in values for key in names) for names in needed):
