@@ -1,0 +1,81 @@
+"""A benchmark of ours has its five places; what it lacks is said in words, with where it goes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hallujudge.metrics.families import FAMILIES, benchmarks_of, has_module
+from hallujudge.metrics.framework.papers import papers_of
+from hallujudge.sdk.archives.example_files import example_archives
+
+ROOT = Path(__file__).resolve().parents[2]
+METRICS = "metrics/hallujudge/metrics"
+
+
+def declaring() -> Iterator[str]:
+    """Yield the modules of ``metrics`` that list benchmarks, without importing them."""
+    for path in sorted((ROOT / METRICS).glob("*")):
+        file = path / "__init__.py" if path.is_dir() else path
+        if file.suffix == ".py" and file.is_file():
+            lines = ast.parse(file.read_text(encoding="utf-8")).body
+            targets = [t for line in lines if isinstance(line, ast.Assign) for t in line.targets]
+            if any(isinstance(t, ast.Name) and t.id == "BENCHMARKS" for t in targets):
+                yield path.stem
+
+
+def lacking(family: str) -> Iterator[str]:
+    """Yield what a family of closed questions lacks, each as a sentence with where it goes."""
+    if family not in FAMILIES:
+        yield f'Add "{family}" to FAMILIES in {METRICS}/families.py.'
+        return
+    if not has_module("hallujudge.metrics", family):
+        yield (
+            f"FAMILIES has {family}: write {METRICS}/{family}.py with a ClosedQuestions in "
+            "BENCHMARKS, or take the line out."
+        )
+        return
+    golden = "".join(path.read_text() for path in (ROOT / "tests" / "golden").glob("test_*.py"))
+    guides = "".join(path.read_text() for path in (ROOT / "docs" / "how-to").glob("*.md"))
+    for declared in benchmarks_of(family):
+        name = declared.name
+        if not declared.papers and not papers_of(name):
+            yield (
+                f"Add the paper of {name} as [{name}] to {METRICS}/framework/papers.toml: title, "
+                "authors, names, year, link and where."
+            )
+        if name not in example_archives():
+            yield (
+                f"Add a small archive of {name} as [{name}] to sdk/hallujudge/sdk/archives/"
+                "archive_examples.toml: the command and its files. Tests draw their archives, runs "
+                "and questions from it."
+            )
+        has_script = any(variant.name != "paper" for variant in declared.variants)
+        if has_script and f'"{name}"' not in golden:
+            yield (
+                f"Add tests/golden/test_{family}_scores.py: the numbers that the released script "
+                f"of {name} gives for small data."
+            )
+        if f"score {name}" not in guides:
+            yield f"Say how to score {name} on a page docs/how-to/score-{name}.md."
+
+
+@pytest.mark.parametrize("family", sorted({*declaring(), *filter(benchmarks_of, FAMILIES)}))
+def test_a_family_has_everything(family: str) -> None:
+    assert not [*lacking(family)], "\n".join(lacking(family))
+
+
+def test_what_is_missing_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    (sentence,) = lacking("my_sides")
+    assert sentence == 'Add "my_sides" to FAMILIES in metrics/hallujudge/metrics/families.py.'
+    monkeypatch.setitem(globals(), "FAMILIES", [*FAMILIES, "my_sides"])
+    (sentence,) = lacking("my_sides")
+    assert sentence.startswith(
+        "FAMILIES has my_sides: write metrics/hallujudge/metrics/my_sides.py"
+    )
+    monkeypatch.setitem(globals(), "example_archives", dict)
+    (sentence,) = lacking("pope")
+    assert sentence.startswith("Add a small archive of pope as [pope] to sdk/hallujudge/sdk/")
