@@ -4,8 +4,9 @@
 
 Changed are the files that differ from where the branch left main, and new ones. Near is a test file
 that changed itself, that is named after a changed module, that imports it, or that imports what
-imports it. A changed file of no package is near to the tests that name it. What the budget leaves
-out is counted: the whole suite is `make pytest`.
+imports it. A changed file of no package is near to the tests that name it. Where a family may have
+changed, the test runs that says what a family lacks. What the budget leaves out is counted: the
+whole suite is `make pytest`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ PACKAGES = ("judge", "judge_service", "metrics", "sdk", "synonym_graphs")
 QUICK = ("unit", "property", "contract")
 COSTS = {True: 1, False: 5}
 BUDGET = 20
+# What the places of a family are in, and the test that says what a family lacks.
+FAMILY_PLACES = ("metrics/", "sdk/hallujudge/sdk/archives/archive_examples.toml")
+FAMILIES_TEST = "tests/contract/test_declared_families.py"
 MOST_STEPS = 3
 
 
@@ -141,6 +145,8 @@ def near_tests(changed: Iterable[str]) -> list[Near]:
             steps |= {test: min(0, steps.get(test, 0)) for test in named_after(path, tests)}
         else:
             steps = dict.fromkeys(naming(path, project), 1) | steps
+    if any(path.startswith(FAMILY_PLACES) for path in files):
+        steps[FAMILIES_TEST] = -1
     return sorted(
         Near(steps=steps[test], cost=COSTS[test.split("/")[1] in QUICK], path=test)
         for test in steps
