@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,10 @@ QUICK = ("unit", "property", "contract")
 COSTS = {True: 1, False: 5}
 BUDGET = 20
 # What the places of a family are in, and the test that says what a family lacks.
-FAMILY_PLACES = ("metrics/", "sdk/hallujudge/sdk/archives/archive_examples.toml")
+FAMILY_PLACES = re.compile(
+    "metrics/hallujudge/metrics/(?:(?!framework/|answers/|responses/)|framework/papers.toml)"
+    "|sdk/hallujudge/sdk/archives/archive_examples.toml"
+)
 FAMILIES_TEST = "tests/contract/test_declared_families.py"
 MOST_STEPS = 3
 
@@ -145,7 +149,7 @@ def near_tests(changed: Iterable[str]) -> list[Near]:
             steps |= {test: min(0, steps.get(test, 0)) for test in named_after(path, tests)}
         else:
             steps = dict.fromkeys(naming(path, project), 1) | steps
-    if any(path.startswith(FAMILY_PLACES) for path in files):
+    if any(map(FAMILY_PLACES.match, files)):
         steps[FAMILIES_TEST] = -1
     return sorted(
         Near(steps=steps[test], cost=COSTS[test.split("/")[1] in QUICK], path=test)

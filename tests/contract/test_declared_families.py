@@ -69,12 +69,12 @@ def test_a_family_has_everything(family: str) -> None:
 
 
 def test_what_is_missing_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    (sentence,) = lacking("my_sides")
-    assert sentence == 'Add "my_sides" to FAMILIES in metrics/hallujudge/metrics/families.py.'
-    monkeypatch.setitem(globals(), "FAMILIES", [*FAMILIES, "my_sides"])
-    (sentence,) = lacking("my_sides")
+    (sentence,) = lacking("no_such_one")
+    assert sentence == 'Add "no_such_one" to FAMILIES in metrics/hallujudge/metrics/families.py.'
+    monkeypatch.setitem(globals(), "FAMILIES", [*FAMILIES, "no_such_one"])
+    (sentence,) = lacking("no_such_one")
     assert sentence.startswith(
-        "FAMILIES has my_sides: write metrics/hallujudge/metrics/my_sides.py"
+        "FAMILIES has no_such_one: write metrics/hallujudge/metrics/no_such_one.py"
     )
     monkeypatch.setitem(globals(), "example_archives", dict)
     (sentence,) = lacking("pope")

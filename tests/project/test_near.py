@@ -58,3 +58,15 @@ def test_what_many_modules_import_is_bounded(near: Any) -> None:
     changed = "judge_service/hallujudge/judge_service/errors.py"
     near_tests = near.near_tests([changed])
     assert len(near_tests) > near.BUDGET >= len(near.within_budget(near_tests)) > 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "metrics/hallujudge/metrics/no_such_one.py",
+        "metrics/hallujudge/metrics/framework/papers.toml",
+        "sdk/hallujudge/sdk/archives/archive_examples.toml",
+    ],
+)
+def test_what_a_family_lacks_is_said_where_one_may_have_changed(near: Any, path: str) -> None:
+    assert chosen(near, path)[0] == "tests/contract/test_declared_families.py"
