@@ -1,11 +1,11 @@
-"""DASH-B, ELV-Halluc and RePOPE as plain loops: yes anywhere is yes, else no anywhere is no."""
+"""Released scripts as plain loops: yes anywhere is yes, else no anywhere is no."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-__all__ = ["dash_b", "elv_halluc", "read", "repope"]
+__all__ = ["elv_halluc", "rates", "read", "repope"]
 
 Scores: TypeAlias = "dict[str, float | None]"
 
@@ -22,7 +22,7 @@ def over(top: float, bottom: float) -> float | None:
     return top / bottom if bottom else None
 
 
-def dash_b(answers: Sequence[tuple[str, str]]) -> Scores:
+def rates(answers: Sequence[tuple[str, str]]) -> Scores:
     """Return the scores of labels with responses."""
     right = {"yes": 0, "no": 0}
     asked = {"yes": 0, "no": 0}

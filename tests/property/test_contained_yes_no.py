@@ -44,7 +44,7 @@ def test_dash_b(drawn: list[tuple[str, str]]) -> None:
         {"img_id": f"{n}.jpg", "object_name": "cup", "gt": label, "response": text}
         for n, (label, text) in enumerate(drawn)
     ]
-    agree(run("dash-b", rows), oracle.dash_b(drawn))
+    agree(run("dash-b", rows), oracle.rates(drawn))
 
 
 @patient

@@ -11,7 +11,7 @@
                other; else unread (the tool then asks a language model; we do not)
 ``strict``     ours: a clear yes or a clear no; an answer that contradicts itself, hedges or has
                neither is unread
-``repope``     RePOPE, DASH-B and ELV-Halluc: ``yes`` anywhere, also in ``eyes``, is yes; else
+``repope``     RePOPE and other scripts: ``yes`` anywhere, also in ``eyes``, is yes; else
                ``no`` anywhere, also in ``snow``, is no; else unread
 ``first-word`` ours: the first word ``yes``, or ``no`` where it is not part of a phrase such as
                ``with no collar``; an answer that begins with neither and hedges is unread
