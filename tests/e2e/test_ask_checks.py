@@ -164,7 +164,7 @@ def test_a_missing_folder_of_images_is_named_once(
 
 
 class TestSeveralBenchmarks:
-    """``ask pope naturalbench --out FOLDER``, then ``score all FOLDER``."""
+    """``ask pope vqa --out FOLDER``, then ``score all FOLDER``."""
 
     @pytest.fixture
     def command(self, yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path) -> tuple[Any, ...]:

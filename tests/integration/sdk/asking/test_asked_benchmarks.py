@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import pytest
 from support import scripted_llm as llm
 from support.asked_cases import CASES, Case, written
+from support.example_archives import declared_examples, plain_records
 from support.pictures import png
 from support.running import read_rows
 
@@ -86,8 +87,12 @@ def test_a_benchmark_is_asked_and_its_archive_scored(
 
 
 def test_all_benchmarks_with_questions_are_tried() -> None:
-    # AVHBench's videos have sound tracks: tests/e2e/test_ask_sounds.py.
-    assert {case.metric for case in CASES.values()} | {"avhbench"} == set(asked_metrics())
+    # Those whose every video has a sound track: tests/e2e/test_ask_sounds.py.
+    found = {case.metric for case in CASES.values()}
+    others = [each for each in declared_examples() if each.name not in found and each.asking]
+    for each in others:
+        assert all(each.asking and each.asking.shown(row).sound for row in plain_records(each))
+    assert found | {each.name for each in others} == set(asked_metrics())
 
 
 def test_frames_of_a_folder_are_sent_in_their_order(asked: Asked) -> None:
