@@ -162,23 +162,6 @@ def chosen_actions(size: int) -> Archive:
     return {"-r": {n: {name: clips[name] for name in names[n : n + 2]} for n in range(0, size, 2)}}
 
 
-def orders_of_actions(size: int) -> Archive:
-    """Videos of VidHalluc with two actions."""
-    rng = random.Random(size)
-    texts = ("AB", "Action B, then action A.", "Action A happens after action B.", "Not clear")
-    return {
-        "-r": {
-            str(n): {
-                "video": f"v_{n}",
-                "Question": f"Below are two actions in video {n}",
-                "Correct Answer": rng.choice(("AB", "BA")),
-                "Model Answer": rng.choice(texts),
-            }
-            for n in range(size)
-        }
-    }
-
-
 def rated_answers(size: int) -> Archive:
     """Answers of MMHal-Bench, and the chat completions of their judge."""
     texts = ("It agrees.\n\nRating: 4", "**Rating:** 3", "Rating: 1, somewhat", "It is good.")
@@ -264,18 +247,6 @@ def judged_objects(size: int) -> Archive:
     return {"-r": rows(size // 4, caption)}
 
 
-def accepted_answers(size: int) -> Archive:
-    """Open answers with ten answers of people each, one of which a judge named."""
-
-    def answer(n: int, rng: random.Random) -> dict[str, object]:
-        people = ["surfboard"] * 6 + ["board", "a board", "plank", f"thing {n}"]
-        said = {"question": f"What is the man holding? {n}", "response": "He holds a board."}
-        judged = {"direct_answers": people, "judgement": rng.choice((*people, "<NAN>"))}
-        return {"question_id": n, **said, **judged}
-
-    return {"-r": rows(size, answer)}
-
-
 def repeated(declared: ClosedQuestions, size: int) -> Archive:
     """Whole examples of a benchmark, over and over, with other ids and drawn answers."""
     whole, record = numbered(declared)
@@ -301,10 +272,8 @@ _WRITTEN: Mapping[str, tuple[str, Callable[[int], Archive]]] = {
     "mmhal": ("mmhal", rated_answers),
     "vidhalluc-bqa": ("vidhalluc-bqa", binary_clips),
     "vidhalluc-mcq": ("vidhalluc-mcq", chosen_actions),
-    "vidhalluc-tsh": ("vidhalluc-tsh", orders_of_actions),
     "vidhalluc-sth": ("vidhalluc-sth", changed_scenes),
     "openchair": ("openchair", judged_objects),
-    "vqa": ("vqa", accepted_answers),
 }
 _METRICS = {command.split()[0] for command, _ in _WRITTEN.values()}
 FAMILIES: Mapping[str, tuple[str, Callable[[int], Archive]]] = {

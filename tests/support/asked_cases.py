@@ -200,13 +200,6 @@ _WRITTEN = {
         ("What color is it?",),
         "Red.",
     ),
-    "vqa": Case(
-        "vqa",
-        [{"question_id": 1, "image": "5.jpg", "question": "What?", "direct_answers": ["cat"]}],
-        ("5.jpg",),
-        ("What?\nAnswer with a word or a short phrase.",),
-        "cat",
-    ),
     "vidhalluc-bqa": Case(
         "vidhalluc-bqa",
         {"0": [{"q": "Is a man running?", "a": {"c1": "Yes", "c2": "No"}}]},
@@ -227,14 +220,6 @@ _WRITTEN = {
         ("c1.png",),
         ("What?\nA. run\nB. sit\nAnswer with the letters",),
         "A, B",
-        {"accuracy": 1},
-    ),
-    "vidhalluc-tsh": Case(
-        "vidhalluc-tsh",
-        {"0": {"video": "v", "Question": "Which is first?", "Correct Answer": "AB"}},
-        ("v.png",),
-        ("Which is first?\nAnswer AB if action A",),
-        "AB",
         {"accuracy": 1},
     ),
     "vidhalluc-sth": Case(

@@ -126,22 +126,6 @@ _WRITTEN: Mapping[str, Callable[[], dict[str, Any]]] = {
         ],
         "variant": "corrected",
     },
-    "vqa": lambda: {
-        "responses": [
-            {"question_id": str(number), "image_id": "1", "response": text, "judgement": said}
-            for number, (text, said) in enumerate(
-                [("A kitty.", "cat"), ("A bus.", "<NAN>"), ("A cat.", "Yes."), (None, "cat")]
-            )
-        ],
-        "references": [
-            {
-                "question_id": str(number),
-                "question": "What is on the sofa?",
-                "direct_answers": ["cat"] * 7 + ["kitten"] * 3,
-            }
-            for number in range(4)
-        ],
-    },
     "openchair": lambda: {
         "responses": [
             {
@@ -192,17 +176,6 @@ _WRITTEN: Mapping[str, Callable[[], dict[str, Any]]] = {
         "inputs": InputOptions(
             own={"similarities": [{"model": "a road", "truth": "a garden", "similarity": 0.75}]}
         ),
-    },
-    "vidhalluc-tsh": lambda: {
-        "responses": {
-            str(number): {
-                "video": "v",
-                "Question": "Which comes first?",
-                "Correct Answer": "AB",
-                "Model Answer": text,
-            }
-            for number, text in enumerate(["AB", "Action B, then action A.", "Neither.", None])
-        },
     },
     "argus": lambda: {
         "responses": [
