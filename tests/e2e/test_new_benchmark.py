@@ -107,6 +107,20 @@ def test_a_judge_gives_the_verdict_with_the_package_s_prompt_here_and_at_a_serve
     assert report_of(tmp_path / "there")["scores"] == report["scores"]
 
 
+@pytest.mark.usefixtures("with_package")
+def test_worker_processes_of_a_server_know_an_installed_benchmark(
+    package: Path, tmp_path: Path
+) -> None:
+    server = ServerProcess("--benchmark", NAME, "--workers", "2")
+    answers = package / "examples" / "answers.jsonl"
+    try:
+        run = cli("score", NAME, "-r", answers, "--server", server.address, "-o", tmp_path / "out")
+    finally:
+        server.stop()
+    assert run.returncode == 0, run.stderr
+    assert report_of(tmp_path / "out")["scores"]["score"]["value"] == pytest.approx(2 / 3)
+
+
 def test_questions_are_asked_with_their_options(package: Path, tmp_path: Path) -> None:
     for number in (1, 2, 3):
         (tmp_path / f"{number}.png").write_bytes(png(number))

@@ -127,6 +127,7 @@ class _ServedSettings(Declared):
 @app.command(epilog=examples("hallujudge serve --port 50051"))
 @grouped
 def serve(
+    context: click.Context,
     *,
     settings: Annotated[dict[str, object], _ServedSettings()],
     config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
@@ -136,9 +137,10 @@ def serve(
     from hallujudge.judge_service.__main__ import run_server
 
     given = settings | judges.given()
-    # Files are named with --benchmark only; installed ones are served if the setting names them.
-    if files := [source for source in added_sources() if source.endswith(".py")]:
-        given["benchmarks"] = ",".join(files)
+    # Other installed ones are not served, unless the setting names them.
+    named = context.find_root().params["benchmark"] or ()
+    if sources := [each for each in added_sources() if each.endswith(".py") or each in named]:
+        given["benchmarks"] = ",".join(sources)
     run_server(given, config)
 
 
