@@ -135,6 +135,8 @@ def test_questions_are_asked_with_their_options(package: Path, tmp_path: Path) -
     letter = "Answer with the letter of the right option only."
     assert f"Which line falls?\nA. red\nB. blue\nC. green\nD. grey\n{letter}" in asked
     assert "What share is green?" in asked
+    # The verdict on the answer that the file has is none on the model's.
+    assert "judgement" not in (tmp_path / "mine.jsonl").read_text()
 
 
 @pytest.mark.parametrize(

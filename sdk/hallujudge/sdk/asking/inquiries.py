@@ -267,8 +267,12 @@ class _Maker:
         usual = ("image", "video", "file_name", "image_id", "video_id")
         self._media = (*asking.media, *of_media, *usual, *own)
         self._response = asking.response or (declared.keys.response[0] if declared else "response")
-        own_fields = declared.keys.fields.values() if declared else ()
-        self._of_other_answers = _OF_ANSWERS.difference(self._question, *own_fields)
+        own_fields = declared.keys.fields if declared else {}
+        verdicts = (*declared.keys.verdict, declared.verdict) if declared else ()
+        self._of_other_answers = {
+            *_OF_ANSWERS.difference(self._question, *own_fields.values()),
+            *(key for name in verdicts for key in own_fields.get(name, ())),
+        }
         self.asked: list[Inquiry] = []
         self.records: list[dict[str, object]] = []
         self._without_question: list[ArchiveError] = []
