@@ -135,7 +135,7 @@ BENCHMARK = ClosedQuestions(
         fields={
             **{name: (name,) for name in ("q_type", "q_relation")},
             "reference": ("ref_answer", "reference"),
-            "judgement": ("judgement",),
+            "judgement": ("judgement", "score", "eval_resp"),
         },
         optional=("judgement",),
     ),

@@ -158,7 +158,7 @@ BENCHMARK = ClosedQuestions(
         fields={
             "type": ("question_type", "type", "category"),
             "reference": ("gt_answer", "reference", "label"),
-            "review": ("review",),
+            "review": ("review", "reviews", "rating"),
         },
         optional=("review",),
         verdict=("review",),

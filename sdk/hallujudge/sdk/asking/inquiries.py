@@ -34,6 +34,17 @@ from .asked_benchmarks import Benchmark
 _OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})
 
 
+def _said_of_answers(declared: ClosedQuestions) -> Iterator[str]:
+    """Yield the keys of verdicts on answers, and of columns that hold answers or verdicts."""
+    keys = declared.keys
+    names = (*keys.verdict, declared.verdict)
+    verdicts = [key for name in names for key in keys.fields.get(name, ())]
+    yield from verdicts
+    for column, single in declared.bundle.columns.items():
+        if single in verdicts or single in keys.response:
+            yield column
+
+
 @dataclass(slots=True, kw_only=True)
 class Inquiry:
     """A question on its way to an answer."""
@@ -267,11 +278,10 @@ class _Maker:
         usual = ("image", "video", "file_name", "image_id", "video_id")
         self._media = (*asking.media, *of_media, *usual, *own)
         self._response = asking.response or (declared.keys.response[0] if declared else "response")
-        own_fields = declared.keys.fields if declared else {}
-        verdicts = (*declared.keys.verdict, declared.verdict) if declared else ()
+        own_fields = declared.keys.fields.values() if declared else ()
         self._of_other_answers = {
-            *_OF_ANSWERS.difference(self._question, *own_fields.values()),
-            *(key for name in verdicts for key in own_fields.get(name, ())),
+            *_OF_ANSWERS.difference(self._question, *own_fields),
+            *(_said_of_answers(declared) if declared else ()),
         }
         self.asked: list[Inquiry] = []
         self.records: list[dict[str, object]] = []

@@ -95,6 +95,28 @@ def test_all_benchmarks_with_questions_are_tried() -> None:
     assert found | {each.name for each in others} == set(asked_metrics())
 
 
+STALE: dict[str, dict[str, object]] = {
+    "charthal": {"score": 1, "eval_resp": "Score: 1", "judgement": "1"},
+    "haven": {"Correctness": "1"},
+    "mmhal": {"review": "Rating: 6", "rating": 6},
+    "openchair": {"generated_objs": ["dog"], "judge_texts": ["yes"]},
+    "vqa": {"judgement": "dog"},
+}
+"""What a judge said of another model's answer, by benchmark."""
+
+
+@pytest.mark.parametrize("name", STALE)
+def test_what_was_said_of_another_answer_is_left_out(
+    name: str, tmp_path: Path, asked: Asked
+) -> None:
+    case = CASES[name]
+    said = [{**row, **STALE[name]} for row in case.questions]
+    asked(replace(case, questions=said))
+    rows = read_rows(tmp_path / "answers.jsonl")
+    assert rows
+    assert not {*STALE[name]}.intersection(*rows)
+
+
 def test_frames_of_a_folder_are_sent_in_their_order(asked: Asked) -> None:
     _, server = asked(CASES["mementos"])
     [body] = server.requests
