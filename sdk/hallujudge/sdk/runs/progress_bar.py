@@ -15,6 +15,8 @@ from msgspec import structs
 
 from hallujudge.judge_service.engine.streams import RunProgress
 
+from ..archives.json_files import amount
+
 if TYPE_CHECKING:
     from hallujudge.metrics.framework.report import JudgeShare
 
@@ -102,11 +104,11 @@ class Progress:
                 cost=now.cost if took.cost is None else took.cost - (before.cost or 0.0),
             )
         counts = (
-            (now.answers, "calls"),
-            (now.tokens, "tokens"),
-            (now.reused, "replies from the cache"),
+            (now.answers, "call", "calls"),
+            (now.tokens, "token", "tokens"),
+            (now.reused, "reply from the cache", "replies from the cache"),
         )
-        yield from (f"{count:,} {name}" for count, name in counts if count)
+        yield from (amount(count, one, more) for count, one, more in counts if count)
         if now.cost is not None:
             yield f"cost {now.cost:.4f}"
         if given := self._given():
