@@ -16,13 +16,14 @@ ASK = "ask pope -R pope-example/questions.jsonl --url http://127.0.0.1:9/v1 --mo
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the examples of some metrics and a run, which no command below scores."""
+    """A folder with the examples of some metrics and two runs, which no command below scores."""
     made = tmp_path_factory.mktemp("wrong")
     for metric in METRICS:
         assert here("new", metric, cwd=made).returncode == 0
     (made / "empty").mkdir()
-    done = here("score", "pope", *POPE.replace("new", "runs/pope").split(), cwd=made)
-    assert done.returncode == 0, done.stderr
+    for metric, given in (("pope", POPE), ("chair", CHAIR)):
+        done = here("score", metric, *given.replace("new", f"runs/{metric}").split(), cwd=made)
+        assert done.returncode == 0, done.stderr
     return made
 
 

@@ -215,6 +215,8 @@ class Tenancy(Struct, frozen=True, kw_only=True):
     """The item of a job that the work is for."""
     call: RunningCall = RunningCall()
     """The RPC that the work serves."""
+    verdicts: dict[str, int] | None = None
+    """Counts the verdicts of each judge as it gives them; None if nobody looks."""
 
     def user_now(self) -> User:
         """Return the user as it stands now, not as when the work began.

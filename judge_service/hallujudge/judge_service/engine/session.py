@@ -7,7 +7,7 @@ next session.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from operator import attrgetter
@@ -137,7 +137,7 @@ class ScoringSession:
         self._pipeline = pipeline
         self._tally = Tally(pipeline.metric, spec.group_by)
         self._added = 0
-        self._verdicts: Counter[str] = Counter()
+        self._verdicts: dict[str, int] = {}
 
     @property
     def statistic_names(self) -> tuple[str, ...]:
@@ -166,11 +166,16 @@ class ScoringSession:
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""
         attributes: Attributes = {"metric": self._spec.metric, "items": len(items)}
-        span = tenancy().recorder.span("evaluate", attributes)
-        with span, counting_verdicts(self._verdicts):
-            results = await self._pipeline.evaluate(items)
+        judges = bool(self._pipeline.metric.judge_option)
+        with tenancy().recorder.span("evaluate", attributes):
+            results = await (self._judged(items) if judges else self._pipeline.evaluate(items))
         _record(self._spec.metric, results)
         return results
+
+    async def _judged(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return results of items while the verdicts of judges are counted as they are given."""
+        with counting_verdicts(self._verdicts):
+            return await self._pipeline.evaluate(items)
 
     @property
     def needs_models(self) -> bool:
@@ -185,7 +190,9 @@ class ScoringSession:
     def progress(self) -> RunProgress:
         """Return the progress of the run while it has no results."""
         now = self._judges.progress() if self._judges else RunProgress()
-        return structs.replace(now, verdicts=dict(+self._verdicts))
+        return structs.replace(
+            now, verdicts={judge: n for judge, n in self._verdicts.items() if n > 0}
+        )
 
     def unscored(self, items: Sequence[Item], detail: str) -> list[ItemResult]:
         """Return results of items that are not scored, because doing so ends the process.

@@ -7,11 +7,12 @@ client library and opens no connection.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from msgspec import structs
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.framework.pictures import Picture
@@ -19,31 +20,25 @@ from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.tally import cluster_key
 
 from ..llm.budget import Usage
-from ..tenancy import tenancy
+from ..tenancy import tenancy, within
 
 if TYPE_CHECKING:
     from .choice_shares import ShareRule
 
 DIGITS = 6
 """Digits of probabilities in evidence."""
-_GIVEN: ContextVar[Counter[str] | None] = ContextVar("verdicts_given", default=None)
 
 
-@contextmanager
-def counting_verdicts(given: Counter[str]) -> Iterator[None]:
+def counting_verdicts(given: dict[str, int]) -> AbstractContextManager[None]:
     """Count the verdicts of each judge as it gives them, in the block and in tasks begun there."""
-    token = _GIVEN.set(given)
-    try:
-        yield
-    finally:
-        _GIVEN.reset(token)
+    return within(structs.replace(tenancy(), verdicts=given))
 
 
 def count_verdicts(judge: str, number: int) -> None:
     """Count verdicts that a judge gave, or, below zero, those of them that are not kept."""
-    given = _GIVEN.get()
+    given = tenancy().verdicts
     if given is not None and number:
-        given[judge] += number
+        given[judge] = given.get(judge, 0) + number
 
 
 class Declined(NamedTuple):
