@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from hallujudge.judge_service.state_files import identity
 from hallujudge.metrics import Report
 
-from ..errors import InvalidInputError, OutputError
+from ..errors import ArchiveError, InvalidInputError, OutputError
 from .folder_lock import FolderLock, copy_open_file, lost_folder, place_of
 from .item_lines import signed_lines
 from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
@@ -106,13 +106,19 @@ class RunFolder:
             probe = staged(folder, ITEMS)
             probe.touch()
             probe.unlink()
-        self._lock = FolderLock(folder)
+            self._lock = FolderLock(folder)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            if isinstance(error, (OSError, ArchiveError, OutputError)):
+                self.check()
+            if isinstance(error, (OSError, ArchiveError)) and not self.folder.exists():
+                raise self._gone(self.folder) from error
+        finally:
+            self.close()
 
     def start(
         self,
@@ -145,6 +151,10 @@ class RunFolder:
             raise InvalidInputError(
                 "ScoreRun(resume=True) and ScoreRun(overwrite=True) are both given; choose one"
             )
+        with self._errors(self.folder):
+            return self._started(manifest, resume=resume, completes=completes)
+
+    def _started(self, manifest: Manifest, *, resume: bool, completes: bool) -> Started:
         if resume and self.journal_path.exists():
             return self._resumed(manifest, self._earlier(manifest) if completes else None)
         earlier = None
@@ -159,10 +169,9 @@ class RunFolder:
         nothing = ("there is no run to resume; it starts from the beginning",)
         again = (f"{earlier}; the batches that hold them are scored again",)
         notes = (again if earlier else nothing) if resume else self._discarded()
-        with self._errors(self.folder):
-            self._write_start(manifest)
-            # The journal is created last: a folder that has one can be resumed.
-            self._open("w+b")
+        self._write_start(manifest)
+        # The journal is created last: a folder that has one can be resumed.
+        self._open("w+b")
         return Started(kept=KeptParts(), notes=notes, earlier=earlier)
 
     def add(self, part: Part) -> None:
@@ -219,14 +228,15 @@ class RunFolder:
         self.check()
         with self._errors(self.lines_path):
             self._sync()
-            self._close_files()
         made = [ITEMS, MANIFEST, REPORT, *([PAGE] if html else [])]
         try:
             self._stage(ITEMS, self._signed_lines(report.signature))
-            self._stage(MANIFEST, [partial(self.folder, MANIFEST).read_bytes()])
+            self._stage(MANIFEST, map(Path.read_bytes, [partial(self.folder, MANIFEST)]))
             self._stage(REPORT, [report.to_text().encode()])
             if html:
-                self._stage(PAGE, [self._page(report).encode()])
+                self._stage(PAGE, self._page(report))
+            # What a lost folder held can be written again as long as its files are open.
+            self._close_files()
             self._swap(made)
         finally:
             for name in made:
@@ -239,7 +249,7 @@ class RunFolder:
         Raises:
             OutputError: The file can't be written.
         """
-        self._stage(PAGE, [self._page(report).encode()])
+        self._stage(PAGE, self._page(report))
         with self._errors(self.folder / PAGE):
             staged(self.folder, PAGE).replace(self.folder / PAGE)
 
@@ -284,23 +294,21 @@ class RunFolder:
         path = self.folder / MANIFEST
         if not path.exists() or not (self.folder / REPORT).exists():
             return None
-        with self._errors(self.folder):
-            kept = read_kept(self.folder / JOURNAL, self.folder / ITEMS, trust=True)
-            if kept.items != manifest.items or Manifest.read(path).differences(manifest):
-                return None
-            return EarlierRun.of(self.folder)
+        kept = read_kept(self.folder / JOURNAL, self.folder / ITEMS, trust=True)
+        if kept.items != manifest.items or Manifest.read(path).differences(manifest):
+            return None
+        return EarlierRun.of(self.folder)
 
     def _resumed(self, manifest: Manifest, earlier: EarlierRun | None) -> Started:
         path = partial(self.folder, MANIFEST)
         Manifest.read(path).refuse_other(manifest, self.folder)
-        with self._errors(self.folder):
-            kept = read_kept(self.journal_path, self.lines_path)
-            cut = max(0, self.journal_path.stat().st_size - kept.journal_end)
-            # Both files then end with the last complete part.
-            os.truncate(self.journal_path, kept.journal_end)
-            self.lines_path.touch()
-            os.truncate(self.lines_path, kept.lines_end)
-            self._open("a+b")
+        kept = read_kept(self.journal_path, self.lines_path)
+        cut = max(0, self.journal_path.stat().st_size - kept.journal_end)
+        # Both files then end with the last complete part.
+        os.truncate(self.journal_path, kept.journal_end)
+        self.lines_path.touch()
+        os.truncate(self.lines_path, kept.lines_end)
+        self._open("a+b")
         self._take(kept)
         notes = (
             f"the last {cut} bytes of the journal are incomplete or damaged and were cut off; "
@@ -319,8 +327,7 @@ class RunFolder:
         """Return a note on the run that a new one replaces."""
         if not self.journal_path.exists():
             return ()
-        with self._errors(self.folder):
-            items = read_kept(self.journal_path, self.lines_path).items
+        items = read_kept(self.journal_path, self.lines_path).items
         if not items:
             return ()
         return (
@@ -334,8 +341,8 @@ class RunFolder:
         self._places = self._found_places()
 
     def _found_places(self) -> list[tuple[int, int] | None]:
-        """Return what is at the paths of the open files now; nothing if none is open."""
-        if self._lines is None:
+        """Return what is at the paths of the open files now; nothing if they are not open."""
+        if self._journal is None:
             return []
         return [identity(path) for path in (self.folder, self.lines_path, self.journal_path)]
 
@@ -389,15 +396,15 @@ class RunFolder:
                 # Whole lines only: the signature is inserted at the end of each line.
                 yield signed_lines(piece + file.readline(), signature)
 
-    def _page(self, report: Report) -> str:
-        path = next(filter(Path.exists, (self.journal_path, self.folder / JOURNAL)))
+    def _page(self, report: Report) -> Iterator[bytes]:
+        path = self.journal_path if self.journal_path.exists() else self.folder / JOURNAL
         kept = read_kept(path, self.lines_path, trust=True)
-        return render_page(
+        yield render_page(
             report,
             (entry.shown for entry in kept.entries()),
             about_of(self._manifest),
             pictures_of(self._manifest, self.folder),
-        )
+        ).encode()
 
     def _stage(self, name: str, parts: Iterable[bytes]) -> None:
         with self._errors(self.folder / name), staged(self.folder, name).open("wb") as file:
@@ -454,17 +461,20 @@ class RunFolder:
                 metadata={"path": str(path)},
             ) from err
         except FileNotFoundError as err:
-            raise OutputError(
-                f"{self.folder} was deleted, moved or replaced while the run began to write to it; "
-                "repeat the run, or give another folder for the results",
-                metadata={"path": str(path)},
-            ) from err
+            raise self._gone(path) from err
         except OSError as err:
             raise OutputError(
                 f"can't write {path}: {err.strerror or err}; {self.written} items are kept. "
                 f"{self._remedy(err)} another folder for the results",
                 metadata={"path": str(path)},
             ) from err
+
+    def _gone(self, path: Path) -> OutputError:
+        return OutputError(
+            f"{self.folder} was deleted, moved or replaced while the run wrote to it; repeat the "
+            "run, or give another folder for the results",
+            metadata={"path": str(path)},
+        )
 
     def _remedy(self, err: OSError) -> str:
         """Return how to continue after a failed write, as the beginning of a sentence."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from shutil import copytree, rmtree
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -453,56 +453,3 @@ def with_full_disk(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", open_)
         scored(client, folder)
-
-
-def move(folder: Path) -> None:
-    folder.rename(folder.with_name("moved"))
-
-
-def empty(folder: Path) -> None:
-    for path in folder.iterdir():
-        path.unlink()
-
-
-def delete_lines(folder: Path) -> None:
-    (folder / "items.partial.jsonl").unlink()
-
-
-@pytest.mark.parametrize("lose", [rmtree, move, empty, delete_lines])
-def test_a_folder_that_is_deleted_or_moved_stops_the_run_and_loses_nothing(
-    client: Client, whole: dict[str, bytes], tmp_path: Path, lose: Callable[[Path], None]
-) -> None:
-    folder, seen = tmp_path / "o", 0
-
-    def on_batch(batch: BatchResult) -> None:
-        nonlocal seen
-        seen += len(batch.items)
-        if seen == len(batch.items):
-            lose(folder)
-
-    with pytest.raises(OutputError) as raised:
-        scored(client, folder, on_batch=on_batch)
-    assert raised.value.metadata == {"path": str(folder)}
-    assert f"{folder} was deleted, moved or replaced while the run wrote to it" in str(raised.value)
-    assert (str(tmp_path / "moved") in str(raised.value)) == (lose is move)
-    assert f"its {seen} items" in str(raised.value)
-    assert 0 < seen < COUNT
-    rest: list[int] = []
-    scored(client, folder, resume=True, on_batch=lambda batch: rest.append(len(batch.items)))
-    assert sum(rest) == COUNT - seen
-    assert contents(folder) == whole
-
-
-def test_a_folder_that_has_another_run_now_is_left_alone(client: Client, tmp_path: Path) -> None:
-    folder, other = tmp_path / "o", tmp_path / "other"
-    scored(client, other, responses={"1": "A cat."}, references={"1": ["cat"]})
-
-    def on_batch(_batch: BatchResult) -> None:
-        move(folder)
-        other.rename(folder)
-
-    with pytest.raises(OutputError) as raised:
-        scored(client, folder, on_batch=on_batch)
-    assert str(tmp_path / "moved" / "items.partial.jsonl") in str(raised.value)
-    assert str(folder / "verdicts.sqlite") in str(raised.value)
-    assert (folder / "items.jsonl").read_bytes().count(b"\n") == 1
