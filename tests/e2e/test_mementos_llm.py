@@ -16,6 +16,7 @@ from support.tri_he_samples import report_of
 
 from hallujudge.metrics.mementos import MementosItem
 from hallujudge.sdk import Client, ScoreSpec
+from hallujudge.sdk.errors import UnavailableError
 
 NAMES = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 OBJECTS = ("man", "robot arm", "ball", "drawer", "dog", "cat")
@@ -201,3 +202,12 @@ def test_single_descriptions_are_still_extracted_here_and_at_a_server(tmp_path: 
         [("dog", "objects"), ("run", "behaviors")],
     ]
     assert server.chats == 4, "an empty text costs no call"
+
+
+def test_a_description_whose_keywords_are_not_known_is_an_error_of_the_extractor() -> None:
+    with scripted() as server:
+        settings = {"llm_url": server.url, "llm_model": "tiny"}
+        failed = pytest.raises(UnavailableError, match="from text 0")
+        with Client.embedded(settings) as client, failed as raised:
+            client.extract("mementos", ["A dog. NOT_A_TEXT"], options={"extractor": "llm"})
+    assert raised.value.reason == "EXTRACTION_FAILED"

@@ -72,7 +72,7 @@ class User:
     """What it may use."""
 
     def require_judging(self) -> None:
-        """Refuse a user who may not call language models: here, nobody."""
+        """Refuse a user who may not call language models; without keys each user may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ class Tenancy(Struct, frozen=True, kw_only=True):
     call: RunningCall = RunningCall()
     """The RPC that the work serves."""
     verdicts: dict[str, int] | None = None
-    """Counts the verdicts of each judge as it gives them; None if nobody looks."""
+    """Counts the verdicts of each judge as it gives them; None where they are not shown."""
 
     def user_now(self) -> User:
         """Return the user as it stands now, not as when the work began.

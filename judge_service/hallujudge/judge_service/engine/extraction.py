@@ -304,11 +304,7 @@ async def extract_claims(
     extracted = await extractor.extract(texts)
     for index, found in enumerate(extracted):
         if found.reason:
-            # An empty list would mean that the text makes no claims.
-            raise UnavailableError(
-                f"no claims could be extracted from text {index}: {found.reason}: {found.detail}",
-                reason="EXTRACTION_FAILED",
-            )
+            raise no_claims(index, found.reason, found.detail)
     return [
         [
             FoundClaim(
@@ -321,6 +317,14 @@ async def extract_claims(
         ]
         for found in extracted
     ]
+
+
+def no_claims(index: int, reason: str, detail: str) -> UnavailableError:
+    """Return the error for a text whose claims are not known; no claims would say it makes none."""
+    return UnavailableError(
+        f"no claims could be extracted from text {index}: {reason}: {detail}",
+        reason="EXTRACTION_FAILED",
+    )
 
 
 class PairExtractor:

@@ -59,7 +59,7 @@ def test_verdicts_on_items_without_a_result_are_counted(clock: Clock) -> None:
     progress.judged((JudgeShare(judge="llm", decided=1_000),), kept=True)
     progress.waits(RunProgress(answers=40, verdicts={"llm": 38, "fallback": 2}))
     assert progress.line().endswith("40 calls, verdicts: llm 1,038, fallback 2")
-    # A server that came back counts anew.
+    # A server that came back counts from zero.
     progress.judged((JudgeShare(judge="llm", decided=1_050),), kept=False)
     progress.waits(RunProgress(answers=3, verdicts={"llm": 3}))
     assert progress.line().endswith("verdicts: llm 1,050")

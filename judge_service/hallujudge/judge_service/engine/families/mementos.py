@@ -44,6 +44,7 @@ from ..extraction import (
     GIVEN,
     PairExtractor,
     extract_prompt_option,
+    no_claims,
 )
 from ..found_claims import FoundClaim
 from ..judge_prompts import preset_in, preset_option
@@ -428,7 +429,7 @@ async def _extract(
     claims: list[list[FoundClaim]] = []
     for index, pair in enumerate(found):
         if pair.found is None:
-            raise InvalidInputError(f"text {index}: {pair.reason}: {pair.detail}")
+            raise no_claims(index, pair.reason, pair.detail)
         claims.append(_claims(pair.found.predicted))
     return claims
 
