@@ -13,6 +13,8 @@ tables; none is released with it.
 The groups of the report are ``cause``, ``aspect`` and ``form``. Variants:
 
 * ``paper``: only the text "1" is right. Any other is wrong, such as "1.", "Correct" and F.
+* ``two-calls`` reads grades alike. A language model that judges first extracts the answer to a
+  question with options, as the released judge does, and grades what it extracted.
 * ``corrected`` reads a leading 1 or 0, else the words correct and incorrect. Other texts, F and
   empty ones among them, are unscored.
 
@@ -33,7 +35,7 @@ from msgspec import structs
 
 from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate
 from .answers.answer_text import number_of
-from .answers.answers_metric import AnswersMetric
+from .answers.answers_metric import EXTRACTED, AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 FAILED = "F"
 """What the released judge stores for a call without a reply."""
 _GRADES = ("0", "1")
+_WITH_OPTIONS = ("Binary-choice", "Multiple-choice")
 _GRADE_KEYS = ("Correctness", "judgement")
 # "1", "1." and "0 (wrong)"; neither 10 nor 1.5.
 _LEADING = re.compile(r"\W*([01])(?![.,]?\d)\b")
@@ -65,6 +68,11 @@ _WORDS = re.compile(r"\b(not\s+|in)?correct\b", re.IGNORECASE)
 def _paper(answer: Answer) -> Parsed:
     said = answer.fields.get("judgement", "")
     return Parsed(said if said in _GRADES else None, said == "1", "exact grade")
+
+
+def _extracted(answer: Answer) -> Parsed:
+    said = answer.fields.get(EXTRACTED)
+    return _paper(answer)._replace(how=f"grade of {said!r}") if said else _paper(answer)
 
 
 def _corrected(answer: Answer) -> Parsed:
@@ -86,9 +94,14 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
 class _Groups(AnswersMetric):
     """A metric whose questions of one group are looked at together."""
 
+    extraction_prompts: ClassVar[Mapping[str, str]] = {"two-calls": "haven_extract"}
     place_columns: ClassVar[tuple[Column, ...]] = (
         Column(name="group", meaning="group, as a number", integral=False, label=True),
     )
+
+    def extracts(self, item: AnswersItem) -> bool:
+        """Return whether a question has options; the released judge asks once about others."""
+        return item.fields.get("form") in _WITH_OPTIONS
 
     def places(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the group of a question as a number; 0 without one."""
@@ -160,6 +173,12 @@ BENCHMARK = ClosedQuestions(
             name="paper",
             meaning='Only the grade "1" is right; any other text, also of failed calls, is wrong.',
             parse=_paper,
+            notes=_notes,
+        ),
+        AnswerVariant(
+            name="two-calls",
+            meaning="As paper; a judge extracts answers to questions with options, then grades.",
+            parse=_extracted,
             notes=_notes,
         ),
         AnswerVariant(

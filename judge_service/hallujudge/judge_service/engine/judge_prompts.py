@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics.answers.answer_text import folded, texts_in
+from hallujudge.metrics.framework.asking import is_prompt_text
 from hallujudge.metrics.framework.metric import OptionDefinition
 
-from ..judges.questions import Question
-from ..llm.prompt_templates import as_line, fenced
+from ..errors import InvalidInputError
+from ..judges.questions import FirstQuestion, Question
+from ..llm.prompt_templates import as_line, fenced, load_template, own_template
 
 if TYPE_CHECKING:
     from ..llm.prompt_templates import Template
+    from .spec import ScoreSpec
 
 PROMPT_PRESET, NO_PRESET = "prompt_preset", "none"
 """The option that names a printed prompt, and its value for none."""
@@ -89,3 +93,50 @@ def printed_question(template: Template, response: str, slot: str, people: str) 
     answers = texts_in(people)
     choices = dict.fromkeys([*map(folded, answers), NOT_AMONG_THEM])
     return choice_question(template, {slot: answers, "response": response}, tuple(choices))
+
+
+def extracting_question(
+    templates: tuple[Template, Template],
+    values: Mapping[str, str | Sequence[str]],
+    choices: Sequence[str],
+) -> Question:
+    """Return a question about the answer that the same model extracts from the response first.
+
+    Args:
+        templates: The prompt that extracts, and that of the question.
+        values: Slot -> text, or list of texts, that can't be trusted.
+        choices: What may be answered to the question.
+    """
+    extracting, judging = templates
+
+    def completed(text: str) -> Question:
+        return choice_question(judging, {**values, "response": text}, choices)
+
+    first = FirstQuestion(question=choice_question(extracting, values, ()), completed=completed)
+    return replace(choice_question(judging, values, choices), first=first)
+
+
+def template_of(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[str]) -> Template:
+    """Return a declared prompt, or what the user gives instead.
+
+    Args:
+        spec: The spec.
+        name: The name of the declared prompt, or its text.
+        own: The options that may hold the user's own.
+        slots: The slots that it has.
+
+    Raises:
+        InvalidInputError: A prompt can't be used, or two are given.
+    """
+    from ..llm.paper_prompts import JUDGE, paper_prompt
+
+    text = next((spec.options[option] for option in own if spec.options.get(option)), "")
+    if preset := preset_in(spec.options):
+        if text:
+            raise InvalidInputError(
+                f"the options {PROMPT_PRESET} and {own[-1]} are both given; give one of them"
+            )
+        return paper_prompt(preset, spec.metric, JUDGE).template
+    if not text and is_prompt_text(name):
+        return replace(own_template(name, slots), name=spec.metric)
+    return own_template(text, slots) if text else load_template(name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from hallujudge.metrics import Item, ItemResult, Outcome
-from hallujudge.metrics.answers.answers_metric import AnswersMetric
+from hallujudge.metrics.answers.answers_metric import EXTRACTED, AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersEvidence,
@@ -23,14 +23,12 @@ from hallujudge.metrics.answers.closed_questions import (
     JudgedAnswers,
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.framework.asking import is_prompt_text
 from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES, OptionDefinition
 from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
 from ..judges import Asked, payer_of
 from ..llm.budget import Usage
-from ..llm.prompt_templates import load_template, own_template
 from ..threads import map_cpu, of_each
 from .answers_pipeline import ONE_EACH, AnswersPipeline
 from .judge_options import ESCALATION_OPTIONS, SHARE_OPTION, escalation_of, share_rule_of
@@ -38,11 +36,12 @@ from .judge_prompts import (
     NO_PRESET,
     PROMPT_PRESET,
     choice_question,
-    preset_in,
+    extracting_question,
     preset_option,
     printed_prompts,
     printed_question,
     prompt_option,
+    template_of,
 )
 from .judge_quality import (
     CARD_OPTION,
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from ..judges.choice_judge import ChoiceJudge, Chosen
     from ..judges.questions import Question
     from ..llm.estimate import Estimate
-    from ..llm.prompt_templates import Template
     from .resources import Resources
     from .spec import ScoreSpec
 
@@ -96,6 +94,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         self._each = declared.judges_each
         self._prompt_by = declared.prompt_by
         self._given = getattr(metric, declared.judge_option) == GIVEN
+        self._extracts = metric.variant in metric.extraction_prompts
         printed = printed_prompts(declared.name)
         self._is_printed = judge is not None and judge.templates[0].name in printed
         # A judge sees more of an answer than parsers do.
@@ -157,14 +156,16 @@ class JudgedAnswersPipeline(AnswersPipeline):
             asked = printed_question(self.judge.templates[0], answer.response or "", *people)
             return self._asked_of(item, asked)
         place = [*how.prompts].index(item.fields[self._prompt_by]) if self._prompt_by else 0
-        values = {slot: how.text(slot, answer) for slot in how.slots}
-        return self._asked_of(
-            item, choice_question(self.judge.templates[place], values, tuple(how.choices))
-        )
+        template, values = self.judge.templates[place], {s: how.text(s, answer) for s in how.slots}
+        if self._extracts and self.metric.extracts(item):
+            both = self.judge.templates[-1], template
+            return self._asked_of(item, extracting_question(both, values, tuple(how.choices)))
+        return self._asked_of(item, choice_question(template, values, tuple(how.choices)))
 
     def _asked_of(self, item: AnswersItem, asked: Question) -> Question:
         payer = payer_of(item.id, asked.messages)
-        return replace(asked, affinity=item.group_id or item.id, payer=payer)
+        asked = replace(asked, affinity=item.group_id or item.id, payer=payer)
+        return replace(asked, first=asked.first and asked.first.for_payer(asked))
 
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters that scoring an item reads."""
@@ -197,7 +198,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if not self._partial and (chosen is None or not chosen.choice):
             return self._unjudged(item, chosen)
         verdict = self._verdict(item, chosen)
-        known = self._with_verdict(item, verdict)
+        known = self._with_verdict(item, verdict, chosen.extracted if chosen else "")
         if chosen is None:
             return self.result(known)
         made = self.score(known, self._probability(item, chosen))
@@ -246,9 +247,10 @@ class JudgedAnswersPipeline(AnswersPipeline):
         """Return whether the variant leaves out what it can't parse."""
         return self.metric.benchmark.variant(self.metric.variant).unparsed == "unscored"
 
-    def _with_verdict(self, item: AnswersItem, verdict: str | None) -> AnswersItem:
+    def _with_verdict(self, item: AnswersItem, verdict: str | None, extracted: str) -> AnswersItem:
         """Return an item with another verdict on its judged answer; None for none."""
         given = {} if verdict is None else {self._verdict_field: verdict}
+        given |= {EXTRACTED: extracted} if extracted else {}
         answers = [self._changed(a, given) if self._is_judged(a) else a for a in item.answers]
         return structs.replace(item, answers=tuple(answers))
 
@@ -387,7 +389,9 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
 
     def opened(spec: ScoreSpec, resources: Resources) -> JudgedAnswersPipeline:
         responses = ResponseCheck(spec.options)
-        judge = choice_judge(spec, entry, _prompts(benchmark), tuple(how.slots), resources)
+        judge = choice_judge(spec, entry, _prompts(benchmark, spec), tuple(how.slots), resources)
+        if judge is not None and spec.variant in metric.extraction_prompts:
+            judge.check_writes()
         card = card_of(spec, judge.signatures) if judge else None
         made = metric(
             variant=spec.variant,
@@ -419,12 +423,18 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
     return entry
 
 
-def _prompts(benchmark: ClosedQuestions) -> dict[str, tuple[str, ...]]:
-    """Return each declared prompt -> the options that may hold the user's own instead."""
-    how = _judged_in(benchmark)
+def _prompts(benchmark: ClosedQuestions, spec: ScoreSpec) -> dict[str, tuple[str, ...]]:
+    """Return each declared prompt -> the options that may hold the user's own instead.
+
+    The prompt that extracts, if the variant has one, is the last.
+    """
+    how, extracting = _judged_in(benchmark), metric_of(benchmark).extraction_prompts
+    first: dict[str, tuple[str, ...]] = (
+        {extracting[spec.variant]: ()} if spec.variant in extracting else {}
+    )
     if not benchmark.prompt_by:
-        return dict.fromkeys(how.prompts.values(), ("prompt",))
-    return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()}
+        return dict.fromkeys(how.prompts.values(), ("prompt",)) | first
+    return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()} | first
 
 
 def _own(benchmark: ClosedQuestions) -> Iterator[OptionDefinition]:
@@ -457,7 +467,7 @@ def choice_judge(
         InvalidInputError: The judge is not configured, or a prompt can't be used.
     """
     if entry.asks_llm(spec):
-        templates = [_template(spec, name, own, slots) for name, own in prompts.items()]
+        templates = [template_of(spec, name, own, slots) for name, own in prompts.items()]
         name = spec.options[entry.judge_option]
         if spec.options.get(SOFT) == YES:
             check_probabilities(resources.judges, name, others="")
@@ -480,18 +490,3 @@ def choice_judge(
                 f"option {entry.judge_option} to {' or '.join(LLM_JUDGES)}"
             )
     return None
-
-
-def _template(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[str]) -> Template:
-    from ..llm.paper_prompts import JUDGE, paper_prompt
-
-    text = next((spec.options[option] for option in own if spec.options.get(option)), "")
-    if preset := preset_in(spec.options):
-        if text:
-            raise InvalidInputError(
-                f"the options {PROMPT_PRESET} and {own[-1]} are both given; give one of them"
-            )
-        return paper_prompt(preset, spec.metric, JUDGE).template
-    if not text and is_prompt_text(name):
-        return replace(own_template(name, slots), name=spec.metric)
-    return own_template(text, slots) if text else load_template(name)

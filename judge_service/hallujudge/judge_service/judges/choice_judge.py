@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
@@ -38,6 +38,8 @@ class Chosen:
     """The reasons of all judges in words."""
     asked: tuple[Asked, ...] = field(default=())
     """The judges that were asked, in order."""
+    extracted: str = ""
+    """What the judge answered to a first question; empty without one."""
 
     def judging(self) -> tuple[dict[str, JsonValue], ...]:
         """Return the entries of ``evidence.judging``."""
@@ -79,6 +81,18 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         """The identity as one field of a metric's signature."""
         return self.identity.signature
 
+    def check_writes(self) -> None:
+        """Refuse judges that write no text, which a first question asks for.
+
+        Raises:
+            InvalidInputError: A judge is asked by another protocol than that of chat.
+        """
+        for judge in self.judges:
+            if (api := judge.client.settings.api) != "chat":
+                raise InvalidInputError(
+                    f"{judge.name}_api is {api!r}, which writes no text to judge; set it to chat"
+                )
+
     async def choose(self, questions: Sequence[Question]) -> list[Chosen]:
         """Return one answer for each question, in order.
 
@@ -110,14 +124,14 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         for judge in self.judges:
             await judge.identify()
             calls = []
-            for question in asked:
-                calls.append(
-                    PlannedCall(
-                        key=judge.key_of(question),
-                        cached=await judge.recall_choice(question) is not None,
-                        request=judge.request_of(question),
-                    )
-                )
+            for each in asked:
+                question = each
+                if (first := each.first) is not None:
+                    calls.append(await _planned(judge, first.question))
+                    known = await judge.recall_choice(first.question)
+                    # Until the text is known, the question holds the whole response.
+                    question = first.completed(_answer(known).choice) if known else each
+                calls.append(await _planned(judge, question))
                 if judge.is_measured(question, self.measuring):
                     calls.append(await judge.meter.planned(judge.key_of(question), question))
             found.append(await estimate_calls(judge.name, judge.client, calls, counter))
@@ -126,7 +140,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
     async def _recalled(self, question: Question) -> Chosen | None:
         small: list[_Passed] = []
         for place, judge in enumerate(self.judges):
-            reply = await judge.recall_choice(question, self.measuring)
+            reply = await self._known_reply(judge, question)
             if reply is None:
                 continue
             before = [other.name for other in self.judges[:place]]
@@ -153,9 +167,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         for judge in self.judges:
             last = judge is self.judges[-1]
             history = tuple(each.declined for each in passed)
-            reply = await judge.choose(
-                question, history, has_fallback=not last, measuring=self.measuring
-            )
+            reply = await self._reply(judge, question, history, has_fallback=not last)
             answer, small = _answer(reply), self._declines(judge, reply)
             if answer.choice and small is None:
                 return _chosen(judge.name, reply, passed)
@@ -169,6 +181,37 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
             if not last:
                 tenancy().recorder.fell_back(judge.name, this.declined.reason)
         return _unanswered(passed)
+
+    async def _known_reply(self, judge: LlmJudge, question: Question) -> ReadReply | None:
+        if (first := question.first) is None:
+            return await judge.recall_choice(question, self.measuring)
+        text = await judge.recall_choice(first.question)
+        if text is None:
+            return None
+        said = _answer(text).choice
+        reply = await judge.recall_choice(first.completed(said), self.measuring)
+        return None if reply is None else _after(text, reply)
+
+    async def _reply(
+        self,
+        judge: LlmJudge,
+        question: Question,
+        history: tuple[Declined, ...],
+        *,
+        has_fallback: bool,
+    ) -> ReadReply:
+        """Return what a judge chooses, once it answered what is asked first."""
+        if (first := question.first) is not None:
+            text = await judge.choose(first.question, history, has_fallback=has_fallback)
+            said = _answer(text)
+            if not said.choice:
+                told = said._replace(detail=f"no answer is extracted: {said.detail}")
+                return replace(text, answers=(told,))
+            question = first.completed(said.choice)
+        reply = await judge.choose(
+            question, history, has_fallback=has_fallback, measuring=self.measuring
+        )
+        return reply if first is None else _after(text, reply)
 
     def _declines(self, judge: LlmJudge, reply: ReadReply) -> Declined | None:
         """Return why a judge's choice is not kept, or None if it is, or there is no choice."""
@@ -202,6 +245,19 @@ def _answer(reply: ReadReply) -> ReadAnswer:
     return answer
 
 
+def _after(text: ReadReply, reply: ReadReply) -> ReadReply:
+    """Return a reply with the text that the question before it found, and what both took."""
+    return replace(reply, usage=text.usage + reply.usage, extracted=_answer(text).choice)
+
+
+async def _planned(judge: LlmJudge, question: Question) -> PlannedCall:
+    return PlannedCall(
+        key=judge.key_of(question),
+        cached=await judge.recall_choice(question) is not None,
+        request=judge.request_of(question),
+    )
+
+
 def _chosen(judge: str, reply: ReadReply, passed: Sequence[_Passed]) -> Chosen:
     answer = _answer(reply)
     return Chosen(
@@ -213,6 +269,7 @@ def _chosen(judge: str, reply: ReadReply, passed: Sequence[_Passed]) -> Chosen:
             *_declined(passed),
             Asked(judge=judge, answered=1, usage=reply.usage, shares=reply.shares),
         ),
+        extracted=reply.extracted,
     )
 
 

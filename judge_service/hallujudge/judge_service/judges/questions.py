@@ -5,7 +5,7 @@ The calls of an image share their beginning, which a server with a prefix cache 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -45,7 +45,7 @@ class Question:
     claims: tuple[int, ...]
     """Indices of the item's claims, in the order asked."""
     choices: tuple[str, ...]
-    """What may be answered."""
+    """What may be answered; empty if the answer is a text."""
     keyed: bool
     """Whether the answer is an object with one entry for each claim, rather than one choice."""
     envelope: tuple[str, str] = ("", "")
@@ -60,6 +60,8 @@ class Question:
     """A text that is equal for all questions about an image; empty if unknown."""
     payer: str = ""
     """The item that asks, from :func:`payer_of`; the reply does not depend on it."""
+    first: FirstQuestion | None = None
+    """What the same model is asked before, if anything."""
 
     @property
     def images(self) -> tuple[ChatImage, ...]:
@@ -69,8 +71,10 @@ class Question:
             for p in self.pictures
         )
 
-    def schema(self) -> dict[str, object]:
+    def schema(self) -> dict[str, object] | None:
         """Return the JSON schema of the answer, in which every claim's number is a required key."""
+        if not self.choices:
+            return None
         numbers = [str(number) for number in range(1, len(self.claims) + 1)]
         keys = numbers if self.keyed else [VERDICT_KEY]
         choice = {"type": "string", "enum": list(self.choices)}
@@ -88,6 +92,26 @@ class Question:
             return rf'\{{"{VERDICT_KEY}":{choice}\}}'
         entries = (f'"{number}":{choice}' for number in range(1, len(self.claims) + 1))
         return rf"\{{{','.join(entries)}\}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstQuestion:
+    """A question whose answer, a text, becomes part of another one."""
+
+    question: Question
+    """What is asked first."""
+    completed: Callable[[str], Question]
+    """Returns the other question, with the text that the model answered."""
+
+    def for_payer(self, asked: Question) -> FirstQuestion:
+        """Return both questions with who pays for another one, and with its image."""
+
+        def paid(question: Question) -> Question:
+            return replace(question, payer=asked.payer, affinity=asked.affinity)
+
+        return FirstQuestion(
+            question=paid(self.question), completed=lambda text: paid(self.completed(text))
+        )
 
 
 def questions_of(

@@ -40,7 +40,7 @@ class ReadAnswer(NamedTuple):
     """The part of a reply about one claim."""
 
     choice: str
-    """The choice; empty if there is none."""
+    """The choice, or the text of a question without choices; empty if there is none."""
     margin: float | None = None
     """Its log-probability minus that of the best other choice, if reported. Both may be after the
     mask of a constraint, which rules out everything but the choices."""
@@ -96,6 +96,15 @@ def _problem_of(reply: ChatReply) -> ReplyProblem | None:
     if reply.logit:
         return ReplyProblem(FailureKind.BAD_REPLY.value, logits_problem(reply.logit))
     return reply_problem(reply)
+
+
+def read_text(reply: ChatReply) -> ReadAnswer:
+    """Return the text of a whole reply, of a question without choices."""
+    reply = without_thought(reply)
+    if problem := _problem_of(reply):
+        return ReadAnswer("", None, *problem)
+    text = reply.content.strip()
+    return ReadAnswer(text) if text else ReadAnswer("", None, NO_VERDICT, "the reply is empty")
 
 
 def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:
@@ -211,6 +220,8 @@ class ReadReply:
     """The item whose question was sent."""
     shares: tuple[float, ...] = ()
     """How likely the choices are without a constraint, as far as that was measured."""
+    extracted: str = ""
+    """What the model answered to a first question, which is part of this one."""
 
     def usage_of(self, question: Question) -> Usage:
         """Return what the reply took for the item that asks a question."""
@@ -240,6 +251,8 @@ def reading_of(
             answers = [read_stated(stated, question.choices) for stated in reply.stated]
         elif question.keyed:
             answers = read_keyed(reply, len(question.claims), question.choices)
+        elif not question.choices:
+            answers = [read_text(reply)]
         else:
             answers = [read_choice(reply, question.choices, question.envelope)]
         return ReadReply(
@@ -307,7 +320,8 @@ def _recorded_entry(
         )
     except (KeyError, TypeError, ValueError):
         return None, ()
-    return (answer, history) if answer.choice in question.choices else (None, ())
+    offered = answer.choice in question.choices or not question.choices
+    return (answer, history) if offered and answer.choice else (None, ())
 
 
 def _recorded_numbers(values: Any, count: int) -> tuple[float, ...] | None:

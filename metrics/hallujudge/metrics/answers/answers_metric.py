@@ -49,6 +49,10 @@ _EvidenceT = TypeVar("_EvidenceT")
 _MOST_KEPT = 1 << 16
 
 
+EXTRACTED = "extracted"
+"""The field of an answer with what a judge extracted from its response."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswersMetric(SoftMetric):
     """Base class of the metrics of closed questions; :func:`metric_of` makes one of a benchmark."""
@@ -70,6 +74,9 @@ class AnswersMetric(SoftMetric):
     drops_unknown: ClassVar[frozenset[str]] = frozenset()
     """Variants that leave out answers to questions which the labels lack, and do not refuse them.
     """
+    extraction_prompts: ClassVar[Mapping[str, str]] = {}
+    """Variant -> the prompt, with the slots of the judge's, by which a judge first extracts from a
+    response the answer that it judges. The answer is the field :data:`EXTRACTED` then."""
     outcomes_repeat: ClassVar[bool] = True
     """Whether outcomes depend on the responses, labels, names and ``seen`` fields of answers alone,
     so that those of equal answers are remembered; false also where answers hardly repeat."""
@@ -165,6 +172,10 @@ class AnswersMetric(SoftMetric):
     def remarks(cls, items: Sequence[AnswersItem]) -> Iterable[str]:  # noqa: ARG003
         """Return notes on how an archive differs from the benchmark's."""
         return ()
+
+    def extracts(self, item: AnswersItem) -> bool:  # noqa: ARG002 - few benchmarks do
+        """Return whether a judge extracts an item's answer, where the variant has such a prompt."""
+        return True
 
     def leaves_out(self, item: AnswersItem) -> bool:  # noqa: ARG002 - few benchmarks do
         """Return whether an item counts in no score of this variant."""
