@@ -16,7 +16,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.framework.asking import Asking
 from hallujudge.sdk import Client
 
-__all__ = ["CASES", "MCQA", "PAIR", "Case", "written"]
+__all__ = ["CASES", "HEARD", "MCQA", "PAIR", "Case", "written"]
 
 
 @dataclass(frozen=True)
@@ -252,12 +252,24 @@ def made_cases() -> Iterator[Case]:
 
     Those with a sound are asked in tests/e2e/test_ask_sounds.py.
     """
+    for declared, rows in made_questions():
+        heard = with_sound(declared, rows)
+        seen = [row for row in rows if row not in heard]
+        yield from [made_case(declared, seen)] if seen else ()
+
+
+def made_questions() -> Iterator[tuple[ClosedQuestions, list[dict[str, Any]]]]:
+    """Yield each benchmark that is not written here, with the records of its example."""
     written_here = {case.metric for case in _WRITTEN.values()}
     for declared in declared_examples():
         if declared.name not in written_here:
-            asking = declared.asking or Asking()
-            rows = [row for row in plain_records(declared) if not asking.shown(row).sound]
-            yield from [made_case(declared, rows)] if rows else ()
+            yield declared, plain_records(declared)
+
+
+def with_sound(declared: ClosedQuestions, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records with which a sound is sent."""
+    asking = declared.asking or Asking()
+    return [row for row in rows if asking.shown(row).sound]
 
 
 def made_case(declared: ClosedQuestions, rows: Sequence[dict[str, Any]]) -> Case:
@@ -296,6 +308,8 @@ def _first(row: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 CASES = _WRITTEN | {case.metric: case for case in made_cases()}
 """Name -> case. That of a benchmark that is not written here is made from its example."""
+HEARD = {declared.name: with_sound(declared, rows) for declared, rows in made_questions()}
+"""Benchmark -> the records of its example with which a sound is sent; of most there are none."""
 
 
 def written(case: Case, folder: Path) -> dict[str, Path]:

@@ -96,11 +96,13 @@ def test_all_benchmarks_with_questions_are_tried() -> None:
 
 
 STALE: dict[str, dict[str, object]] = {
-    "charthal": {"score": 1, "eval_resp": "Score: 1", "judgement": "1"},
-    "haven": {"Correctness": "1"},
+    **{
+        each.name: dict.fromkeys(each.keys.fields[each.verdict], "1")
+        for each in declared_examples()
+        if each.judged and each.verdict in each.keys.fields and each.name in CASES
+    },
     "mmhal": {"review": "Rating: 6", "rating": 6},
     "openchair": {"generated_objs": ["dog"], "judge_texts": ["yes"]},
-    "vqa": {"judgement": "dog"},
 }
 """What a judge said of another model's answer, by benchmark."""
 

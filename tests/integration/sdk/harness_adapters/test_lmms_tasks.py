@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.asked_cases import CASES, Case, written
+from support.asked_cases import CASES, HEARD, Case, written
 
 from hallujudge.sdk.errors import ArchiveError, UnsupportedError
 from hallujudge.sdk.harness_adapters.asked_questions import AskedQuestions
@@ -98,10 +98,10 @@ def test_questions_that_were_not_asked_do_not_count(tmp_path: Path) -> None:
     assert (report.coverage.items, report.accuracy) == (2, 0.5)
 
 
-def test_sounds_are_not_sent(tmp_path: Path) -> None:
-    rows = [{"question": "Did you hear a cat?", "audio_path": "a.wav", "answer": "yes"}]
-    task = task_of(Case("cmm", rows, ("a.png",), ()), tmp_path)
-    with pytest.raises(UnsupportedError, match="hallujudge ask cmm"):
+@pytest.mark.parametrize("metric", [metric for metric, rows in HEARD.items() if rows])
+def test_sounds_are_not_sent(metric: str, tmp_path: Path) -> None:
+    task = task_of(Case(metric, HEARD[metric], ("a.png",), ()), tmp_path)
+    with pytest.raises(UnsupportedError, match=f"hallujudge ask {metric}"):
         write_lmms_task(task, tmp_path / "tasks")
 
 
