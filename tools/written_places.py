@@ -1,8 +1,10 @@
-"""Print the files that name a family by hand: generated parts and CHANGELOG.md count apart.
+"""Print the files that name a family by hand.
 
     python tools/written_places.py [FAMILY ...] [--list]
 
-By default of all families of closed questions. What tools/generated_pages.py writes is generated.
+By default of all families of closed questions. What tools/generated_pages.py writes, and
+CHANGELOG.md, do not count. Files of audits and of asking, by the words of their paths, count apart:
+they are about what other programs print, and what a model is sent.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 from hallujudge.metrics.families import FAMILIES, benchmarks_of
 
 ROOT = Path(__file__).resolve().parents[1]
+APART = re.compile(r"(?<![a-z])(audit|ask|asked|asking)(?![a-z])")
 GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 
 
@@ -39,8 +42,11 @@ def main() -> None:
     for family in (each.replace("-", "_") for each in given.families):
         if benchmarks_of(family):
             found = list(places(family))
-            print(f"{family}: {len(found)} files")
-            print("".join(f"  {path}\n" for path in found if given.list), end="")
+            own = [path for path in found if not APART.search(path)]
+            apart = [path for path in found if path not in own]
+            print(f"{family}: {len(own)} files, and {len(apart)} of audits and asking")
+            shown = (*own, *(f"apart: {path}" for path in apart)) if given.list else ()
+            print("".join(f"  {path}\n" for path in shown), end="")
 
 
 if __name__ == "__main__":
