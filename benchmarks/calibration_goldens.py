@@ -13,12 +13,12 @@ import needs
 import numpy as np
 
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywordExtractor
+from hallujudge.labels.human_labels import Label, read_labels
+from hallujudge.labels.label_plans import plan_labels
+from hallujudge.labels.verdicts import DecidedItem, read_verdicts
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
-from hallujudge.sdk.calibration.human_labels import Label, read_labels
-from hallujudge.sdk.calibration.label_plans import plan_labels
-from hallujudge.sdk.calibration.verdicts import DecidedItem, read_verdicts
 from hallujudge.sdk.runs import StoredRun, read_run
 
 __all__ = ["print_hat", "print_tri_he"]

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from calibration_simulations import Tried
 
+from hallujudge.labels.human_labels import Label
+from hallujudge.labels.run_calibration import calibrate_items
+from hallujudge.labels.verdicts import DecidedClaim, DecidedItem
 from hallujudge.metrics import ItemResult, Outcome, Report, Tally
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Verdict
 from hallujudge.metrics.framework.intervals import IntervalSettings
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.seen_claims import SeenClaimsMetric
-from hallujudge.sdk.calibration.human_labels import Label
-from hallujudge.sdk.calibration.run_calibration import calibrate_items
-from hallujudge.sdk.calibration.verdicts import DecidedClaim, DecidedItem
 
 if TYPE_CHECKING:
     pass

@@ -50,8 +50,9 @@ PACKAGES = (
     "hallujudge.metrics",
     "hallujudge.synonym_graphs",
     "hallujudge.judge_service",
+    "hallujudge.labels",
 )
-SOURCES = ("protos", "metrics", "synonym_graphs", "judge_service", "sdk")
+SOURCES = ("protos", "metrics", "synonym_graphs", "judge_service", "sdk", "labels")
 _PLAIN = (bool, int, float, str, type(None))
 
 

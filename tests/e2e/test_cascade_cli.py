@@ -112,8 +112,7 @@ def test_a_reference_judge_teaches_a_margin(tmp_path: Path) -> None:
     done = here(*taught, "--agreement", "0.9")
     assert done.returncode == 0, done.stderr
     assert (
-        expected_message("sdk.calibration.calibration_tables:judge-against-reference-judge")
-        in done.stdout
+        expected_message("labels.calibration_tables:judge-against-reference-judge") in done.stdout
     )
     assert "corrected" not in done.stdout
     content = json.loads((runs["weak"] / "cascade.json").read_text())
@@ -125,7 +124,7 @@ def test_a_reference_judge_teaches_a_margin(tmp_path: Path) -> None:
         refused = here(*taught, *wrong)
         assert refused.returncode == 2
         assert (
-            expected_message("sdk.cli.label_commands:reference-goes-with-agreement")
+            expected_message("labels.label_commands:reference-goes-with-agreement")
             in refused.stderr
         )
 

@@ -12,10 +12,10 @@ from msgspec import structs
 from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, holds, needs_browser, reads
 
+from hallujudge.labels.human_labels import read_labels
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
-from hallujudge.sdk.calibration.human_labels import read_labels
 from hallujudge.sdk.comparison.page_of_two import Differences, PageRun, render_comparison
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part

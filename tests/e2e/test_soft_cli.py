@@ -134,9 +134,7 @@ def test_labels_correct_probabilities_as_they_correct_verdicts(tmp_path: Path) -
     assert (soft["rogan_gladen"], hard["rogan_gladen"] is None) == (None, False)
     [note] = [note for note in corrected["soft"]["notes"] if "probabilities" in note]
     assert (
-        expected_message(
-            "sdk.calibration.labelled_claims:the-correction-takes-the-verdicts-behind-them"
-        )
+        expected_message("labels.labelled_claims:the-correction-takes-the-verdicts-behind-them")
         in note
     )
     assert here("label", "plan", tmp_path / "soft" / "out", "-n", "10").returncode == 0

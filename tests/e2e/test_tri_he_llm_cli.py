@@ -159,17 +159,17 @@ def test_a_judge_card_without_labels_has_shares_and_costs(
     card = ("judge", "card", tmp_path / "out")
     shown = here(*card)
     assert (shown.returncode, "llm" in shown.stdout) == (0, True), shown.stderr
-    assert expected_message("sdk.cli.label_commands:agreement-needs-labels") in shown.stderr
+    assert expected_message("labels.label_commands:agreement-needs-labels") in shown.stderr
     assert json.loads(here(*card, "--format", "json").stdout) == {
         "judging": report_of(tmp_path / "out")["judging"]
     }
     for option in (("--flips", "5"), ("--out", tmp_path / "card.json")):
         assert_refused(
             here(*card, *option),
-            expected_message("sdk.calibration.report_card:what-a-card-needs"),
+            expected_message("labels.report_card:what-a-card-needs"),
         )
     missing = here(*card, "--labels", tmp_path / "none.jsonl", "--reference", tmp_path / "out")
-    assert_refused(missing, expected_message("sdk.calibration.report_card:not-both"))
+    assert_refused(missing, expected_message("labels.report_card:not-both"))
 
 
 def test_an_estimate_says_what_it_leaves_out(tmp_path: Path, model: llm.ScriptedLlm) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleKeywordExtractor
+from hallujudge.labels.human_labels import match_labels, read_labels
+from hallujudge.labels.labelled_claims import Sample, sampling_of
+from hallujudge.labels.verdicts import read_verdicts
 from hallujudge.metrics.calibration.prediction_powered import prediction_powered
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate
-from hallujudge.sdk.calibration.human_labels import match_labels, read_labels
-from hallujudge.sdk.calibration.labelled_claims import Sample, sampling_of
-from hallujudge.sdk.calibration.verdicts import read_verdicts
 from hallujudge.sdk.runs import read_run
 
 SAMPLES, LABELS = 500, 50

@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("judge", "judge_service", "metrics", "sdk", "synonym_graphs")
+ROOMS = ("labels",)
+PACKAGES = ("judge", "judge_service", "metrics", "sdk", "synonym_graphs", *ROOMS)
 # Importing the SDK must stay quick, and must work where only the light install is.
 LAZY = (
     "numpy",
@@ -189,10 +190,31 @@ def test_the_installed_code_is_what_runs() -> None:
     assert [path for path in paths if not path.is_relative_to(sys.prefix)] == []
 
 
+def test_the_core_loads_no_room_beside_it() -> None:
+    """A room is found by the words of its commands, or by a public name of the SDK."""
+    code = """
+import importlib, pkgutil, sys
+import hallujudge.sdk.cli
+for found in pkgutil.walk_packages(hallujudge.sdk.__path__, "hallujudge.sdk."):
+    # Adapters import the harness that calls them.
+    if "harness_adapters." not in found.name:
+        importlib.import_module(found.name)
+print(*[name for name in sys.modules if name.startswith("hallujudge.")])
+"""
+    loaded = fresh_interpreter(code)
+    assert "hallujudge.sdk.calibration" in loaded
+    assert [name for name in loaded if name.split(".")[1] in ROOMS] == []
+
+
 @pytest.mark.parametrize("name", ["hallujudge", "hallujudge-server"])
 def test_entry_points_load(name: str) -> None:
     [point] = importlib.metadata.entry_points(group="console_scripts", name=name)
     assert callable(point.load())
+
+
+def test_every_room_has_commands() -> None:
+    points = importlib.metadata.entry_points(group="hallujudge.commands")
+    assert {point.value.split(".")[1] for point in points} == set(ROOMS)
 
 
 def test_the_sdk_has_its_version() -> None:

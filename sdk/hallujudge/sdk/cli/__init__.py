@@ -10,10 +10,11 @@ import gc
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
+from itertools import takewhile
 from typing import TextIO
 
 try:
@@ -62,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _run(partial(_execute, typed), typed)
 
 
+_COMMANDS = "hallujudge.commands"
+"""The entry points of rooms beside the core and of other packages: each is named by the words of a
+command, with dots in between, and names the module that adds it."""
 # Importing a module adds its commands to the tree; families are imported when they are used.
 _MODULES = {
     "archive_commands": ("archive", "audit", "demo", "new", "score"),
@@ -70,7 +74,6 @@ _MODULES = {
     "graph_commands": ("graph",),
     "info_commands": ("config", "doctor"),
     "job_commands": ("batch", "fetch", "jobs", "submit"),
-    "label_commands": ("calibrate", "judge", "label"),
     "metrics_commands": ("metrics",),
     "report_commands": ("analyze", "merge", "report", "rescore", "view"),
     "server_commands": ("keys", "serve"),
@@ -90,17 +93,31 @@ def _add_family(family: str) -> None:
 FamilyGroup.add_family = staticmethod(_add_family)
 
 
-def command_tree(first: str = "") -> click.Group:
+def command_tree(words: Sequence[str] = ()) -> click.Group:
     """Return the command line with all its commands.
 
     Args:
-        first: The command that is used, which waits for no other one's module; all are there if
-            it is no command.
+        words: The words of the command that is used, which waits for no other one's module; all
+            are there if they are no command's.
     """
-    own = [module for module, names in _MODULES.items() if first in names]
-    for name in own or _MODULES:
-        import_module(f".{name}", __package__)
+    if own := [name for name, firsts in _MODULES.items() if words and words[0] in firsts]:
+        _import_own(own)
+        return app
+    # It brings a parser of mails, which the core's commands do not wait for.
+    from importlib.metadata import entry_points
+
+    added = entry_points(group=_COMMANDS)
+    used = [each for each in added if all(map(str.__eq__, each.name.split("."), words))]
+    if not words or not used:
+        _import_own(_MODULES)
+    for each in used or added:
+        each.load()
     return app
+
+
+def _import_own(modules: Iterable[str]) -> None:
+    for name in modules:
+        import_module(f".{name}", __package__)
 
 
 def _execute(typed: tuple[str, ...]) -> object:
@@ -113,7 +130,7 @@ def _execute(typed: tuple[str, ...]) -> object:
 
     first = _with_pairs_joined(_with_benchmarks_first(typed))
     with _shown_deprecations(), _shown_reading(first):
-        result = command_tree("".join(first[:1]))(
+        result = command_tree([*takewhile(_is_word, first)])(
             first, prog_name="hallujudge", standalone_mode=False, obj=typed
         )
     if not isinstance(result, ScoreCommand):
@@ -122,6 +139,10 @@ def _execute(typed: tuple[str, ...]) -> object:
     from .score_execution import ScoreExecution
 
     return ScoreExecution(replace(result, typed=typed)).execute()
+
+
+def _is_word(argument: str) -> bool:
+    return not argument.startswith("-")
 
 
 def _with_pairs_joined(arguments: list[str]) -> list[str]:

@@ -65,6 +65,8 @@ _TASKS = {
     "Server": ("serve", "keys", "submit", "jobs", "fetch"),
     "Installation": ("doctor", "config"),
 }  # fmt: skip
+# The heading of commands that other packages add.
+_FURTHER = "Further commands"
 
 
 class _RootGroup(Group):
@@ -72,11 +74,12 @@ class _RootGroup(Group):
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of the help page."""
-        return [name for names in _TASKS.values() for name in names if name in self.commands]
+        listed = [name for names in _TASKS.values() for name in names if name in self.commands]
+        return [*listed, *sorted(self.commands.keys() - listed)]
 
     def heading_of(self, name: str) -> str:
         """Return the task of a command."""
-        return next(task for task, names in _TASKS.items() if name in names)
+        return next((task for task, names in _TASKS.items() if name in names), _FURTHER)
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
         """Return the context of a command line; an interrupt is an error."""

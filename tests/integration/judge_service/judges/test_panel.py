@@ -19,8 +19,8 @@ from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import counting_verdicts
 from hallujudge.judge_service.judges.panel import Panel, PanelRule
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
+from hallujudge.labels.panel_card import dawid_skene, weights_of_labels
 from hallujudge.metrics.framework.claims import Verdict
-from hallujudge.sdk.calibration.panel_card import dawid_skene, weights_of_labels
 
 
 def saying(answers: Mapping[str, str]) -> Any:

@@ -276,7 +276,7 @@ async def test_a_job_waits_for_a_judge_that_is_away(tmp_path: Path) -> None:
         waiting = (await client.watched(job, lambda job: bool(job.problem)))[-1]
         assert (waiting.state, waiting.problem) == (STATE.JOB_STATE_QUEUED, "JUDGE_NO_PROGRESS")
         assert waiting.problem_detail == expected_message(
-            "sdk.calibration.calibration_tables:the-judge-is-away"
+            "labels.calibration_tables:the-judge-is-away"
         )
         engine.failure = None
         clock[0] += 5

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from support.metric_runs import RUNS
 
+from hallujudge.labels.human_labels import Label, match_labels
+from hallujudge.labels.labelled_claims import sampling_of
+from hallujudge.labels.verdicts import KINDS, DecidedItem, answer_claims, read_verdicts
 from hallujudge.metrics import Report
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
-from hallujudge.sdk.calibration.human_labels import Label, match_labels
-from hallujudge.sdk.calibration.labelled_claims import sampling_of
-from hallujudge.sdk.calibration.verdicts import KINDS, DecidedItem, answer_claims, read_verdicts
 from hallujudge.sdk.runs import read_run
 
 CASES: dict[str, dict[str, Any]] = {

@@ -12,15 +12,14 @@ from hallujudge.metrics import Outcome
 from hallujudge.metrics.event_hallusion import DESCRIPTION
 from hallujudge.metrics.framework.claims import certainty, stated_probability
 from hallujudge.metrics.framework.metric import SOFT, YES
-
-from ..archives.records import Record
-from ..archives.stored_files import stored_value
-from ..errors import ArchiveError, UnsupportedError
-from ..runs.manifest import ITEMS
-from ..runs.result_files import records_of, result_of
+from hallujudge.sdk.archives.records import Record
+from hallujudge.sdk.archives.stored_files import stored_value
+from hallujudge.sdk.errors import ArchiveError, UnsupportedError
+from hallujudge.sdk.runs.manifest import ITEMS
+from hallujudge.sdk.runs.result_files import records_of, result_of
 
 if TYPE_CHECKING:
-    from ..runs.stored_runs import StoredRun
+    from hallujudge.sdk.runs.stored_runs import StoredRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

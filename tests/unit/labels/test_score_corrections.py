@@ -12,12 +12,12 @@ from support.calibration import calibrated, labels_file
 from support.messages import expected_message
 from support.running import here, read_rows
 
+from hallujudge.labels.calibration_tables import calibration_page
 from hallujudge.metrics.calibration.calibrated_scores import ScoreEstimate
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import (
     write_calibration,
 )
-from hallujudge.sdk.calibration.calibration_tables import calibration_page
 from hallujudge.sdk.report.report_text import calibration_sentences
 
 
@@ -69,7 +69,7 @@ def test_a_sample_of_captions_estimates_all(folder: Path, tmp_path: Path) -> Non
     # That the labels are a random sample is known by a plan alone.
     assert "if the labels are a random sample of the run, which no plan says" in score.reason
     assert (
-        expected_message("sdk.calibration.labelled_claims:no-plan-says-how-the-labels-were")
+        expected_message("labels.labelled_claims:no-plan-says-how-the-labels-were")
         in found.notes[0]
     )
 
@@ -85,7 +85,7 @@ def test_labels_of_single_mentions_do_not_correct_captions(folder: Path, tmp_pat
     assert (found.sampled_by, found["chair_s"].corrected) == ("claim", None)
     assert found["chair_s"].recommended == "raw"
     assert (
-        expected_message("sdk.calibration.score_corrections:whole-items-were-not-drawn")
+        expected_message("labels.score_corrections:whole-items-were-not-drawn")
         in found["chair_s"].reason
     )
 
@@ -98,7 +98,7 @@ def test_labels_of_whole_captions_correct_captions_alone(folder: Path, tmp_path:
     found = calibrated(folder, path)
     assert (found.sampled_by, found.labels) == ("item", 40)
     assert found["chair_i"].reason == expected_message(
-        "sdk.calibration.score_corrections:no-claim-that-counts-in-it-is"
+        "labels.score_corrections:no-claim-that-counts-in-it-is"
     )
     corrected = found["chair_s"].corrected
     assert corrected is not None
@@ -126,7 +126,7 @@ def test_error_rates_that_do_not_fit_the_run_correct_nothing(folder: Path, tmp_p
     score = calibrated(folder, path)["chair_i"]
     assert (score.recommended, score.rogan_gladen) == ("raw", None)
     assert (
-        expected_message("sdk.calibration.score_corrections:finds-no-share-that-fits-their-error")
+        expected_message("labels.score_corrections:finds-no-share-that-fits-their-error")
         in score.reason
     )
 
@@ -136,7 +136,7 @@ def test_a_few_labels_are_too_few(folder: Path, tmp_path: Path) -> None:
     found = calibrated(folder, labels)
     assert found["chair_i"].recommended == "raw"
     assert (
-        expected_message("sdk.calibration.score_corrections:labels-say-too-little-label-at-least")
+        expected_message("labels.score_corrections:labels-say-too-little-label-at-least")
         in found["chair_i"].reason
     )
     assert found.method.startswith("raw/n=")
@@ -182,15 +182,14 @@ def test_a_raw_score_that_is_expected_to_be_nearer_is_told(folder: Path, tmp_pat
     assert score.raw_is_nearer
     assert score.raw_error == 0
     assert (
-        expected_message("sdk.calibration.score_corrections:the-raw-score-is-expected-to-be")
-        in score.reason
+        expected_message("labels.score_corrections:the-raw-score-is-expected-to-be") in score.reason
     )
     assert "it differs by 0.000" in score.reason
     ran = here("calibrate", folder, "--labels", agreeing)
     assert ran.returncode == 0, ran.stderr
-    assert expected_message(
-        "sdk.calibration.score_corrections:the-raw-score-is-expected-to-be"
-    ) in " ".join(ran.stdout.split())
+    assert expected_message("labels.score_corrections:the-raw-score-is-expected-to-be") in " ".join(
+        ran.stdout.split()
+    )
     told = " ".join(calibration_sentences(found))
     assert (
         expected_message("sdk.report.report_text:expected-to-be-nearer-than-the-corrected") in told
@@ -202,10 +201,7 @@ def test_a_raw_score_that_is_expected_to_be_nearer_is_told(folder: Path, tmp_pat
     assert not score.raw_is_nearer
     assert score.raw is not None
     assert score.raw_error == pytest.approx(score.raw.value, rel=0.1)
-    assert (
-        expected_message("sdk.calibration.score_corrections:expected-to-be-nearer")
-        not in score.reason
-    )
+    assert expected_message("labels.score_corrections:expected-to-be-nearer") not in score.reason
 
 
 def test_a_run_that_is_labelled_as_a_whole_prefers_no_score(folder: Path, tmp_path: Path) -> None:
@@ -228,8 +224,6 @@ def test_widths_are_compared_with_those_of_labels_alone(
     )
     sentences = calibration_page(replace(found, scores={"chair_i": score})).sentences
     assert (
-        expected_message(
-            "sdk.calibration.calibration_tables:chair-the-interval-is-that-of-the", told
-        )
+        expected_message("labels.calibration_tables:chair-the-interval-is-that-of-the", told)
         in sentences
     )

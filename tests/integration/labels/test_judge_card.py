@@ -21,9 +21,9 @@ from support.tri_he_samples import judge_step
 
 from hallujudge.judge_service.judges.judge_checks import Retrial
 from hallujudge.judge_service.llm.prompt_templates import load_template
+from hallujudge.labels.report_card import Flips
 from hallujudge.sdk import Client, RunReport
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate, judge_card
-from hallujudge.sdk.calibration.report_card import Flips
 from hallujudge.sdk.cli import main
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.schemas import judge_card_schema
@@ -156,10 +156,7 @@ def test_flips_are_those_that_were_planted(
     assert main([*command, "--flips", "20", "--out", str(out), *flags, "tiny"]) == 0
     assert main([*command, "--flips", "20", *flags, "small"]) == 2
     shown = capsys.readouterr()
-    assert (
-        expected_message("sdk.calibration.report_card:its-judge-is-tiny-vllm-not-small")
-        in shown.err
-    )
+    assert expected_message("labels.report_card:its-judge-is-tiny-vllm-not-small") in shown.err
     kept = json.loads(out.read_text())
     Draft202012Validator(judge_card_schema()).validate(kept)
     assert {flip["change"]: flip["flips"] for flip in kept["flips"]} == FLIPS
@@ -227,9 +224,7 @@ def test_labels_of_whole_items_do_not_correct_scores_of_claims(
     labels = write_lines(tmp_path / "l.jsonl", [{"item": row["id"], "label": "supported"}])
     with pytest.raises(
         InvalidInputError,
-        match=expected_message(
-            "sdk.calibration.run_calibration:whole-items-but-this-runs-scores-count"
-        ),
+        match=expected_message("labels.run_calibration:whole-items-but-this-runs-scores-count"),
     ):
         calibrate(tmp_path, CalibrateOptions(labels=(labels,)))
 
@@ -240,6 +235,6 @@ def test_flips_need_a_run_of_a_language_model(tmp_path: Path) -> None:
     report.save(tmp_path)
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.report_card:that-language-model-judged"),
+        match=expected_message("labels.report_card:that-language-model-judged"),
     ):
         judge_card(tmp_path, reference=tmp_path, flips=5)

@@ -22,8 +22,8 @@ from hallujudge.metrics.calibration.prediction_powered import (
     expected_errors,
     prediction_powered,
 )
+from hallujudge.sdk.archives.json_files import amount
 
-from ..archives.json_files import amount
 from .human_labels import MatchedLabels
 from .labelled_claims import Sample, Sampling, differs_from_run
 from .verdicts import DecidedItem

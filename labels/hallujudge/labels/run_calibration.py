@@ -18,9 +18,9 @@ from hallujudge.metrics.calibration.calibrated_scores import (
 )
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy, judge_accuracy
 from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, cohen_kappa
+from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 
-from ..errors import InvalidInputError
-from ..runs.stored_runs import StoredRun, read_run
 from .human_labels import Label, MatchedLabels, find_labels, matched_labels
 from .label_files import LABELS, PLAN, labels_text
 from .label_plans import LabelPlan, read_plan

@@ -11,8 +11,8 @@ import numpy as np
 
 from hallujudge.metrics.calibration import Effects, JudgedClaims, effects_of
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.sdk.archives.json_files import amount
 
-from ..archives.json_files import amount
 from .human_labels import Label, MatchedLabels
 from .label_plans import By, LabelPlan, Unit, units_of
 from .verdicts import DecidedItem, divisor

@@ -13,9 +13,8 @@ from hallujudge.metrics.calibration.calibrated_scores import (
 )
 from hallujudge.metrics.calibration.judge_accuracy import Rate
 from hallujudge.metrics.framework.signature import judge_of
-
-from ..report.report_text import ABSENT
-from ..report.table_pages import (
+from hallujudge.sdk.report.report_text import ABSENT
+from hallujudge.sdk.report.table_pages import (
     Cell,
     Grid,
     Page,
@@ -24,6 +23,7 @@ from ..report.table_pages import (
     show_range,
     values_of,
 )
+
 from .report_card import JudgeCard, YesBias
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from pathlib import Path
 from hallujudge.metrics.framework.agreement import krippendorff_alpha
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.sdk.archives.formats import read_format
+from hallujudge.sdk.archives.ids import canonical_id
+from hallujudge.sdk.archives.json_files import amount, named, shown
+from hallujudge.sdk.archives.records import Record, read_records
+from hallujudge.sdk.archives.stored_files import refuse_schema
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk.report.export_formats import csv_cell
 
-from ..archives.formats import read_format
-from ..archives.ids import canonical_id
-from ..archives.json_files import amount, named, shown
-from ..archives.records import Record, read_records
-from ..archives.stored_files import refuse_schema
-from ..errors import ArchiveError, InvalidInputError
-from ..report.export_formats import csv_cell
 from .verdicts import VERDICTS, DecidedItem
 
 _TRUE_WORDS = {True: "not_supported", False: "supported", None: "unsure"}

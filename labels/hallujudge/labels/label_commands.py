@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import click
 
-from ..errors import InvalidInputError
-from .app import (
+from hallujudge.sdk.cli.app import (
     ExitCode,
     app,
     command_group,
@@ -22,12 +21,13 @@ from .app import (
     output_option,
     statistics_option,
 )
-from .options import LlmModel, LlmUrl, llm_options
-from .output import Format, show_as, write_file
-from .parameters import argument
+from hallujudge.sdk.cli.options import LlmModel, LlmUrl, llm_options
+from hallujudge.sdk.cli.output import Format, show_as, write_file
+from hallujudge.sdk.cli.parameters import argument
+from hallujudge.sdk.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from ..calibration.label_plans import By, LabelPlan
+    from .label_plans import By, LabelPlan
 
 
 # A cell of a sheet holds the beginning of a long response.
@@ -61,7 +61,7 @@ def plan(
     A plan that exists already is extended; what it draws and its seed stay. Labels in RUN show
     where the judge errs, and more of the next ones are drawn there.
     """
-    from ..calibration.label_files import PLAN, next_plan
+    from .label_files import PLAN, next_plan
 
     path = out or run / PLAN
     made = next_plan(run, path, count=count, by=_drawn_by(by), seed=seed)
@@ -89,7 +89,7 @@ def import_labels(
     whose words are marked. A later label of one annotator replaces an earlier one. Rows without a
     label are left out, so that a sheet may be imported again and again while it is filled in.
     """
-    from ..calibration.label_files import add_labels
+    from .label_files import add_labels
 
     added = add_labels(run, files)
     click.echo(
@@ -120,7 +120,7 @@ def scores(
     annotators is printed. hallujudge analyze --sheet takes the filled sheet: correlation with the
     judges' rates, and the annotators' agreement.
     """
-    from ..analysis.score_sheets import GUIDELINE, score_sheet
+    from hallujudge.sdk.analysis.score_sheets import GUIDELINE, score_sheet
 
     write_file(sheet, score_sheet(*runs, images=images, seed=seed))
     click.echo(GUIDELINE, nl=False)
@@ -135,7 +135,7 @@ def _drawn_by(name: str | None) -> By | None:
 
 
 def _print_plan(made: LabelPlan) -> None:
-    from ..calibration.score_corrections import FEW_LABELS
+    from .score_corrections import FEW_LABELS
 
     click.echo(f"{len(made.units):,} {made.by}s to label, seed {made.seed}")
     for stratum in made.strata:
@@ -156,10 +156,11 @@ def _print_plan(made: LabelPlan) -> None:
 
 def _plan_sheet(made: LabelPlan, run: Path) -> str:
     """Return a sheet to fill in, with what a person needs to see next to each claim."""
-    from ..calibration.verdicts import read_verdicts
-    from ..report.export_formats import csv_cell
-    from ..report.report_text import cut
-    from ..runs.stored_runs import read_run
+    from hallujudge.sdk.report.export_formats import csv_cell
+    from hallujudge.sdk.report.report_text import cut
+    from hallujudge.sdk.runs.stored_runs import read_run
+
+    from .verdicts import read_verdicts
 
     items = {item.id: item for item in read_verdicts(read_run(run))}
     out = io.StringIO()
@@ -199,9 +200,10 @@ def calibrate(
     option --cascade of hallujudge score. With --reference, the margin is learnt from the verdicts
     of another run of the same claims, and no score is corrected.
     """
-    from ..calibration import CalibrateOptions, write_calibration, write_cascade
-    from ..calibration import calibrate as calibrate_run
-    from ..calibration.calibration_tables import calibration_page
+    from .calibration_tables import calibration_page
+    from .label_files import write_calibration, write_cascade
+    from .run_calibration import CalibrateOptions
+    from .run_calibration import calibrate as calibrate_run
 
     if reference is not None:
         return _from_reference(run, reference, agreement, output_format, other=labels or plan)
@@ -216,9 +218,9 @@ def calibrate(
 def _from_reference(
     run: Path, reference: Path, agreement: float | None, output_format: str, *, other: object
 ) -> ExitCode:
-    from ..calibration import learn_margin, write_cascade
-    from ..calibration.calibration_tables import margin_page
-    from ..calibration.label_files import cascade_text
+    from .calibration_tables import margin_page
+    from .label_files import cascade_text, write_cascade
+    from .run_calibration import learn_margin
 
     if agreement is None or other:
         raise InvalidInputError(
@@ -266,8 +268,8 @@ def panel(
     Weights are learnt from labels; without any, from the votes of three or more judges (Dawid and
     Skene 1979). Nothing is judged again.
     """
-    from ..calibration.calibration_tables import panel_page
-    from ..calibration.panel_card import panel_card
+    from .calibration_tables import panel_page
+    from .panel_card import panel_card
 
     found = panel_card(run, labels or ())
     if out is not None:
@@ -303,9 +305,8 @@ def card(
     again, except with --flips: N claims are repeated, reworded, put together and reordered, which
     takes about six calls for each.
     """
-    from ..calibration import judge_card
-    from ..calibration.calibration_tables import card_page, judging_page
-    from ..calibration.report_card import judging_of
+    from .calibration_tables import card_page, judging_page
+    from .report_card import judge_card, judging_of
 
     if not (labels or reference or flips or out):
         shares = judging_of(run)

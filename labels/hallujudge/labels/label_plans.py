@@ -12,9 +12,9 @@ from random import Random
 from typing import Literal, NamedTuple, TypeAlias
 
 from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.sdk.archives.stored_files import read_stored
+from hallujudge.sdk.errors import InvalidInputError
 
-from ..archives.stored_files import read_stored
-from ..errors import InvalidInputError
 from .verdicts import DecidedItem
 
 By: TypeAlias = Literal["claim", "item"]

@@ -48,7 +48,7 @@ def test_a_plan_gives_labels_their_weight(folder: Path, tmp_path: Path) -> None:
     labels.write_text(labels.read_text(encoding="utf-8").split("\n", 1)[1], encoding="utf-8")
     found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
     assert [note.split(";")[0] for note in found.notes] == [
-        expected_message("sdk.calibration.labelled_claims:of-planned-units-have-no-label")
+        expected_message("labels.labelled_claims:of-planned-units-have-no-label")
     ]
 
 
@@ -57,16 +57,16 @@ def test_a_plan_of_five_draws_five_and_says_what_that_is_worth(tmp_path: Path) -
     sheet = tmp_path / "sheet.csv"
     planned = here("label", "plan", tmp_path / "run", "-n", "5", "--sheet", sheet)
     assert planned.stdout.startswith(
-        expected_message("sdk.cli.label_commands:claims-to-label-seed")
+        expected_message("labels.label_commands:claims-to-label-seed")
     ), planned.stderr
     assert (
-        expected_message("sdk.cli.label_commands:note-with-fewer-than-labels-calibrate-reports")
+        expected_message("labels.label_commands:note-with-fewer-than-labels-calibrate-reports")
         in planned.stdout
     )
     assert len(sheet.read_text(encoding="utf-8").splitlines()) == 6
     more = here("label", "plan", tmp_path / "run", "-n", "15")
     assert more.stdout.startswith(
-        expected_message("sdk.cli.label_commands:claims-to-label-seed-2")
+        expected_message("labels.label_commands:claims-to-label-seed-2")
     ), more.stderr
     assert "note:" not in more.stdout
 
@@ -75,20 +75,20 @@ def test_a_plan_is_extended_by_what_it_draws_only(tmp_path: Path) -> None:
     chair_run(tmp_path / "run", 0.4)
     plan = tmp_path / "run" / "label-plan.json"
     first = here("label", "plan", tmp_path / "run", "-n", "5", "--by", "item", "--seed", "4")
-    assert first.stdout.startswith(
-        expected_message("sdk.cli.label_commands:items-to-label-seed")
-    ), first.stderr
+    assert first.stdout.startswith(expected_message("labels.label_commands:items-to-label-seed")), (
+        first.stderr
+    )
     for option, why in (("--by claim", "draws items, not claims"), ("--seed 0", "has the seed 4")):
         refused = here("label", "plan", tmp_path / "run", "-n", "5", *option.split())
         assert refused.returncode == 2
         assert f"{plan}: the plan {why}" in refused.stderr
     more = here("label", "plan", tmp_path / "run", "-n", "5", "--by", "item", "--seed", "4")
     assert more.stdout.startswith(
-        expected_message("sdk.cli.label_commands:items-to-label-seed-2")
+        expected_message("labels.label_commands:items-to-label-seed-2")
     ), more.stderr
     more = here("label", "plan", tmp_path / "run", "-n", "5")
     assert more.stdout.startswith(
-        expected_message("sdk.cli.label_commands:items-to-label-seed-3")
+        expected_message("labels.label_commands:items-to-label-seed-3")
     ), more.stderr
 
 
@@ -104,17 +104,14 @@ def test_a_sheet_may_be_imported_while_it_is_filled_in(tmp_path: Path) -> None:
     sheet.write_text("\n".join([head, *half]), encoding="utf-8")
     done = here("label", "import", tmp_path / "run", sheet)
     assert "40 labels of 40 claims" in done.stdout, done.stderr
-    assert expected_message("sdk.cli.label_commands:rows-have-no-label-yet") in done.stdout
+    assert expected_message("labels.label_commands:rows-have-no-label-yet") in done.stdout
     sheet.write_text("\n".join([head, half[0].replace(",supp", ",not_supp")]), encoding="utf-8")
     done = here("label", "import", tmp_path / "run", sheet)
     assert (
-        expected_message("sdk.calibration.human_labels:note-labels-contradict-an-earlier-one")
-        in done.stdout
+        expected_message("labels.human_labels:note-labels-contradict-an-earlier-one") in done.stdout
     ), done.stderr
     told = " ".join(here("calibrate", tmp_path / "run").stdout.split())
-    assert (
-        expected_message("sdk.calibration.labelled_claims:of-planned-units-have-no-label-2") in told
-    )
+    assert expected_message("labels.labelled_claims:of-planned-units-have-no-label-2") in told
 
 
 def test_labels_of_items_that_the_plan_did_not_draw_have_a_note(
@@ -125,8 +122,7 @@ def test_labels_of_items_that_the_plan_did_not_draw_have_a_note(
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda _, __, verdict: verdict)
     found = calibrate(folder, CalibrateOptions(labels=(labels,), plan=plan))
     assert (
-        expected_message("sdk.calibration.labelled_claims:labels-are-of-items-that-the-plan")
-        in found.notes
+        expected_message("labels.labelled_claims:labels-are-of-items-that-the-plan") in found.notes
     )
 
 
@@ -141,6 +137,5 @@ def test_labels_of_another_run_with_the_same_ids_have_a_note(tmp_path: Path) -> 
         file.write_text("".join(json.dumps({**line, "run": run}) + "\n" for line in lines))
         done = here("label", "import", folder, file)
         assert (
-            expected_message("sdk.calibration.label_files:labels-were-given-to-another-run")
-            in done.stdout
+            expected_message("labels.label_files:labels-were-given-to-another-run") in done.stdout
         ) is note, done.stderr

@@ -60,33 +60,33 @@ def test_other_runs_and_labels_are_refused(folder: Path, tmp_path: Path) -> None
     other.write_text('{"item": "x", "label": "supported"}\n', encoding="utf-8")
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.human_labels:none-of-labels-is-of-claim-or"),
+        match=expected_message("labels.human_labels:none-of-labels-is-of-claim-or"),
     ):
         calibrated(folder, other)
     first = next(row["id"] for row in read_rows(folder / "items.jsonl") if row["evidence"])
     other.write_text(json.dumps({"item": first, "claim": 99, "label": "supported"}) + "\n")
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.human_labels:item-has-no-claim-from-to", first),
+        match=expected_message("labels.human_labels:item-has-no-claim-from-to", first),
     ):
         calibrated(folder, other)
     words = {"item": first, "claim": 0, "label": "supported", "text": "words of another run"}
     other.write_text(json.dumps(words) + "\n")
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.human_labels:but-the-labels-text-is-words-of"),
+        match=expected_message("labels.human_labels:but-the-labels-text-is-words-of"),
     ):
         calibrated(folder, other)
     other.write_text(json.dumps({"item": first, "start": 900, "end": 905, "label": "supported"}))
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.human_labels:the-words-of-the-first-one-are"),
+        match=expected_message("labels.human_labels:the-words-of-the-first-one-are"),
     ):
         calibrated(folder, other)
     other.write_text(json.dumps({"item": first, "claim": 0, "label": "unsure"}) + "\n")
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.human_labels:every-label-of-this-run-is-unsure"),
+        match=expected_message("labels.human_labels:every-label-of-this-run-is-unsure"),
     ):
         calibrated(folder, other)
     with pytest.raises(InvalidInputError, match=r"no labels.jsonl; label claims"):
@@ -94,7 +94,7 @@ def test_other_runs_and_labels_are_refused(folder: Path, tmp_path: Path) -> None
     pope_run(tmp_path / "pope", 0.5)
     with pytest.raises(
         UnsupportedError,
-        match=expected_message("sdk.calibration.verdicts:scores-of-pope-do-not-depend-on"),
+        match=expected_message("labels.verdicts:scores-of-pope-do-not-depend-on"),
     ):
         calibrated(tmp_path / "pope", other)
 
@@ -110,7 +110,7 @@ def test_a_changed_line_is_refused(folder: Path, tmp_path: Path) -> None:
     labels = labels_file(tmp_path / "l.jsonl", folder, lambda *_: True)
     with pytest.raises(
         ArchiveError,
-        match=expected_message("sdk.calibration.verdicts:hallucinated-is-but-the-verdicts-give"),
+        match=expected_message("labels.verdicts:hallucinated-is-but-the-verdicts-give"),
     ):
         calibrated(copy, labels)
 
@@ -120,15 +120,12 @@ def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
     given = labels_file(tmp_path / "l.jsonl", tmp_path / "run", lambda _, __, verdict: verdict)
     imported = here("label", "import", tmp_path / "run", given)
     assert (
-        expected_message("sdk.cli.label_commands:labels-of-claims-items-labelled-in-full")
+        expected_message("labels.label_commands:labels-of-claims-items-labelled-in-full")
         in imported.stdout
     ), imported.stderr
     done = here("calibrate", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    assert (
-        expected_message("sdk.calibration.calibration_tables:scores-raw-and-corrected")
-        in done.stdout
-    )
+    assert expected_message("labels.calibration_tables:scores-raw-and-corrected") in done.stdout
     assert "|calibrated:ppi++/n=108" in done.stdout.replace("\n", "")
     shown = here("report", tmp_path / "run", "--format", "table,markdown,html").stdout
     assert shown.count("Corrected by prediction") == 2
@@ -144,9 +141,9 @@ def test_commands_write_labels_plan_and_calibration(tmp_path: Path) -> None:
     assert printed.stdout == kept
     sheet = tmp_path / "sheet.csv"
     planned = here("label", "plan", tmp_path / "run", "--by", "item", "-n", "20", "--sheet", sheet)
-    assert expected_message("sdk.cli.label_commands:items-to-label-seed-4") in planned.stdout
+    assert expected_message("labels.label_commands:items-to-label-seed-4") in planned.stdout
     assert len(sheet.read_text(encoding="utf-8").splitlines()) == 21
     refused = here("label", "plan", tmp_path / "run", "--by", "page")
     assert (refused.returncode, refused.stderr) == (
-        2, expected_message("sdk.cli.label_commands:error-by-page-choose-claim-or-item"),
+        2, expected_message("labels.label_commands:error-by-page-choose-claim-or-item"),
     )  # fmt: skip

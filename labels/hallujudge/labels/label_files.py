@@ -10,10 +10,10 @@ from pathlib import Path
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.signature import judge_of
+from hallujudge.sdk.errors import InvalidInputError, OutputError
+from hallujudge.sdk.runs.manifest import CALIBRATION, CASCADE
+from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 
-from ..errors import InvalidInputError, OutputError
-from ..runs.manifest import CALIBRATION, CASCADE
-from ..runs.stored_runs import StoredRun, read_run
 from .human_labels import Label, find_labels, match_labels, matched_labels, read_labels
 from .label_plans import By, LabelPlan, plan_labels, read_plan
 from .verdicts import read_verdicts

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from support.messages import expected_message
 
+from hallujudge.labels.calibration_tables import calibration_page
+from hallujudge.labels.human_labels import Label
+from hallujudge.labels.verdicts import DecidedClaim, DecidedItem
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally, TriHeMetric
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.sdk.archives.stored_files import stored_value
 from hallujudge.sdk.calibration import CalibrateOptions, calibrate_items
-from hallujudge.sdk.calibration.calibration_tables import calibration_page
-from hallujudge.sdk.calibration.human_labels import Label
-from hallujudge.sdk.calibration.verdicts import DecidedClaim, DecidedItem
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.report.table_pages import render_page
 
@@ -46,7 +46,7 @@ def test_margins_are_learnt_where_verdicts_have_them() -> None:
     metric = TriHeMetric(judge="j")
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.run_calibration:verdicts-have-no-margins"),
+        match=expected_message("labels.run_calibration:verdicts-have-no-margins"),
     ):
         calibrate_items(report, metric, items, labels, agreement=0.8)
     sure = [
@@ -58,11 +58,11 @@ def test_margins_are_learnt_where_verdicts_have_them() -> None:
     assert (found.cascade.escalate_below, found.cascade.kept) == (0.5, 1.0)
     assert stored_value(json.loads(found.to_text()), Calibration) == found
     assert expected_message(
-        "sdk.calibration.calibration_tables:verdicts-that-agree-with-labels-in"
+        "labels.calibration_tables:verdicts-that-agree-with-labels-in"
     ) in render_page(calibration_page(found))
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.run_calibration:agreement-is-give-share"),
+        match=expected_message("labels.run_calibration:agreement-is-give-share"),
     ):
         CalibrateOptions(agreement=1.5)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 
-from hallujudge.sdk.calibration.human_labels import (
+from hallujudge.labels.human_labels import (
     Label,
     MatchedLabels,
     find_labels,
     match_labels,
     read_labels,
 )
-from hallujudge.sdk.calibration.verdicts import DecidedClaim, DecidedItem
+from hallujudge.labels.verdicts import DecidedClaim, DecidedItem
 from hallujudge.sdk.errors import ArchiveError
 
 
@@ -178,7 +178,7 @@ def test_rows_that_are_not_filled_in_are_counted(tmp_path: Path) -> None:
     path.write_text("item,claim,label\n1,1,\n", encoding="utf-8")
     with pytest.raises(
         ArchiveError,
-        match=expected_message("sdk.calibration.human_labels:no-label-in-rows-fill-in-the"),
+        match=expected_message("labels.human_labels:no-label-in-rows-fill-in-the"),
     ):
         find_labels(path)
 
@@ -191,7 +191,7 @@ def test_labels_that_contradict_earlier_ones_are_counted(tmp_path: Path) -> None
     found = find_labels(path, again)
     assert (len(found.labels), found.changed) == (4, 1)
     assert (
-        expected_message("sdk.calibration.human_labels:labels-contradict-an-earlier-one-of-the")
+        expected_message("labels.human_labels:labels-contradict-an-earlier-one-of-the")
         in found.changed_note
     )
     assert find_labels(path).changed_note == ""

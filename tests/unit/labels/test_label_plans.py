@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 
-from hallujudge.sdk.calibration.label_plans import (
+from hallujudge.labels.label_plans import (
     allocate,
     drawn_places,
     expected_width,
     plan_labels,
     read_plan,
 )
-from hallujudge.sdk.calibration.verdicts import DecidedClaim, DecidedItem
+from hallujudge.labels.verdicts import DecidedClaim, DecidedItem
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 
@@ -116,7 +116,7 @@ def test_a_plan_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"by": "page"}', encoding="utf-8")
     with pytest.raises(
         ArchiveError,
-        match=expected_message("sdk.calibration.label_plans:not-plan-of-hallujudge-label-plan"),
+        match=expected_message("labels.label_plans:not-plan-of-hallujudge-label-plan"),
     ):
         read_plan(tmp_path / "other.json")
 
@@ -124,12 +124,12 @@ def test_a_plan_is_read_again(tmp_path: Path) -> None:
 def test_impossible_plans_are_refused() -> None:
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.label_plans:count-is-give-number-from"),
+        match=expected_message("labels.label_plans:count-is-give-number-from"),
     ):
         plan_labels(items(), signature="s", count=0)
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.calibration.label_plans:no-verdicts-to-label"),
+        match=expected_message("labels.label_plans:no-verdicts-to-label"),
     ):
         plan_labels([], signature="s", count=10)
     with pytest.raises(InvalidInputError, match="of another run"):

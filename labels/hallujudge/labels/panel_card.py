@@ -13,9 +13,9 @@ import numpy as np
 
 from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
 from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 
-from ..errors import InvalidInputError
-from ..runs.stored_runs import StoredRun, read_run
 from .human_labels import match_labels, read_labels
 from .verdicts import read_verdicts
 

@@ -30,9 +30,9 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.signature import judge_of
+from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 
-from ..errors import InvalidInputError
-from ..runs.stored_runs import StoredRun, read_run
 from .human_labels import Label, match_labels, read_labels
 from .label_files import PLAN
 from .label_plans import LabelPlan, read_plan, units_of

@@ -93,7 +93,7 @@ def test_the_command_keeps_a_card_with_its_hash(
 def test_one_truth_is_needed(folder: Path, labels: Path) -> None:
     with pytest.raises(
         InvalidInputError,
-        match=re.escape(expected_message("sdk.calibration.report_card:what-a-card-needs")),
+        match=re.escape(expected_message("labels.report_card:what-a-card-needs")),
     ):
         judge_card(folder)
     with pytest.raises(InvalidInputError, match="not both"):

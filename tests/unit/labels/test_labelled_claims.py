@@ -24,12 +24,11 @@ def test_labels_chosen_by_their_verdict_are_recognised(folder: Path, tmp_path: P
     assert found["chair_i"].recommended == "raw"
     assert "no random sample" in found["chair_i"].reason
     assert any(
-        expected_message("sdk.calibration.labelled_claims:differ-from-its-verdicts-on-all-claims")
-        in note
+        expected_message("labels.labelled_claims:differ-from-its-verdicts-on-all-claims") in note
         for note in found.notes
     )
     assert any(
-        expected_message("sdk.calibration.labelled_claims:no-other-claim-is-labelled") in note
+        expected_message("labels.labelled_claims:no-other-claim-is-labelled") in note
         for note in found.notes
     )
 
@@ -59,7 +58,7 @@ def test_annotators_who_disagree_have_a_note(folder: Path, tmp_path: Path, agree
         assert found.alpha < 0
         assert (
             expected_message(
-                "sdk.calibration.labelled_claims:alpha-is-the-usual-minimum-is-chance", found.alpha
+                "labels.labelled_claims:alpha-is-the-usual-minimum-is-chance", found.alpha
             )
             in told[0]
         )
@@ -71,7 +70,7 @@ def test_labels_of_another_run_have_a_note(folder: Path, tmp_path: Path) -> None
     text = "".join(f"{json.dumps(line | {'signature': 'chair|other'})}\n" for line in lines)
     labels.write_text(text, encoding="utf-8")
     assert (
-        expected_message("sdk.calibration.label_files:labels-were-given-to-another-run-2")
+        expected_message("labels.label_files:labels-were-given-to-another-run-2")
         in calibrated(folder, labels).notes[-1]
     )
 
@@ -84,7 +83,7 @@ def test_a_judge_that_guesses_is_told_with_its_scale(folder: Path, tmp_path: Pat
     for name, unit in (("chair_i", "claims"), ("chair_s", "items")):
         assert re.search(
             expected_message(
-                "sdk.calibration.score_corrections:tells-little-about-sensitivity-and-specificity-sum",
+                "labels.score_corrections:tells-little-about-sensitivity-and-specificity-sum",
                 unit,
             ),
             found[name].reason,
@@ -99,13 +98,9 @@ def test_verdicts_that_no_label_contradicts_are_told(folder: Path, tmp_path: Pat
         "chair_i"
     ].reason
     assert (
-        expected_message(
-            "sdk.calibration.score_corrections:labelled-claims-that-the-judge-accepts-is"
-        )
+        expected_message("labels.score_corrections:labelled-claims-that-the-judge-accepts-is")
         in reason
     )
-    assert (
-        expected_message("sdk.calibration.calibration_tables:that-the-judge-rejects") not in reason
-    )
+    assert expected_message("labels.calibration_tables:that-the-judge-rejects") not in reason
     everything = calibrated(folder, labels_file(tmp_path / "l.jsonl", folder, wrong))
     assert "None of" not in everything["chair_i"].reason
