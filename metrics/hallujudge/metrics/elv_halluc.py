@@ -24,6 +24,8 @@ records by their order alone, also where they name their triplet.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers.answer_scores import (
@@ -32,6 +34,7 @@ from .answers.answer_scores import (
     combined,
     unparsed_rate,
 )
+from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -40,6 +43,7 @@ from .answers.closed_questions import (
     Keys,
 )
 from .answers.yes_no import CONTAINS_VARIANTS
+from .framework.asking import name_under
 
 if TYPE_CHECKING:
     from .framework.columns_and_scores import FloatArray
@@ -52,6 +56,50 @@ CAPTIONS = {
     OUTSIDE: "with a detail from outside the video",
 }
 """Caption -> what it is."""
+_IDS = ("triplet_id", "pair_id")
+_VIDEO, _ASPECT, _TYPE = ("video_id", "video", "video_path"), ("aspect",), ("caption_type", "type")
+_IS_CUT = "is_cut"
+
+
+def _triplets(
+    records: Sequence[Mapping[str, object]], key: str
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield records with the id of their triplet: their own, or its number in their order.
+
+    An id may count from 1 in each video, so that video and aspect are a part of it.
+
+    Raises:
+        ValueError: A record lacks its id, or a caption is in one triplet twice.
+    """
+    own = next((name for name in _IDS if records and name in records[0]), "")
+    seen: set[tuple[str, str]] = set()
+    for place, record in enumerate(records):
+        if own and not name_under(record, (own,)):
+            raise ValueError(f"record {place} has no {own}, unlike the first", "Give all one")
+        places = (name_under(record, keys) for keys in (_VIDEO, _ASPECT, (own,)))
+        triplet = "/".join(filter(None, places)) if own else str(place // len(CAPTIONS) + 1)
+        caption = name_under(record, _TYPE).casefold()
+        if not own and (triplet, caption) in seen:
+            raise ValueError(
+                f"one caption twice in a triplet, as after a lost or doubled record: {triplet} "
+                f"({caption})",
+                f"Give every record once: {len(CAPTIONS)} in their order count together, unless "
+                f"they have the same {_IDS[0]!r}",
+            )
+        seen.add((triplet, caption))
+        is_last = not own and place >= len(records) - len(records) % len(CAPTIONS)
+        cut = {_IS_CUT: True} if is_last and key == "response" else {}
+        yield place, {**record, _IDS[0]: triplet, **cut}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Triplets(AnswersMetric):
+    """A metric of triplets, of which the last may be cut off."""
+
+    @classmethod
+    def may_lack(cls, record: Mapping[str, object]) -> bool:
+        """Return whether the triplet of a record is cut off, and so is unscored."""
+        return _IS_CUT in record
 
 
 def _accuracy(name: str, caption: str, meaning: str) -> AnswerScore:
@@ -79,20 +127,15 @@ BENCHMARK = ClosedQuestions(
     title="ELV-Halluc: triplets of captions of events in long videos.",
     unit="triplets",
     keys=Keys(
+        id=_IDS,
         response=("model_response", "response", "prediction", "output"),
         label=("ref_answer", "answer", "label"),
-        media=("video_id", "video", "video_path"),
-        fields={"aspect": ("aspect",), "caption_type": ("caption_type", "type")},
+        media=_VIDEO,
+        fields={"aspect": _ASPECT, "caption_type": _TYPE},
     ),
-    bundle=Bundling(
-        names=tuple(CAPTIONS),
-        every=3,
-        ids=("triplet_id", "pair_id"),
-        name=("caption_type",),
-        known=CAPTIONS,
-        same=("media", "aspect"),
-        cut=True,
-    ),
+    bundle=Bundling(name=("caption_type",), known=CAPTIONS, same=("media", "aspect")),
+    unfold=_triplets,
+    base=_Triplets,
     variants=CONTAINS_VARIANTS,
     scores=(
         _IN_VIDEO,

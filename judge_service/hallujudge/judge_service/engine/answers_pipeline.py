@@ -162,9 +162,6 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         if how.needed and (others := sorted(set(names) - set(how.needed))):
             detail = f"the answer {others[0]!r} is not one of {', '.join(how.needed)}"
             return UnscoredReason.PLACE_INVALID, detail
-        if answers and len(answers) < how.every:
-            detail = f"the bundle has {len(answers)} of {how.every} answers"
-            return UnscoredReason.RESPONSE_MISSING, detail
         return None if answers else _NO_ANSWERS
 
     def place_problem(self, item: AnswersItem) -> Problem | None:

@@ -157,6 +157,11 @@ class AnswersMetric(SoftMetric):
         return True
 
     @classmethod
+    def may_lack(cls, record: Mapping[str, object]) -> bool:  # noqa: ARG003
+        """Return whether the bundle of a record may lack answers, and then is unscored."""
+        return False
+
+    @classmethod
     def item_maker(cls, tables: Mapping[str, object]) -> SpecialItem | None:  # noqa: ARG003
         """Return what makes items of records that are no questions; None if they stay as they are.
 

@@ -183,14 +183,6 @@ class Bundling(Struct, frozen=True, kw_only=True):
     """The answer that a record may hold next to its list, as the last of the bundle."""
     by: tuple[str, ...] = ()
     """Fields whose equal values make records one bundle; without any, their id does."""
-    every: int = 0
-    """How many consecutive records are a bundle, whatever their ids; 0 if their order says nothing.
-    Without ``name``, they are named 1, 2, 3, ..."""
-    ids: tuple[str, ...] = ()
-    """Keys of a bundle's id. Where the first record has one, it says which records with the same
-    values of ``same`` are a bundle, in place of their order."""
-    cut: bool = False
-    """Whether fewer records at the end are a bundle that lacks answers, and so is unscored."""
     name: tuple[str, ...] = ()
     """Fields whose values name a record within its bundle."""
     known: Mapping[str, str] = {}
@@ -216,7 +208,7 @@ class Bundling(Struct, frozen=True, kw_only=True):
     def several(self) -> bool:
         """Whether a bundle may have several answers."""
         held = self.names or self.inside or self.columns
-        return bool(held or self.name or self.every)
+        return bool(held or self.name)
 
     @property
     def alone(self) -> bool:

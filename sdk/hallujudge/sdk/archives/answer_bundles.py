@@ -24,12 +24,11 @@ from .asked_questions import AskedQuestions
 from .bad_records import note_bad
 from .bundle_items import AnswerNames, BundleItems
 from .declared_fields import share
-from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults
 from .json_files import amount, named, shown
 from .question_files import bundle_id, place_of, unfolded
-from .records import ID_FLAG, Record, choose_key, name_of, optional_text
+from .records import Record, choose_key, name_of, optional_text
 from .rival_keys import LOOKED_AT, Pairs, entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 from .table_files import are_objects, structured, values_by_name
@@ -90,7 +89,7 @@ class _Bundles:
         known = (*self._own, *declared.derived, *of_first)
         own_groups = [key for key in group_by if key not in known]
         # Whether records are single questions of bundles that may have names; set by the first.
-        self._flat = None if declared.bundle.names and not declared.bundle.every else True
+        self._flat = None if declared.bundle.names else True
         # Whether records in columns have ids; set by the first.
         self._with_ids: bool | None = None
         self._may_lack = options.allow_missing or declared.incomplete
@@ -166,11 +165,7 @@ class _Bundles:
         for key in self._asked.silent() if self._may_lack and gathered else ():
             for entry in self._unanswered(key):
                 gathered[entry.bundle].append(entry)
-        every = 0 if self._with_ids or self._bundle.cut else self._bundle.every
-        for bundle, entries in gathered.items() if every else ():
-            if len(entries) < every:
-                self._faults.add(Fault.CUT, f"{bundle} ({len(entries)} of {every})")
-        items = self._items.of(gathered.values(), with_ids=bool(self._with_ids))
+        items = [self._items.of(entries) for entries in gathered.values()]
         return items, entries_with_answers(gathered.values(), items)
 
     def _records(self, parts: Iterator[Part]) -> Iterator[tuple[str, Record]]:
@@ -232,7 +227,7 @@ class _Bundles:
         if self._bundle.inside:
             return self._listed(fields, record)
         name = self._names.of(record) if self._bundle.name else ""
-        bundle, place = self._bundle_of(fields, record, known)
+        bundle = self._prefix(fields) + (known or bundle_id(self._declared, record, self._options))
         if name is None:
             found = "_".join(place_of(self._declared, record, self._bundle.name))
             self._faults.add(Fault.UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
@@ -241,10 +236,10 @@ class _Bundles:
             self._names.check_line_id(record)
         values = self._mapped(record.values, {}) if self._options.key_map else record.values
         inner = Record(values, record.position, bundle)
-        if self._options.allow_duplicates and not place:
+        if self._options.allow_duplicates:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
-        return (Entry(bundle, name or place, fields, record.values, inner),)
+        return (Entry(bundle, name, fields, record.values, inner),)
 
     def _in_columns(
         self, keys: Sequence[str], fields: Mapping[str, str], record: Record
@@ -273,37 +268,15 @@ class _Bundles:
         if not first and self._declared.judges_each:
             yield Entry(bundle, "", fields, rest, record, empty=True)
 
-    def _common(self, fields: Mapping[str, str], record: Record) -> Iterator[str]:
-        """Return what the records of a bundle have in common, within which its id may count."""
-        found = {**fields, "media": optional_text(record, self._keys.media)}
-        return filter(None, map(found.get, self._bundle.same))
-
     def _numbered(self, record: Record) -> str:
         """Return the id of a record's bundle: its position from 1 if records have no ids."""
-        if self._is_named(record, self._keys.id):
+        # The first record decides whether they have any.
+        if self._with_ids is None:
+            named = self._options.id_key or self._bundle.by or has_any(record, self._keys.id)
+            self._with_ids = bool(named)
+        if self._with_ids:
             return bundle_id(self._declared, record, self._options)
         return str(record.position + 1)
-
-    def _is_named(self, record: Record, keys: tuple[str, ...]) -> bool:
-        """Return whether records name their bundles, which the first one decides."""
-        if self._with_ids is None:
-            named = self._options.id_key or self._bundle.by or has_any(record, keys)
-            self._with_ids = bool(named)
-        return self._with_ids
-
-    def _bundle_of(
-        self, fields: Mapping[str, str], record: Record, known: str = ""
-    ) -> tuple[str, str]:
-        """Return the id of a bundle, and the place of a record in it if their order counts."""
-        prefix, every = self._prefix(fields), self._bundle.every
-        if not every:
-            return prefix + (known or bundle_id(self._declared, record, self._options)), ""
-        if self._is_named(record, self._bundle.ids):
-            key = choose_key(record, self._options.id_key, self._bundle.ids, "the id", ID_FLAG)
-            own = canonical_id(record.values[key], record.place)
-            return prefix + "/".join([*self._common(fields, record), own]), ""
-        number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
-        return f"{prefix}{number // every + 1}", str(number % every + 1)
 
     def _is_flat(self, first: Record) -> bool:
         """Return whether an archive has one question a record instead of whole bundles."""
@@ -317,9 +290,7 @@ class _Bundles:
     def _prefix(self, fields: Mapping[str, str]) -> str:
         """Return what ids of a set's bundles begin with, which each set counts from the start."""
         sets = self._declared.set_files
-        return (
-            f"{fields[sets.field]}/" if sets and (self._bundle.names or self._bundle.every) else ""
-        )
+        return f"{fields[sets.field]}/" if sets and self._bundle.names else ""
 
     def _named(self, fields: Mapping[str, str], record: Record) -> Iterator[Entry]:
         """Yield the answers under the declared names, unless one is missing."""

@@ -272,8 +272,6 @@ class Fault(enum.StrEnum):
     """What is wrong with the bundles of an archive."""
 
     OTHER_COLUMNS = "records have columns that are no lists of one length, and no objects"
-    CUT = "bundles lack records"
-    SHIFTED = "consecutive records have one name twice, as after a lost or doubled record"
     NO_SET = "records have no set that is known"
     NO_ANSWER = "records lack an answer"
     TWICE = "questions are answered more than once"
@@ -285,6 +283,8 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
     """Return the next step for each fault of a benchmark's bundles."""
     names = " and ".join(map(repr, declared.bundle.names))
     sets = declared.set_files
+    by = " and ".join(map(repr, declared.bundle.by or declared.keys.id[:1]))
+    joined = f"Correct these lines: they have the same {by}, or are joined by their order"
     return {
         Fault.NO_SET: ""
         if sets is None
@@ -292,8 +292,7 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
         f"{known_sets(sets)}",
         Fault.OTHER_COLUMNS: "Write "
         f"{named(list(declared.bundle.columns))} with a value for each answer",
-        Fault.CUT: "Give every record, in the order of the benchmark",
-        **dict.fromkeys(_faults_of_order(declared), _in_order(declared)),
+        **{differing(declared, name): joined for name in declared.bundle.same},
         Fault.NO_ANSWER: f"Write each record as an object with {names}",
         Fault.TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",
@@ -306,18 +305,6 @@ def differing(declared: ClosedQuestions, name: str) -> str:
     """Return the fault of bundles whose records differ in what must be equal."""
     what = (declared.keys.media[0] if declared.keys.media else "image") if name == "media" else name
     return f"{declared.unit} have lines with another {what}"
-
-
-def _faults_of_order(declared: ClosedQuestions) -> list[str]:
-    """Return the faults of bundles that another order than the benchmark's makes."""
-    same = declared.bundle.same if declared.bundle.every else ()
-    return [Fault.SHIFTED, *(differing(declared, name) for name in same)]
-
-
-def _in_order(declared: ClosedQuestions) -> str:
-    bundle = declared.bundle
-    ids = f", unless the records have the same {bundle.ids[0]!r}" if bundle.ids else ""
-    return f"Give every record once: {bundle.every} in their order count together{ids}"
 
 
 _NO_LABEL_REMEDY = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
@@ -84,6 +84,7 @@ class BundleItems:
         self._faults = faults
         self._asked = asked
         self._is_question = metric_of(declared).is_question
+        self._may_lack = metric_of(declared).may_lack
         self._maker = maker
         self._group_by = group_by
         self._of_first = of_first
@@ -104,16 +105,6 @@ class BundleItems:
         only = AnswersItem(id=entry.bundle, group_id=group, fields=fields, answers=(answer,))
         return self._special(entry, only)
 
-    def of(self, bundles: Iterable[Sequence[Entry]], *, with_ids: bool) -> list[AnswersItem]:
-        """Return the items of bundles.
-
-        Args:
-            bundles: The entries of each.
-            with_ids: Whether records of bundles in columns, or in their order, have ids.
-        """
-        every = 0 if with_ids else self._bundle.every
-        return [self._item(entries, every) for entries in bundles]
-
     def _answer(self, entry: Entry) -> Answer:
         try:
             return self._maker.answer(entry)
@@ -133,7 +124,8 @@ class BundleItems:
             self._maker.note(entry, err)
             return item
 
-    def _item(self, entries: Sequence[Entry], every: int) -> AnswersItem:
+    def of(self, entries: Sequence[Entry]) -> AnswersItem:
+        """Return the item of a bundle."""
         first = entries[0]
         # Most bundles are one answer.
         if len(entries) == 1 and not self._needed and not first.empty:
@@ -144,17 +136,17 @@ class BundleItems:
             if entry.empty:
                 continue
             if entry.name in answers:
-                self._faults.add(Fault.SHIFTED if every else Fault.TWICE, placed(entry))
+                self._faults.add(Fault.TWICE, placed(entry))
             answers[entry.name] = self._answer(entry)
             media.append(self._media_of(entry))
         if self._bundle.same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()), media)
         lacking = [name for name in self._needed if name not in answers]
-        if lacking and len(entries) >= every:
+        if lacking and not self._may_lack(first.outer):
             fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
             self._faults.add(fault, first.bundle, remedy=self._remedy)
-        names = self._bundle.names
-        in_order = [answers[name] for name in names if name in answers] if names else ()
+        known = self._bundle.names or self._bundle.known
+        in_order = [answers[name] for name in known if name in answers]
         # Some questions are duplicates with the halves of a video in the other order.
         group = media[0] if len(media) == 1 else min(filter(None, media), default="")
         fields = self._fields_of(entries, answers[first.name].fields if answers else {})

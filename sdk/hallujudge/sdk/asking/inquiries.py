@@ -352,7 +352,7 @@ class _Maker:
     def _needs_id(self, record: Record) -> bool:
         """Return whether a record must have an id: pairs and figures are known by other fields."""
         bundle = self._declared.bundle if self._declared is not None else None
-        by_fields = bundle is not None and bool(bundle.names or bundle.by or bundle.every)
+        by_fields = bundle is not None and bool(bundle.names or bundle.by)
         return not by_fields or any(key in record.values for key in self._ids)
 
     def _keeps(self, name: str) -> bool:

@@ -194,28 +194,6 @@ def test_places_of_items_and_confidences_have_the_declared_values() -> None:
             read(declared, [row(1, "base", "Yes", confidence=wrong)])
 
 
-TRIPLETS = structs.replace(
-    PLAIN, name="triplets", bundle=Bundling(every=3, name=("operator",), same=("sensitive",))
-)
-
-
-def test_records_in_order_are_bundles() -> None:
-    rows = [row(0, name, "Yes", order_sensitive=n) for n in (1, 2) for name in ("a", "b", "c")]
-    first, second = read(TRIPLETS, rows)
-    assert [(a.name, a.label) for a in first.answers] == [("a", "yes"), ("b", "yes"), ("c", "yes")]
-    assert (first.id, second.id) == ("1", "2")
-    unnamed = structs.replace(TRIPLETS, bundle=Bundling(every=2))
-    assert [[a.name for a in each.answers] for each in read(unnamed, rows)] == [["1", "2"]] * 3
-
-
-def test_bundles_in_order_must_be_whole_and_of_one_kind() -> None:
-    rows = [row(0, name, "Yes", order_sensitive=n) for n in (1, 2) for name in ("a", "b", "c")]
-    with pytest.raises(ArchiveError, match=r"2 \(2 of 3\)"):
-        read(TRIPLETS, rows[:-1])
-    with pytest.raises(ArchiveError, match="another sensitive"):
-        read(structs.replace(TRIPLETS, seen=("sensitive",)), [*rows[1:], rows[0]])
-
-
 COLUMNS = structs.replace(
     PLAIN,
     name="columns",
