@@ -128,7 +128,7 @@ def declared(plan: dict[str, Any]) -> ClosedQuestions:
         scores=scores,
         main_score="ratio",
         trial=items([("x", dict.fromkeys(NAMES, ("Yes.", "yes")))])[0],
-        bundle=Bundling(names=NAMES),
+        bundle=Bundling(name=("name",), known=dict.fromkeys(NAMES, "")),
         places={"set": SETS},
         seen=("group",),
     )
@@ -258,7 +258,7 @@ PARTIAL = structs.replace(
             "unparsed": "unscored",
         }
     ),
-    bundle=Bundling(names=NAMES, known=dict.fromkeys(NAMES, ""), partial=True),
+    bundle=Bundling(name=("name",), known=dict.fromkeys(NAMES, ""), partial=True),
 )
 DECIDED = {True: {"yes": "Yes.", "no": "No."}, False: {"yes": "No.", "no": "Yes."}}
 

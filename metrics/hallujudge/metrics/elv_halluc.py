@@ -127,13 +127,15 @@ BENCHMARK = ClosedQuestions(
     title="ELV-Halluc: triplets of captions of events in long videos.",
     unit="triplets",
     keys=Keys(
-        id=_IDS,
         response=("model_response", "response", "prediction", "output"),
         label=("ref_answer", "answer", "label"),
         media=_VIDEO,
-        fields={"aspect": _ASPECT, "caption_type": _TYPE},
+        fields={"aspect": _ASPECT, "caption_type": _TYPE, "triplet": _IDS},
+        optional=("triplet",),
     ),
-    bundle=Bundling(name=("caption_type",), known=CAPTIONS, same=("media", "aspect")),
+    bundle=Bundling(
+        by=("triplet",), name=("caption_type",), known=CAPTIONS, same=("media", "aspect")
+    ),
     unfold=_triplets,
     base=_Triplets,
     variants=CONTAINS_VARIANTS,

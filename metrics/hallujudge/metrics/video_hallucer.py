@@ -24,6 +24,7 @@ released means are over the sets that were run; here they need all five.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from .answers.answer_scores import (
     AnswerScore,
@@ -50,6 +51,7 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, yes_bias
+from .framework.asking import name_under
 
 PAPER_SETS = (
     "object_relation",
@@ -65,6 +67,33 @@ BASIC = "basic"
 """The question about what the video shows."""
 HALLUCINATION = "hallucination"
 """The question about what it does not show."""
+_PAIR, _ROLE = ("pair_id", "pair"), ("role", "question_type", "question_kind")
+_ROLES = {BASIC: "about what the video shows", HALLUCINATION: "about what it does not show"}
+
+
+def _questions(
+    records: Sequence[Mapping[str, object]], _key: str
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the questions of records that hold a pair, by its number; others as they are.
+
+    Raises:
+        ValueError: A record has neither a pair nor the id of one.
+    """
+    for place, record in enumerate(records):
+        held = {role: each for role in _ROLES if isinstance(each := record.get(role), Mapping)}
+        if lacking := _ROLES.keys() - (_ROLES if name_under(record, _PAIR) else held):
+            raise ValueError(
+                f"record {place} has no {' and no '.join(sorted(lacking))} answer (tried "
+                f"{', '.join((*_ROLES, *_PAIR))}; found {', '.join(sorted(record))})",
+                f"Write each pair as an object with {' and '.join(_ROLES)}, or give each question "
+                f"its {_PAIR[0]}",
+            )
+        rest = {name: value for name, value in record.items() if name not in _ROLES}
+        for role, question in held.items():
+            yield place, {**rest, **question, _PAIR[0]: place, _ROLE[0]: role}
+        if not held:
+            yield place, record
+
 
 _WORDS = {label: re.compile(rf"\b{label}\b", re.IGNORECASE) for label in ("yes", "no")}
 _OPPOSITE = {"yes": "no", "no": "yes"}
@@ -110,17 +139,14 @@ BENCHMARK = ClosedQuestions(
         fields={
             "set": ("set",),
             "kind": ("type",),
-            "pair": ("pair_id", "pair"),
-            "role": ("role", "question_type", "question_kind"),
+            "pair": _PAIR,
+            "role": _ROLE,
         },
         optional=("kind",),
+        lists=tuple(_ROLES),
     ),
-    bundle=Bundling(
-        names=(BASIC, HALLUCINATION),
-        by=("pair",),
-        name=("role",),
-        known={BASIC: "about what the video shows", HALLUCINATION: "about what it does not show"},
-    ),
+    bundle=Bundling(by=("pair",), name=("role",), known=_ROLES),
+    unfold=_questions,
     named_files=SetFiles(
         field="set",
         names={

@@ -142,8 +142,8 @@ class Keys(Struct, frozen=True, kw_only=True):
     optional: tuple[str, ...] = ()
     """Fields that records may lack, which then are empty."""
     lists: tuple[str, ...] = ()
-    """Keys that ``complete`` reads and that may hold a list or an object, which is text in the cell
-    of a table."""
+    """Keys that ``unfold`` or ``complete`` reads and that may hold a list or an object, which is
+    text in the cell of a table."""
     verdict: tuple[str, ...] = ()
     """Fields with a verdict on an answer, which questions never have; an answer that has the first
     needs no label. A judge's is the first, or else ``judgement``."""
@@ -170,9 +170,6 @@ class WholeAnswer(Struct, frozen=True, kw_only=True):
 class Bundling(Struct, frozen=True, kw_only=True):
     """Which answers count together, and how an archive holds them; by default each one alone."""
 
-    names: tuple[str, ...] = ()
-    """A record has an object for each of these answers, under its name. With ``by`` and ``name``,
-    archives of one question a record, without these names, are read too."""
     inside: tuple[str, ...] = ()
     """A record has a list of answers under one of these keys; they are named 1, 2, 3, ..."""
     columns: Mapping[str, str] = {}
@@ -202,12 +199,12 @@ class Bundling(Struct, frozen=True, kw_only=True):
     @property
     def needed(self) -> tuple[str, ...]:
         """Names of the answers that a bundle may not lack; empty if they are not known."""
-        return self.required or self.names or (() if self.partial else tuple(self.known))
+        return self.required or (() if self.partial else tuple(self.known))
 
     @property
     def several(self) -> bool:
         """Whether a bundle may have several answers."""
-        held = self.names or self.inside or self.columns
+        held = self.inside or self.columns
         return bool(held or self.name)
 
     @property

@@ -82,14 +82,11 @@ class _Bundles:
         self._asked = AskedQuestions(declared, references, options, self._faults)
         # Fields of answers differ within an item.
         of_answers = {*declared.seen, *declared.kept, *declared.bundle.name}
-        if declared.bundle.names:
-            of_answers.update(declared.bundle.by)
+        of_answers.update(declared.bundle.by)
         self._own = [name for name in declared.keys.fields if name not in of_answers]
         of_first = [name for name in group_by if name in declared.seen]
         known = (*self._own, *declared.derived, *of_first)
         own_groups = [key for key in group_by if key not in known]
-        # Whether records are single questions of bundles that may have names; set by the first.
-        self._flat = None if declared.bundle.names else True
         # Whether records in columns have ids; set by the first.
         self._with_ids: bool | None = None
         self._may_lack = options.allow_missing or declared.incomplete
@@ -220,10 +217,6 @@ class _Bundles:
         columns = [key for key in self._bundle.columns if record.values.get(key) is not None]
         if columns:
             return self._in_columns(columns, fields, record)
-        if self._flat is None:
-            self._flat = self._is_flat(record)
-        if not self._flat:
-            return self._named(fields, record)
         if self._bundle.inside:
             return self._listed(fields, record)
         name = self._names.of(record) if self._bundle.name else ""
@@ -278,36 +271,10 @@ class _Bundles:
             return bundle_id(self._declared, record, self._options)
         return str(record.position + 1)
 
-    def _is_flat(self, first: Record) -> bool:
-        """Return whether an archive has one question a record instead of whole bundles."""
-        names, by = self._bundle.names, self._bundle.by
-        if not by or any(name in first.values for name in names):
-            return False
-        keys = (*names, *(key for name in by for key in self._keys.fields[name]))
-        choose_key(first, None, keys, f"the {names[0]} answer, or the {by[0]} of a question")
-        return True
-
     def _prefix(self, fields: Mapping[str, str]) -> str:
         """Return what ids of a set's bundles begin with, which each set counts from the start."""
         sets = self._declared.set_files
-        return f"{fields[sets.field]}/" if sets and self._bundle.names else ""
-
-    def _named(self, fields: Mapping[str, str], record: Record) -> Iterator[Entry]:
-        """Yield the answers under the declared names, unless one is missing."""
-        prefix = self._prefix(fields)
-        number = self._counts[prefix] = self._counts.get(prefix, -1) + 1
-        bundle = f"{prefix}{number}"
-        first, entries = self._maker.chosen is None, []
-        for name in self._bundle.names:
-            if first:
-                choose_key(record, None, (name,), f"the {name} answer")
-            held = structured(record.values.get(name))
-            if not isinstance(held, Mapping):
-                self._faults.add(Fault.NO_ANSWER, f"{bundle} ({name})")
-                return
-            entries.append(self._inner(bundle, name, fields, record, held))
-            self._maker.keys_of(entries[0].inner)
-        yield from entries
+        return f"{fields[sets.field]}/" if sets and self._bundle.by else ""
 
     def _listed(self, fields: Mapping[str, str], record: Record) -> Iterator[Entry]:
         """Yield the answers of a list; a record without it is an answer itself."""

@@ -23,11 +23,10 @@ from .declared_fields import DeclaredFields, ways_of
 from .inputs import InputOptions
 from .joins import Faults
 from .json_files import named, shown
-from .question_files import LABELS_INVALID, labels_of, options_of
+from .question_files import LABELS_INVALID, labels_of, options_of, with_lists
 from .records import LABEL, TEXT_FLAG, Record, choose_key, optional_text, response_value
 from .response_texts import not_a_text
 from .set_files import known_sets
-from .table_files import structured
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -227,11 +226,8 @@ class AnswerMaker:
         if self._complete is None:
             return answer
         values = {**entry.fields, **whole} if entry.fields else whole
-        for key in self._keys.lists:
-            if isinstance(cell := values.get(key), str) and cell.startswith(("[", "{")):
-                values = {**values, key: structured(cell)}
         try:
-            return self._complete(answer, values)
+            return self._complete(answer, with_lists(self._declared, values))
         except ValueError as err:
             self.note(entry, err)
             return answer
@@ -273,7 +269,6 @@ class Fault(enum.StrEnum):
 
     OTHER_COLUMNS = "records have columns that are no lists of one length, and no objects"
     NO_SET = "records have no set that is known"
-    NO_ANSWER = "records lack an answer"
     TWICE = "questions are answered more than once"
     SILENT = "questions have no answer"
     UNKNOWN_NAME = "records have a name that is not known"
@@ -281,9 +276,9 @@ class Fault(enum.StrEnum):
 
 def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
     """Return the next step for each fault of a benchmark's bundles."""
-    names = " and ".join(map(repr, declared.bundle.names))
     sets = declared.set_files
-    by = " and ".join(map(repr, declared.bundle.by or declared.keys.id[:1]))
+    keys = (declared.keys.fields[name][0] for name in declared.bundle.by)
+    by = " and ".join(map(repr, [*keys] or declared.keys.id[:1]))
     joined = f"Correct these lines: they have the same {by}, or are joined by their order"
     return {
         Fault.NO_SET: ""
@@ -293,7 +288,6 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
         Fault.OTHER_COLUMNS: "Write "
         f"{named(list(declared.bundle.columns))} with a value for each answer",
         **{differing(declared, name): joined for name in declared.bundle.same},
-        Fault.NO_ANSWER: f"Write each record as an object with {names}",
         Fault.TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",
         Fault.UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",

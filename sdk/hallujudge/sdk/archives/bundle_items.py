@@ -145,8 +145,7 @@ class BundleItems:
         if lacking and not self._may_lack(first.outer):
             fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
             self._faults.add(fault, first.bundle, remedy=self._remedy)
-        known = self._bundle.names or self._bundle.known
-        in_order = [answers[name] for name in known if name in answers]
+        in_order = [answers[name] for name in self._bundle.known if name in answers]
         # Some questions are duplicates with the halves of a video in the other order.
         group = media[0] if len(media) == 1 else min(filter(None, media), default="")
         fields = self._fields_of(entries, answers[first.name].fields if answers else {})

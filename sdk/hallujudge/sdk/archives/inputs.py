@@ -125,7 +125,7 @@ def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
     if declared.question_files and declared.bundle.alone:
         by_text.add("allow_duplicates")
     # The places of answers name bundles otherwise.
-    by_id = set() if declared.bundle.names or declared.bundle.by else {"id_key"}
+    by_id = set() if declared.bundle.by else {"id_key"}
     return uses(*joined, *by_text, *by_id, own=declared.tables)
 
 

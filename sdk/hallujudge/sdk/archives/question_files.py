@@ -12,7 +12,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeGuard
 
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions, Unfold
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
@@ -249,15 +249,26 @@ def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> 
     Raises:
         ArchiveError: A record has another form.
     """
-    return records if declared.unfold is None else _unfolded(declared.unfold, records, key)
+    return records if declared.unfold is None else _unfolded(declared, records, key)
 
 
-def _unfolded(unfold: Unfold, records: Iterable[Record], key: str) -> Iterator[Record]:
+def with_lists(declared: ClosedQuestions, values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return values of a record whose lists and objects are no longer cells of a table."""
+    for key in declared.keys.lists:
+        if isinstance(cell := values.get(key), str) and cell.startswith(("[", "{")):
+            values = {**values, key: structured(cell)}
+    return values
+
+
+def _unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> Iterator[Record]:
+    assert declared.unfold is not None, "asked only then"
     listed = list(records)
     contents = [content for r in listed if isinstance(content := unwrapped(r.values), Mapping)]
     assert len(contents) == len(listed), "a list would have been read as records"
     try:
-        for position, values in unfold(contents, key):
+        for position, values in declared.unfold(
+            [with_lists(declared, content) for content in contents], key
+        ):
             yield Record(values, position, listed[position].place)
     except ValueError as err:
         fault, remedy = err.args

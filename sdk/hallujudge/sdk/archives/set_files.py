@@ -60,12 +60,12 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
     elif not isinstance(responses, (str, Path)):
         yield Part(set_in(sets, Path(name_of(responses)).stem), read_records(responses))
     elif Path(responses).is_dir():
-        yield from _folder(declared, sets, Path(responses))
+        yield from _folder(sets, Path(responses))
     else:
         yield from _file(declared, sets, as_path(responses))
 
 
-def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator[Part]:
+def _folder(sets: SetFiles, folder: Path) -> Iterator[Part]:
     first: dict[str, Path] = {}
     _refuse_other_formats(sets, folder)
     for file in _json_files(folder):
@@ -80,7 +80,7 @@ def _folder(declared: ClosedQuestions, sets: SetFiles, folder: Path) -> Iterator
                 "one model"
             )
         first[name] = file
-        records = _records_in(declared, file)
+        records = _records_in(file)
         if (found := next(records, None)) is None:
             raise ArchiveError(f"{file}: no records; give the answers, or remove the file")
         yield Part(name, chain([found], records))
@@ -98,12 +98,12 @@ def _refuse_other_formats(sets: SetFiles, folder: Path) -> None:
 
 
 def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Part]:
-    of_records = {sets.field, *declared.bundle.names, *declared.bundle.inside, *declared.keys.id}
+    of_records = {sets.field, *declared.keys.lists, *declared.bundle.inside, *declared.keys.id}
     part = set_in(sets, path.stem)
     for placed in read_values(path):
         held = unwrapped(placed.value) if isinstance(placed.value, Mapping) else {}
         if not held or (isinstance(held, Mapping) and of_records.intersection(held)):
-            yield Part(part, _records_in(declared, path))
+            yield Part(part, _records_in(path))
             return
         if isinstance(held, Mapping) and _are_sets(declared, held):
             yield from _sets_of(sets, held, str(path))
@@ -121,20 +121,19 @@ def _are_sets(declared: ClosedQuestions, content: Mapping[str, object]) -> bool:
     # An object id -> record, in place of a set's list, is not a record itself.
     return any(isinstance(value, list) for value in held) or not any(
         not isinstance(value, Mapping)
-        or any(name in value for name in declared.bundle.names)
+        or any(name in value for name in declared.keys.lists)
         or not all(isinstance(record, Mapping) for record in value.values())
         for value in held
     )
 
 
-def _records_in(declared: ClosedQuestions, path: Path) -> Iterator[Record]:
+def _records_in(path: Path) -> Iterator[Record]:
     """Yield records; the general record reader would parse them as id -> record."""
     for position, placed in enumerate(read_values(path)):
         place = f"{path} line {placed.line}"
         if not isinstance(placed.value, Mapping):
-            names = " and ".join(map(repr, declared.bundle.names))
             raise ArchiveError(
-                f"{place}: expected an object with {names}; found {shown(placed.value)}"
+                f"{place}: expected a record, an object; found {shown(placed.value)}"
             )
         yield Record(values=placed.value, position=position, place=place)
 

@@ -151,7 +151,8 @@ def _declared_records(
     """Yield the questions of a file in a form in which the benchmark is released."""
     if declared.set_files is not None:
         for part in parts_of(declared, source):
-            yield from (_of_set(declared, record, part.name) for record in part.records)
+            records = unfolded(declared, part.records, "label")
+            yield from (_of_set(declared, record, part.name) for record in records)
         return
     if declared.listed is not None and _is_list(source):
         yield from listed_questions(declared, source.stem, read_json(source))
@@ -352,7 +353,7 @@ class _Maker:
     def _needs_id(self, record: Record) -> bool:
         """Return whether a record must have an id: pairs and figures are known by other fields."""
         bundle = self._declared.bundle if self._declared is not None else None
-        by_fields = bundle is not None and bool(bundle.names or bundle.by)
+        by_fields = bundle is not None and bool(bundle.by)
         return not by_fields or any(key in record.values for key in self._ids)
 
     def _keeps(self, name: str) -> bool:
@@ -384,10 +385,6 @@ class _Maker:
         if bundle is None:
             yield out, "", False
             return
-        nested = [name for name in bundle.names if isinstance(out.get(name), Mapping)]
-        for name in nested:
-            part = out[name] = dict(cast("Mapping[str, object]", out[name]))
-            yield part, f" ({name})", False
         lists = [name for name in bundle.inside if isinstance(out.get(name), list)]
         for name in lists or self._usual_list(out):
             held = cast("list[object]", out[name])
@@ -396,7 +393,7 @@ class _Maker:
             yield from ((part, f" ({n})", False) for n, part in enumerate(parts, 1))
             if bundle.whole is not None and self._asking.whole:
                 yield out, f" ({bundle.whole.name})", True
-        if not nested and not lists and not bundle.inside:
+        if not lists and not bundle.inside:
             yield out, "", False
 
     def _usual_list(self, out: Mapping[str, object]) -> list[str]:

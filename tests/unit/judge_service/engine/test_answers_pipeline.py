@@ -99,7 +99,7 @@ def test_an_outcome_depends_on_no_items_before_it(
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda one: one.name)
 @given(data=st.data())
 def test_whatever_is_sent_has_an_outcome(benchmark: ClosedQuestions, data: st.DataObject) -> None:
-    known = [*(answer.name for answer in benchmark.trial.answers), *benchmark.bundle.names]
+    known = [*(answer.name for answer in benchmark.trial.answers), *benchmark.bundle.known]
     named = st.sampled_from(known or [""])
     given_answers = data.draw(st.lists(answers, max_size=4))
     item = AnswersItem(
