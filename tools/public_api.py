@@ -51,8 +51,9 @@ PACKAGES = (
     "hallujudge.synonym_graphs",
     "hallujudge.judge_service",
     "hallujudge.labels",
+    "hallujudge.studies",
 )
-SOURCES = ("protos", "metrics", "synonym_graphs", "judge_service", "sdk", "labels")
+SOURCES = ("protos", "metrics", "synonym_graphs", "judge_service", "sdk", "labels", "studies")
 _PLAIN = (bool, int, float, str, type(None))
 
 

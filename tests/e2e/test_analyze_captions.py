@@ -169,7 +169,7 @@ def test_table_1_of_several_instructions(tmp_path: Path) -> None:
     names = ("--name", "instruction=short,k=1", "--name", "instruction=long,k=2")
     refused = here("analyze", short, long, *names)
     assert_refused(
-        refused, expected_message("sdk.analysis.analyzed_run:two-columns", "hit_ratio", "k")
+        refused, expected_message("studies.analysis.analyzed_run:two-columns", "hit_ratio", "k")
     )
     tables, notes = tables_of(short, long)
     assert "instructions" not in tables

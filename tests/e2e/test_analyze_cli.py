@@ -17,9 +17,9 @@ from support.wordnet_sample import write_wordnet
 
 from hallujudge.sdk import Client, analyze
 from hallujudge.sdk.analysis import all_analyses
-from hallujudge.sdk.analysis.analyzed_run import OptionValue
-from hallujudge.sdk.cli.report_commands import AnalysisFlags
 from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.studies.analysis.analyzed_run import OptionValue
+from hallujudge.studies.analysis_commands import AnalysisFlags
 
 ANSWERS = [
     answer("1", TRUE, FALSE, human_score=[4, 3]),
@@ -164,7 +164,7 @@ def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
 
 def test_a_run_without_analyses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = tuple(each for each in all_analyses() if "chair" not in each.metrics)
-    monkeypatch.setattr("hallujudge.sdk.analysis.all_analyses", lambda: others)
+    monkeypatch.setattr("hallujudge.studies.analysis.all_analyses", lambda: others)
     captions, objects = tmp_path / "c.jsonl", tmp_path / "o.json"
     captions.write_text(json.dumps({"id": 1, "caption": "A dog."}) + "\n")
     objects.write_text(json.dumps({"1": ["dog"]}))
@@ -180,7 +180,7 @@ def test_items_of_another_run(tmp_path: Path) -> None:
     lines = items.read_text().splitlines(keepends=True)
     items.write_text("".join(lines[:-1]))
     assert (
-        expected_message("sdk.analysis.analyzed_run:items-but-the-report-covers")
+        expected_message("studies.analysis.analyzed_run:items-but-the-report-covers")
         in here("analyze", tmp_path / "out").stderr
     )
     broken = lines[0].replace('"not_supported"', '"perhaps"')
@@ -257,7 +257,8 @@ def test_annotators_agree_on_unscored_answers_too(tmp_path: Path) -> None:
     assert [row["answers"] for row in analyses["krippendorff_alpha"]["rows"]] == [3] * 4
     assert analyses["human_agreement"]["rows"][0]["answers"] == 2
     assert (
-        expected_message("sdk.analysis.tri_he:of-answers-with-human-scores-are-unscored") in notes
+        expected_message("studies.analysis.tri_he:of-answers-with-human-scores-are-unscored")
+        in notes
     )
     interval = analyses["krippendorff_alpha"]["rows"][2]["alpha"]
     ratings = [1, 1, 2, 2, 3, 1]

@@ -100,14 +100,14 @@ def test_stability_over_prompts(tmp_path: Path) -> None:
 def test_a_key_with_the_name_of_a_column_is_refused(tmp_path: Path, key: str) -> None:
     run = scored(tmp_path / "run")
     refused = here("analyze", run, "--name", f"{key}=x,prompt=1")
-    words = expected_message("sdk.analysis.analyzed_run:two-columns", "stability", key)
+    words = expected_message("studies.analysis.analyzed_run:two-columns", "stability", key)
     assert_refused(refused, words)
 
 
 def test_a_sampling_with_the_name_of_a_column_is_refused(tmp_path: Path) -> None:
     runs = [scored(tmp_path / name) for name in "ab"]
     names = [part for run in "ab" for part in ("--name", f"model={run},split=score")]
-    words = expected_message("sdk.analysis.analyzed_run:two-columns", "samplings", "score")
+    words = expected_message("studies.analysis.analyzed_run:two-columns", "samplings", "score")
     assert_refused(here("analyze", *runs, *names), words)
 
 

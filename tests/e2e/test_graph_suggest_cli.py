@@ -186,7 +186,7 @@ def test_decisions_in_the_file_are_kept(inputs: tuple[str, Path], tmp_path: Path
     # Nothing but what is pending is accepted by its score.
     code, said, notes = suggest(inputs, tmp_path, *flags, "--accept-above", "0")
     assert code == 0
-    assert expected_message("sdk.cli.graph_commands:decisions-of-the-file-that-was-there") in notes
+    assert expected_message("studies.graph_commands:decisions-of-the-file-that-was-there") in notes
     assert "4 unknown keywords (3 accept, 1 reject)" in said
     decisions = {
         entry["form"]: (entry["decision"], entry["root"])
@@ -223,7 +223,7 @@ def test_a_file_that_is_not_a_patch_is_not_overwritten(
     path = tmp_path / "patch.json"
     path.write_text('{"mine": "own"}')
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", "none")
-    assert (code, expected_message("sdk.cli.graph_commands:is-not-patch-file") in notes) == (
+    assert (code, expected_message("studies.graph_commands:is-not-patch-file") in notes) == (
         2,
         True,
     )
@@ -234,7 +234,7 @@ def test_items_of_another_metric_are_refused(inputs: tuple[str, Path], tmp_path:
     other = write_lines(tmp_path / "chair.jsonl", [item("a") | {"evidence": {"mentioned": []}}])
     code, _, said = suggest((inputs[0], other), tmp_path)
     assert code == 2
-    assert expected_message("sdk.cli.graph_commands:give-items-of-a-mementos-run") in said
+    assert expected_message("studies.graph_commands:give-items-of-a-mementos-run") in said
     assert not (tmp_path / "patch.json").exists()
 
 
@@ -242,7 +242,7 @@ def test_bad_sources_are_refused(inputs: tuple[str, Path], tmp_path: Path) -> No
     code, _, notes = suggest(inputs, tmp_path, "--wordnet", tmp_path / "nowhere")
     assert (
         code,
-        expected_message("synonym_graphs.tools.suggestions:has-no-wordnet-database") in notes,
+        expected_message("studies.graph_tools.suggestions:has-no-wordnet-database") in notes,
     ) == (2, True)
     code, _, notes = suggest(inputs, tmp_path, "--llm-url", "http://127.0.0.1:9/v1")
     assert (code, "set --llm-model" in notes) == (2, True)

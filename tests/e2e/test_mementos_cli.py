@@ -165,7 +165,7 @@ def test_graph_commands(tmp_path: Path) -> None:
     run = here("graph", "draw", "robotics_objects", "--word", "robot arm", "--out", picture)
     assert run.returncode == 0, run.stderr
     assert picture.read_text().startswith("<svg")
-    said = expected_message("sdk.cli.graph_commands:see-its-words")
+    said = expected_message("studies.graph_commands:see-its-words")
     assert_refused(here("graph", "draw", "coco", "--word", "zzz", "--out", picture), said)
     png = here("graph", "draw", "robotics_objects", "--out", tmp_path / "all.png")
     if importlib.util.find_spec("resvg_py"):

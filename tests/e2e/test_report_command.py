@@ -140,6 +140,6 @@ def test_a_baseline_of_another_metric_is_refused(
     given = ("--format", "html", "--baseline", tmp_path / "pope")
     assert report(runs["good"], *given) == 2
     assert (
-        expected_message("sdk.analysis.mementos:run-of-pope-not-of-chair-give")
+        expected_message("studies.analysis.mementos:run-of-pope-not-of-chair-give")
         in capsys.readouterr().err
     )

@@ -286,7 +286,7 @@ def test_doctor_and_config(server: str) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     # Every metric is tried here and there; those whose parts are not installed are absent.
     assert run.stdout.count(expected_message("sdk.cli.info_commands:as-it-should-be")) >= 12
-    assert expected_message("sdk.analysis.tri_he:metric-tri-he-here") in run.stdout
+    assert expected_message("studies.analysis.tri_he:metric-tri-he-here") in run.stdout
     assert f"metric chair at {server}" in run.stdout
     assert run.stdout.index(f"server {server}") < run.stdout.index("metric chair here")
     down = here("doctor", "--server", "127.0.0.1:1")

@@ -21,6 +21,7 @@ PORTIONS = {
     "synonym_graphs": "hallujudge/synonym_graphs",
     "judge_service": "hallujudge/judge_service",
     "labels": "hallujudge/labels",
+    "studies": "hallujudge/studies",
 }
 # What the light install can load; the service's own modules load their models lazily as well.
 HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime", "openai", "vllm", "ray"}

@@ -15,7 +15,7 @@ import pytest
 from support.client_alone import REQUIRED, files_of_client, make_site, run_alone
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOTS = ("protos", "sdk", "metrics", "synonym_graphs", "judge_service", "labels")
+ROOTS = ("protos", "sdk", "metrics", "synonym_graphs", "judge_service", "labels", "studies")
 
 
 def pyproject(folder: Path) -> dict[str, Any]:

@@ -105,29 +105,6 @@ def import_labels(
     return ExitCode.OK
 
 
-@label_app.command(epilog=examples("hallujudge label scores results --sheet scores.csv"))
-def scores(
-    runs: Annotated[list[Path], argument(metavar="RUN", help="Folders of runs of tri-he.")],
-    sheet: Annotated[Path, output_option(metavar="FILE", help="CSV file to fill in with scores.")],
-    images: Annotated[
-        int, input_option("-n", "--images", metavar="N", help="Images to draw.")
-    ] = 20,
-    seed: Annotated[int, input_option(help="Seed of the random numbers.")] = 0,
-) -> ExitCode:
-    """Write a sheet on which people score responses from 1 to 5.
-
-    The responses of all runs are mixed, without the names of their models. The guideline for
-    annotators is printed. hallujudge analyze --sheet takes the filled sheet: correlation with the
-    judges' rates, and the annotators' agreement.
-    """
-    from hallujudge.sdk.analysis.score_sheets import GUIDELINE, score_sheet
-
-    write_file(sheet, score_sheet(*runs, images=images, seed=seed))
-    click.echo(GUIDELINE, nl=False)
-    click.echo(f"written to {sheet}", err=True)
-    return ExitCode.OK
-
-
 def _drawn_by(name: str | None) -> By | None:
     if name not in (None, "claim", "item"):
         raise InvalidInputError(f"--by {name!r:.80}: choose claim or item")

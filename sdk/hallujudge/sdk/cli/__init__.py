@@ -68,14 +68,13 @@ _COMMANDS = "hallujudge.commands"
 command, with dots in between, and names the module that adds it."""
 # Importing a module adds its commands to the tree; families are imported when they are used.
 _MODULES = {
-    "archive_commands": ("archive", "audit", "demo", "new", "score"),
+    "archive_commands": ("archive", "demo", "new", "score"),
     "ask_command": ("ask",),
-    "comparison_commands": ("compare", "gate", "leaderboard", "table"),
-    "graph_commands": ("graph",),
+    "comparison_commands": ("compare", "gate"),
     "info_commands": ("config", "doctor"),
     "job_commands": ("batch", "fetch", "jobs", "submit"),
     "metrics_commands": ("metrics",),
-    "report_commands": ("analyze", "merge", "report", "rescore", "view"),
+    "report_commands": ("merge", "report", "rescore", "view"),
     "server_commands": ("keys", "serve"),
 }
 

@@ -227,9 +227,9 @@ def _compare_labels(command: ScoreCommand) -> None:
     Raises:
         HallujudgeError: A set of labels can't be used, or the file can't be written.
     """
-    from ..analysis.pope import label_page
     from ..client import Client
     from ..comparison.label_scores import score_label_sets
+    from ..comparison.label_tables import label_page
 
     with Client.embedded() as client:
         found = score_label_sets(client, command.run)

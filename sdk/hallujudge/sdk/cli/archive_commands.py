@@ -1,4 +1,4 @@
-"""Commands on archives: ``hallujudge score all``, ``archive inspect`` and ``audit``.
+"""Commands on archives: ``hallujudge score all`` and ``archive inspect``.
 
 ``hallujudge demo`` and ``hallujudge new`` write example archives to try commands with.
 """
@@ -28,7 +28,7 @@ from .app import (
 )
 from .declared_options import ScoreCommand, grouped, option_text
 from .options import ModelNames, ServerOptions, model_names
-from .output import Format, NewFolder, in_flags, show_page, show_result, write_lines
+from .output import Format, NewFolder, in_flags, show_page, show_result
 from .parameters import argument
 from .run_options import Overwrite, Workers
 
@@ -314,67 +314,6 @@ def _responses(summary: ArchiveSummary) -> str:
         (summary.truncated, "cut off"),
     )
     return ", ".join(f"{count:,} {what}" for count, what in counts if count)
-
-
-@app.command(epilog=examples("hallujudge audit logs/samples_pope.jsonl --items items.jsonl"))
-def audit(
-    archive: Annotated[
-        str, argument(metavar="ARCHIVE", help="File of another tool, or its folder.")
-    ],
-    references: Annotated[
-        list[Path] | None,
-        input_option("--references", "-R", metavar="FILE", help="Labels or objects; repeatable."),
-    ] = None,
-    printed: Annotated[
-        list[str] | None, input_option(metavar="NAME=NUMBER", help="Printed number; repeatable.")
-    ] = None,
-    harness: Annotated[
-        str, input_option(metavar="NAME", help="Tool, if the layout does not show it.")
-    ] = "",
-    category: Annotated[
-        str, input_option(metavar="NAME", help="Only category of the numbers.")
-    ] = "",
-    join: Annotated[
-        str, input_option(metavar="NAME", help="Join by auto, id, text or order.")
-    ] = "auto",
-    variant: Annotated[str, metric_option(metavar="NAME", help="Variant of our metric.")] = "",
-    run: Annotated[
-        Path | None, input_option(metavar="RUN", help="Run to compare a file of totals with.")
-    ] = None,
-    items: Annotated[
-        Path | None, output_option(metavar="FILE", help="JSON lines file of each cause's items.")
-    ] = None,
-    output_format: Format = "table",
-) -> ExitCode:
-    """Explain why a tool's printed number and ours differ.
-
-    The number is taken from the results next to the archive, or from --printed.
-    """
-    from ..audit import AuditOptions, audit_totals
-    from ..audit import audit as audit_archive
-
-    if run is not None:
-        if items is not None:
-            raise InvalidInputError("--items needs answers, which a file of totals does not hold")
-        show_result(audit_totals(archive, run), output_format)
-        return ExitCode.OK
-    options = AuditOptions(
-        references=tuple(references or ()),
-        printed=tuple(printed or ()),
-        harness=harness,
-        category=category,
-        variant=variant,
-        join=join,
-    )
-    result = audit_archive(archive, options)
-    if items is not None:
-        read = [path for path in map(Path, (archive, *(references or ()))) if path.exists()]
-        if items.exists() and any(map(items.samefile, read)):
-            raise InvalidInputError(f"--items {items} is an input; give a new file")
-        count = write_lines(items, (share.to_json() for share in result.items()))
-        click.echo(f"{count:,} items written to {items}", err=True)
-    show_result(result, output_format)
-    return ExitCode.OK
 
 
 ExampleFolder = Annotated[

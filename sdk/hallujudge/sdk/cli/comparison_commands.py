@@ -1,4 +1,4 @@
-"""``hallujudge compare``, ``gate`` and ``leaderboard``."""
+"""``hallujudge compare`` and ``gate``, and the options of all commands that compare runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
 from .declared_options import grouped
 from .options import ModelNames, model_names
-from .output import Format, show_page, show_result, write_lines
+from .output import Format, show_result, write_lines
 from .parameters import argument
 
 if TYPE_CHECKING:
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 Allow = Annotated[
     list[str] | None,
     input_option("--allow", metavar="FIELD", help="Signature fields that may differ; repeatable."),
-]
-
-
-Runs = Annotated[
-    list[Path], argument(metavar="RUN", help="Folders of runs, or the folder of score all.")
 ]
 
 
@@ -187,76 +182,3 @@ def _limits(option: str, given: list[str] | None) -> dict[str, float]:
             raise InvalidInputError(f"{option} gives {score!r:.80} two limits; give one")
         limits[score] = limit
     return limits
-
-
-@app.command(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
-@grouped
-def leaderboard(
-    *,
-    runs: Runs,
-    score: Annotated[
-        str, input_option(metavar="NAME", help="Score to rank by.", show_default=False)
-    ] = "",
-    comparing: ComparingOptions,
-    output_format: Format = "table",
-) -> ExitCode:
-    """Runs by rank, with intervals, and which can't be told apart."""
-    from ..comparison import leaderboard as rank
-    from ..comparison import leaderboards
-    from ..comparison.leaderboards import OVERVIEW
-
-    options = comparing.options()
-    if len(runs) == 1 and (runs[0] / OVERVIEW).exists():
-        show_result(leaderboards(runs[0], score=score, options=options), output_format)
-    else:
-        show_result(rank(*runs, score=score, options=options), output_format)
-    return ExitCode.OK
-
-
-@app.command(
-    epilog=examples("hallujudge table runs/llava runs/minigpt --columns category,score -f latex")
-)
-@grouped
-def table(
-    *,
-    runs: Runs,
-    rows: Annotated[
-        str, input_option(metavar="KEYS", help="Keys of the rows, with commas.")
-    ] = "model",
-    columns: Annotated[
-        str, input_option(metavar="KEYS", help="Keys of the columns, with commas.")
-    ] = "score",
-    score: Annotated[
-        list[str] | None,
-        input_option(metavar="NAME", help="Score to show; repeatable."),
-    ] = None,
-    comparing: ComparingOptions,
-    tests: Annotated[bool, statistics_option(help="Test models against the best one.")] = True,
-    percent: Annotated[bool, output_option("--percent", help="Fractions in percent.")] = False,
-    digits: Annotated[int | None, output_option(help="Decimals; 4, in percent 1.")] = None,
-    intervals: Annotated[
-        bool, output_option("--intervals", help="Intervals in the cells.")
-    ] = False,
-    output_format: Format = "table",
-) -> ExitCode:
-    """The paper's table: models by scores, the best in bold."""
-    from ..comparison import TableLayout, paper_table
-
-    layout = TableLayout(
-        rows=_keys(rows),
-        columns=_keys(columns),
-        percent=percent,
-        digits=digits,
-        intervals=intervals,
-        tests=tests,
-    )
-    result = paper_table(*runs, layout=layout, options=comparing.options(score or ()))
-    if output_format == "table":
-        show_page(result.narrow_page(), output_format)
-    else:
-        show_result(result, output_format)
-    return ExitCode.OK
-
-
-def _keys(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (part.strip() for part in text.split(","))))

@@ -1,4 +1,4 @@
-"""``hallujudge build vidhal``, ``build vidhal-votes`` and ``build vidhal-best``."""
+"""``hallujudge build vidhal`` and ``build vidhal-votes``."""
 
 from __future__ import annotations
 
@@ -103,37 +103,3 @@ def build_vidhal_votes(
     count = write_lines(out, found.rows)
     click.echo(f"{count:,} votes on {len(videos):,} videos written to {out}")
     return say_failed(found.failed, len(found.rows))
-
-
-@build_app.command(
-    "vidhal-best",
-    epilog=examples(
-        "hallujudge build vidhal-best -R annotations.json --votes gpt.jsonl \\",
-        "    --votes llama.jsonl --count 1000 -o best.json",
-    ),
-)
-@grouped
-def build_vidhal_best(
-    *,
-    references: Annotated[
-        Path, input_option("--references", "-R", metavar="FILE", help="VidHal's annotations.")
-    ],
-    votes: Annotated[
-        list[Path], input_option("--votes", metavar="FILE", help="Votes of judges; repeatable.")
-    ],
-    count: Annotated[int, metric_option("--count", min=1, help="Videos to keep.")] = 1000,
-    out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
-) -> ExitCode:
-    """VidHal: the videos with the best captions by votes."""
-    from ..analysis.vidhal_files import quality_of
-    from ..archives.records import id_under, read_records
-
-    checked_out(out, references)
-    found = quality_of(*votes)
-    known = [video for video, scores in found.items() if scores["total"] is not None]
-    kept = set(known[:count])
-    records = [each for each in read_records(references) if id_under(each, "video") in kept]
-    rows = [dict(each.values) for each in records]
-    write_file(out, json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
-    click.echo(f"{len(rows):,} of {len(found):,} videos written to {out}")
-    return ExitCode.OK

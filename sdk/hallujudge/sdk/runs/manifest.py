@@ -45,6 +45,9 @@ ANALYSIS = "analysis.json"
 CASCADE = "cascade.json"
 """The margin above which verdicts are kept, which ``calibrate --agreement`` writes."""
 
+OVERVIEW = "overview.json"
+"""The scores of a folder of runs, which ``score all`` writes there."""
+
 PARSERS = "parsers.json"
 """The comparison of answer parsers, which ``score pope --all-parsers`` writes."""
 

@@ -1,4 +1,4 @@
-"""Reads ``report.json``, ``items.jsonl`` and ``calibration.json`` of a run."""
+"""Reads the files of a run: its report, items, analysis and calibration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import (
@@ -31,7 +31,10 @@ from ..archives.records import Record, read_records
 from ..archives.stored_files import read_stored, refuse_schema
 from ..backends.run_header import metric_of
 from ..errors import ArchiveError, HallujudgeError
-from .manifest import CALIBRATION
+from .manifest import ANALYSIS, CALIBRATION
+
+if TYPE_CHECKING:
+    from ..report.analysis_tables import Analysis
 
 # The interval in signatures and manifests: jackknife-wilson-0.95, or with the number of groups
 # jackknife-wilson-0.95-12-groups.
@@ -342,6 +345,24 @@ def _choice_share(values: Mapping[str, Any]) -> ChoiceShare | None:
         return None
     mean = _number(values.get("mean"), "judging.choice_share.mean")
     return ChoiceShare(mean=mean, n=_count(values, "n", "judging.choice_share"))
+
+
+def stored_analysis(folder: Path) -> Analysis | None:
+    """Return the analysis in a run's folder; None without one.
+
+    Raises:
+        ArchiveError: The file is damaged.
+    """
+    path = folder / ANALYSIS
+    if not path.exists():
+        return None
+    # Scoring reads results, and needs no tables and charts.
+    from ..report.analysis_tables import Analysis
+
+    stored: dict[str, object] = read_stored(
+        path, dict, "analysis", "an analysis", "analyze the run again"
+    )
+    return Analysis.from_json(stored, str(path))
 
 
 def read_calibration(folder: str | Path, signature: str) -> Calibration | None:

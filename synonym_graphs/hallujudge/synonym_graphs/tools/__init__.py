@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from .drawing import draw_domain, draw_neighbourhood
-from .editing import (
-    PATCH_FORMAT,
-    Candidate,
-    GraphDifference,
-    GraphPatch,
-    GraphStatistics,
-    PatchEntry,
-    apply_patch,
-    difference,
-    merge_graphs,
-    parse_patch,
-    statistics_of,
-)
-from .suggestions import (
-    RootChooser,
-    Similarity,
-    Synset,
-    WordNet,
-    find_wordnet,
-    open_wordnet,
-    suggest_roots,
-    wordnet_candidates,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hallujudge.studies.graph_tools.drawing import draw_domain, draw_neighbourhood
+    from hallujudge.studies.graph_tools.editing import (
+        PATCH_FORMAT,
+        Candidate,
+        GraphDifference,
+        GraphPatch,
+        GraphStatistics,
+        PatchEntry,
+        apply_patch,
+        difference,
+        merge_graphs,
+        parse_patch,
+        statistics_of,
+    )
+    from hallujudge.studies.graph_tools.suggestions import (
+        RootChooser,
+        Similarity,
+        Synset,
+        WordNet,
+        find_wordnet,
+        open_wordnet,
+        suggest_roots,
+        wordnet_candidates,
+    )
 
 __all__ = [
     "PATCH_FORMAT",
@@ -50,3 +54,13 @@ __all__ = [
     "suggest_roots",
     "wordnet_candidates",
 ]
+
+_ROOM = "hallujudge.studies.graph_tools"
+"""The package whose modules define these names; it is imported when one is used."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    modules = (import_module(f"{_ROOM}.{each}") for each in ("editing", "drawing", "suggestions"))
+    return next(getattr(module, name) for module in modules if hasattr(module, name))

@@ -16,8 +16,8 @@ from ...backends.run_header import metric_of
 from ...errors import HallujudgeError, OutputError
 from ...report.report_text import counted
 from ...report.table_pages import PAGE_FORMATS, Grid, Page, Shown
+from ...runs.manifest import OVERVIEW
 from ...runs.stored_runs import read_run
-from ..leaderboards import OVERVIEW
 from ..overview_plan import plan_of
 from ..planned_runs import LeftOut, PlannedRun, RunChoice
 from ..results import notes_of_runs

@@ -1,0 +1,322 @@
+"""INFACT analyses: modes, taxonomy, reliability over models, overconfidence, people's audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hallujudge.metrics import Score
+from hallujudge.metrics.answers.answer_text import folded
+from hallujudge.metrics.framework.agreement import pearson, spearman
+from hallujudge.metrics.infact.mode_analyses import (
+    AuditedCase,
+    Overconfidence,
+    label_audit,
+    mode_means,
+    taxonomy_means,
+)
+from hallujudge.metrics.infact.operators import INVARIANT, TAXONOMY, TEMPORAL, level_of
+from hallujudge.sdk.archives.json_files import amount, named
+from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk.report.analysis_tables import AnalysisTable
+from hallujudge.sdk.report.charts import Chart
+from hallujudge.sdk.report.table_pages import Cell
+
+from .analyzed_run import (
+    AnalysisOption,
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    run_by_run,
+    runs_of,
+    with_keys,
+)
+from .given_judgements import evidence_of
+
+_RELIABILITY = ("rr_visual_degradation", "rr_evidence_corruption", "tss", "average")
+_SHOWN = ("base_accuracy", *_RELIABILITY)
+_NO_TAXONOMY = "no taxonomy: the questions have no category; add the key category to the responses"
+_ONE_MODEL = "no reliability over models: give the runs of several models"
+_NO_CONFIDENCE = (
+    "no overconfidence: no wrong answer to a clean video has a confidence or words of uncertainty; "
+    "add the key confidence, from 0 to 1, to the responses"
+)
+
+
+def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
+    """Return the analyses of INFACT runs, and the reasons for missing ones.
+
+    Raises:
+        ArchiveError: A line of items.jsonl, or of people's audit, is damaged.
+    """
+    own = runs_of(runs, "infact")
+    tables, notes = run_by_run(_of_run, "infact")(own, options)
+    if len(own) > 1:
+        tables += _reliability(own)
+    else:
+        notes.append(_ONE_MODEL)
+    if options["audit"] is not None:
+        tables.append(_audit(own[0], options["audit"]))
+    return tables, notes
+
+
+def _of_run(run: AnalyzedRun, _options: Mapping[str, Any]) -> Tables:
+    tables, notes = [_modes(run)], []
+    for found in (_taxonomy(run), _overconfidence(run)):
+        tables += found[0]
+        notes += found[1]
+    return tables, notes
+
+
+def _modes(run: AnalyzedRun) -> AnalysisTable:
+    groups = run.report.groups.get("dimension", {})
+    named = {
+        "all": run.report.scores,
+        **{name: groups[name] for name in TAXONOMY if name in groups},
+    }
+    return AnalysisTable(
+        name="modes",
+        source="Yang et al., Tables 2 and 3 without operators: Resist Rate (RR) and Temporal "
+        "Sensitivity Score (TSS)",
+        rows=tuple(
+            {"dimension": name, "text_only": scores["text_only"].value, **_mode_values(scores)}
+            for name, scores in named.items()
+        ),
+    )
+
+
+def _mode_values(scores: Mapping[str, Score]) -> dict[str, float | None]:
+    """Return base accuracy, and the means of the modes over their operators."""
+    rates = {name: scores[f"rr_{name}"].value for name in INVARIANT}
+    rates |= {name: scores[f"tss_{name}"].value for name in TEMPORAL}
+    means = mode_means(rates)
+    base = {"base_accuracy": scores["base_accuracy"].value}
+    return base | {name: getattr(means, name) for name in _RELIABILITY}
+
+
+def _taxonomy(run: AnalyzedRun) -> Tables:
+    groups = run.report.groups.get("category", {})
+    given = {leaf: scores for leaf, scores in groups.items() if level_of(leaf)}
+    unknown = sorted(leaf for leaf in groups if leaf and leaf not in given)
+    strange = amount(len(unknown), "category is not a leaf", "categories are not leaves")
+    notes = [f"taxonomy: {strange} of the paper: {named(unknown)}"] if unknown else []
+    if not given:
+        return [], notes or [_NO_TAXONOMY]
+    leaves = {leaf: _mode_values(scores) for leaf, scores in given.items()}
+    try:
+        nodes = {
+            score: taxonomy_means({leaf: values[score] for leaf, values in leaves.items()})
+            for score in _SHOWN
+        }
+    except ValueError as err:
+        raise InvalidInputError(f"{run.source}: {err}") from err
+    rows = [_node(path, nodes) for path in nodes["base_accuracy"]]
+    # Names of all 32 nodes would overlap in one chart.
+    chart = Chart(kind="bars", x="node", y=("base_accuracy", "average"))
+    return [
+        AnalysisTable(
+            name=name,
+            source=f"Yang et al., Figure 5: {meaning}",
+            rows=tuple(
+                row for row in rows if (row["node"] in (row["dimension"], row["level"])) is upper
+            ),
+            chart=chart,
+        )
+        for name, meaning, upper in (
+            ("taxonomy", "leaves", False),
+            ("taxonomy_levels", "levels are means of leaves, dimensions of levels", True),
+        )
+    ], notes
+
+
+def _node(path: str, nodes: Mapping[str, Mapping[str, float | None]]) -> dict[str, Cell]:
+    dimension, level, leaf = (*path.split("/"), "", "")[:3]
+    row: dict[str, Cell] = {"dimension": dimension, "level": level, "node": leaf or level or path}
+    return row | {score: nodes[score][path] for score in _SHOWN}
+
+
+def _overconfidence(run: AnalyzedRun) -> Tables:
+    found: dict[str, Overconfidence] = {}
+    for record in run.scored():
+        kind = _error_kind(record)
+        fields = record.values.get("fields")
+        dimension = str(fields.get("dimension", "")) if isinstance(fields, Mapping) else ""
+        for name in dict.fromkeys(("all", dimension)):
+            if kind and name:
+                found[name] = found.get(name, Overconfidence()).plus(kind)
+    if not any(counts.analysable for counts in found.values()):
+        return [], [_NO_CONFIDENCE]
+    return [
+        AnalysisTable(
+            name="overconfidence",
+            source="Yang et al., appendix A.4: wrong base answers by the stated confidence",
+            rows=tuple(_counts(name, found[name]) for name in ("all", *TAXONOMY) if name in found),
+        )
+    ], []
+
+
+def _error_kind(record: Record) -> str:
+    """Return what a wrong base answer resembles; empty for a right one."""
+    evidence_of(record, "answers")
+    with ArchiveError.of_content(
+        f"{record.place}: not a line that a run of infact writes", "score again"
+    ):
+        counts: Any = record.values["statistics"]
+        if counts["right_base"] or not counts["read_base"]:
+            return ""
+        if not counts["split"]:
+            return "unanalysable"
+        kinds = {"hallucination_like": "overconfident", "knowledge_gap_like": "knowledge_gap"}
+        return next((kind for kind, column in kinds.items() if counts[column]), "other")
+
+
+def _counts(name: str, found: Overconfidence) -> dict[str, Cell]:
+    return {
+        "dimension": name,
+        "hallucination_like": found.hallucination_like,
+        "knowledge_gap_like": found.knowledge_gap_like,
+        "other": found.other,
+        "unanalysable": found.unanalysable,
+        "overconfident_share": found.overconfident_share,
+        "knowledge_gap_share": found.knowledge_gap_share,
+    }
+
+
+def _reliability(runs: Sequence[AnalyzedRun]) -> Iterator[AnalysisTable]:
+    values = [(run, _over_dimensions(run)) for run in runs]
+    yield AnalysisTable(
+        name="reliability",
+        source="Yang et al., Figure 4: base accuracy and modes II to IV, mean of the dimensions",
+        rows=tuple(with_keys(run.keys, scores, "reliability") for run, scores in values),
+        chart=Chart(kind="points", x="base_accuracy", y=_RELIABILITY, by=tuple(runs[0].keys)),
+    )
+    rows: list[Mapping[str, Cell]] = []
+    for name in _RELIABILITY:
+        pairs = [
+            (base, value)
+            for _, scores in values
+            if (base := scores["base_accuracy"]) is not None and (value := scores[name]) is not None
+        ]
+        sides = [base for base, _ in pairs], [value for _, value in pairs]
+        rows.append(
+            {
+                "score": name,
+                "pearson": pearson(*sides),
+                "spearman": spearman(*sides),
+                "models": len(pairs),
+            }
+        )
+    yield AnalysisTable(
+        name="reliability_correlation",
+        source="Yang et al., Figure 4: correlation with base accuracy over models",
+        rows=tuple(rows),
+    )
+
+
+def _over_dimensions(run: AnalyzedRun) -> dict[str, float | None]:
+    """Return the mean of both dimensions; None if one lacks a score. Without any, all questions."""
+    groups = run.report.groups.get("dimension", {})
+    known = [_mode_values(groups[name]) for name in TAXONOMY if name in groups]
+    tables = known or [_mode_values(run.report.scores)]
+    means: dict[str, float | None] = {}
+    for name in _SHOWN:
+        values = [value for table in tables if (value := table[name]) is not None]
+        means[name] = sum(values) / len(values) if len(values) == len(tables) else None
+    return means
+
+
+def _audit(run: AnalyzedRun, path: Path) -> AnalysisTable:
+    labels = dict(_labels(run.items()))
+    cases: dict[tuple[str, str], list[AuditedCase]] = {}
+    seen: dict[tuple[str, ...], str] = {}
+    for record in read_records(path):
+        kind = _operator(record), optional_text(record, ("subtype",))
+        question = id_under(record, "question_id")
+        if first := seen.get((*kind, question)):
+            raise ArchiveError(
+                f"{record.place}: question {question!r:.60} under {kind[0]} appears twice (first "
+                f"in {first}); give the choices of all people in one record"
+            )
+        seen[*kind, question] = record.place
+        cases.setdefault(kind, []).append(_case(record, question, labels))
+    rows: list[Mapping[str, Cell]] = []
+    for key in sorted(cases, key=lambda key: (INVARIANT.index(key[0]), key[1])):
+        found = label_audit(cases[key])
+        rows.append(
+            {
+                "operator": key[0],
+                "subtype": key[1],
+                "answerability": found.answerability,
+                "label_preservation": found.label_preservation,
+                "cases": found.cases,
+                "answerable": found.answerable,
+                "no_majority": found.no_majority,
+            }
+        )
+    return AnalysisTable(
+        name="audit",
+        source="Yang et al., Tables A3 and A4: answerability and label preservation, by majority",
+        rows=tuple(rows),
+    )
+
+
+def _operator(record: Record) -> str:
+    operator = optional_text(record, ("operator",))
+    if operator in INVARIANT:
+        return operator
+    raise ArchiveError(
+        f"{record.place}: the operator is {operator!r:.60}; give one that keeps the label: "
+        f"{', '.join(INVARIANT)}"
+    )
+
+
+def _labels(items: Iterable[Record]) -> Iterator[tuple[str, str]]:
+    for record in items:
+        answers: Any = evidence_of(record, "answers").get("answers", ())
+        with ArchiveError.of_content(
+            f"{record.place}: not a line that a run of infact writes", "score again"
+        ):
+            if answers:
+                yield str(record.values["id"]), folded(str(answers[0]["label"]))
+
+
+def _case(record: Record, question: str, labels: Mapping[str, str]) -> AuditedCase:
+    """Return people's choices about a question under an operator.
+
+    Raises:
+        ArchiveError: The question is unknown, or the choices are written unlike the label.
+    """
+    if question not in labels:
+        raise ArchiveError(
+            f"{record.place}: the run has no question {question!r:.60}; first give the run of "
+            "the audited questions"
+        )
+    choices, label = record.values.get("choices"), labels[question]
+    if not isinstance(choices, list) or not choices:
+        raise ArchiveError(
+            f"{record.place}: choices is {choices!r:.60}; give a list with one choice for each "
+            "person, null for a question that is not answerable"
+        )
+    for choice in choices:
+        is_text = isinstance(choice, str) and folded(choice)
+        if choice is not None and not (is_text and (len(folded(choice)) == 1) == (len(label) == 1)):
+            raise ArchiveError(
+                f"{record.place}: the choice {choice!r:.60} can't be compared with the label "
+                f"{label!r:.60}; write choices as labels, and null for not answerable"
+            )
+    return AuditedCase(label, tuple(None if c is None else folded(c) for c in choices))
+
+
+ANALYSES = (
+    FamilyAnalyses(
+        metrics=("infact",),
+        make=_tables,
+        options=(
+            AnalysisOption(
+                name="audit", meaning="infact: people's choices under operators", kind="file"
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,176 @@
+"""``hallujudge analyze``, and ``hallujudge label scores`` for the sheets that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from hallujudge.sdk.cli.app import (
+    ExitCode,
+    app,
+    examples,
+    input_option,
+    label_app,
+    metric_option,
+    output_option,
+)
+from hallujudge.sdk.cli.declared_options import grouped
+from hallujudge.sdk.cli.output import Format, echo_json, in_flags, show_page, write_file
+from hallujudge.sdk.cli.parameters import argument
+from hallujudge.sdk.cli.report_commands import page_of_run
+from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.runs import read_run
+from hallujudge.sdk.runs.manifest import ANALYSIS, PAGE
+
+if TYPE_CHECKING:
+    from hallujudge.sdk.report.analysis_tables import Analysis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisFlags:
+    """The options of all families' analyses.
+
+    The families declare them again, with defaults: importing their analyses would make every
+    command start later.
+    """
+
+    probe: Annotated[
+        str | None, metric_option(metavar="OBJECT", help="chair: object of co-occurrence.")
+    ] = None
+    ks: Annotated[
+        str | None, metric_option(help="chair: values of k of hit ratios, such as 10,20.")
+    ] = None
+    counts: Annotated[
+        Path | None, metric_option(metavar="FILE", help="chair: objects of images to count.")
+    ] = None
+    words: Annotated[
+        str | None, metric_option(help="tri-he: word counts of the trend, such as 10,20,40.")
+    ] = None
+    share: Annotated[
+        float | None, metric_option(help="tri-he: share of object pairs that are frequent.")
+    ] = None
+    wordnet: Annotated[
+        str | None,
+        metric_option(help="tri-he: WordNet folder, for object pairs by synset, or auto."),
+    ] = None
+    sheet: Annotated[
+        list[str] | None,
+        metric_option(metavar="FILE", help="tri-he: filled sheet of label scores; repeatable."),
+    ] = None
+    human_scale: Annotated[
+        str | None, metric_option(help="tri-he: more-is-better or more-is-worse.")
+    ] = None
+    companions: Annotated[
+        int | None, metric_option(help="mementos: usual companions of a behaviour.")
+    ] = None
+    behavior_graph: Annotated[
+        list[str] | None, metric_option(help="mementos: graph of behaviours, as in score.")
+    ] = None
+    pairs: Annotated[
+        Path | None, metric_option(help="vidhal: answers about pairs of captions.")
+    ] = None
+    people: Annotated[Path | None, metric_option(help="vidhal: people's choices of the order.")] = (
+        None
+    )
+    votes: Annotated[Path | None, metric_option(help="vidhal: judges' votes on captions.")] = None
+    audit: Annotated[
+        Path | None, metric_option(help="infact: people's choices under operators.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given, by name."""
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in values if value is not None}
+
+
+AnalyzedRuns = Annotated[
+    list[Path], argument(metavar="RUN", help="Folders that hallujudge score wrote.")
+]
+
+
+@app.command(epilog=examples("hallujudge analyze results --format latex --table trend"))
+@grouped
+def analyze(
+    *,
+    context: click.Context,
+    runs: AnalyzedRuns,
+    name: Annotated[
+        list[str] | None,
+        input_option(help="Name of a run, or model=llava,prompt=2; one for each."),
+    ] = None,
+    options: AnalysisFlags,
+    table: Annotated[
+        list[str] | None, output_option(metavar="NAME", help="Table to show; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        output_option("--out", "-o", metavar="DIR", help="Folder for all tables in all formats."),
+    ] = None,
+    html: Annotated[
+        bool, output_option("--html", help="Also report.html of one run, with its analyses.")
+    ] = False,
+    output_format: Format = "table",
+) -> ExitCode:
+    """The papers' tables and figures from finished runs."""
+    from .analysis import analyze as analyze_runs
+
+    if html and len(runs) > 1:
+        raise InvalidInputError("--html is for one run; give --out DIR for a page of several runs")
+    found = analyze_runs(*runs, names=tuple(name or ()), options=options.given())
+    shown = found.only(table) if table else found
+    if output_format in ("csv", "latex") and len(shown.page().grids) > 1:
+        names = ", ".join(each.name for each in shown.tables if each.rows)
+        raise InvalidInputError(
+            f"--format {output_format} prints one table; add --table with one of {names}, or "
+            "--out DIR for all"
+        )
+    if len(runs) == 1:
+        write_file(runs[0] / ANALYSIS, found.to_text())
+    if out is not None:
+        _write_all(found, out)
+    if html:
+        write_file(runs[0] / PAGE, page_of_run(read_run(runs[0])))
+    _print_analysis(shown, output_format)
+    for note in found.notes:
+        click.echo(f"note: {in_flags(note, context.obj)}", err=True)
+    return ExitCode.OK
+
+
+def _print_analysis(shown: Analysis, output_format: str) -> None:
+    if output_format == "json":
+        echo_json(shown.to_text())
+    elif shown.page().grids:
+        # Notes go to the standard error, so that a table in a file has none.
+        show_page(replace(shown.page(), notes=()), output_format)
+
+
+def _write_all(found: Analysis, out: Path) -> None:
+    for path, text in found.files().items():
+        write_file(out / path, text)
+    click.echo(f"written to {out}", err=True)
+
+
+@label_app.command(epilog=examples("hallujudge label scores results --sheet scores.csv"))
+def scores(
+    runs: Annotated[list[Path], argument(metavar="RUN", help="Folders of runs of tri-he.")],
+    sheet: Annotated[Path, output_option(metavar="FILE", help="CSV file to fill in with scores.")],
+    images: Annotated[
+        int, input_option("-n", "--images", metavar="N", help="Images to draw.")
+    ] = 20,
+    seed: Annotated[int, input_option(help="Seed of the random numbers.")] = 0,
+) -> ExitCode:
+    """Write a sheet on which people score responses from 1 to 5.
+
+    The responses of all runs are mixed, without the names of their models. The guideline for
+    annotators is printed. hallujudge analyze --sheet takes the filled sheet: correlation with the
+    judges' rates, and the annotators' agreement.
+    """
+    from .analysis.score_sheets import GUIDELINE, score_sheet
+
+    write_file(sheet, score_sheet(*runs, images=images, seed=seed))
+    click.echo(GUIDELINE, nl=False)
+    click.echo(f"written to {sheet}", err=True)
+    return ExitCode.OK

@@ -1,0 +1,1 @@
+"""Audits of printed numbers: why a tool's score of an archive and ours differ."""

@@ -1,0 +1,491 @@
+"""Audits: a tool's printed number is derived again from its own archive and compared with ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+from msgspec import structs
+
+from hallujudge.sdk.archives.archive_files import Archive, first_values, gathered, open_file
+from hallujudge.sdk.archives.formats import read_format
+from hallujudge.sdk.archives.found_files import FoundFile, found_files
+from hallujudge.sdk.archives.joins import read_mapping
+from hallujudge.sdk.archives.json_files import named
+from hallujudge.sdk.archives.layouts import vlmevalkit
+from hallujudge.sdk.archives.layouts.archive_reader import ArchiveReader, mapping_at
+from hallujudge.sdk.archives.layouts.benchmarks import CHAIR_SCRIPT_READERS
+from hallujudge.sdk.archives.layouts.harnesses import LMMS_EVAL_READERS, RESULTS_READERS
+from hallujudge.sdk.archives.records import read_records
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+
+from . import answers, chair, pope
+from .waterfall import (
+    Audit,
+    AuditOptions,
+    Cause,
+    Printed,
+    Ratio,
+    ScoreAudit,
+    Stage,
+    changed_rows,
+    columns_of,
+    score_archive,
+    score_of,
+)
+
+HARNESSES: Mapping[str, tuple[str, ...]] = {
+    "pope": ("pope",),
+    "llava": ("pope",),
+    "opera": ("pope",),
+    "lmms-eval": ("pope", "chair", *answers.RATIOS),
+    "vlmevalkit": ("pope", "naturalbench", "vlms-are-biased"),
+    "chair": ("chair",),
+}
+"""Tool -> metrics whose numbers can be derived from its archives."""
+_RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS, **answers.RATIOS}
+_COUNTED = {
+    **{"pope": pope.counted, "chair": chair.counted},
+    **dict.fromkeys(answers.RATIOS, answers.counted),
+}
+# Metrics whose numbers lmms-eval prints in percent.
+_LMMS_PERCENT = frozenset({"chair"})
+# VLMEvalKit writes predictions as XLSX and scores as CSV, unless configured otherwise.
+_TABLE_SUFFIXES = (".xlsx", ".tsv", ".csv", ".json")
+# Floating point is exact to sixteen digits; no tool prints more.
+_FLOAT_ERROR = Fraction(1, 10**9)
+_UNEXPLAINED = (
+    "not explained",
+    "the printed number does not follow from the archive by the tool's rules",
+)
+_ROUNDING = ("rounding", "digits that the printed number leaves out")
+# A number as people and tools write it: 0.854, 85.4, 85.4%, 8.5e-05.
+_NUMBER = re.compile(r"(\d{1,4}(?:\.\d{1,24})?)(?:e-(\d{1,2}))?(%?)", re.IGNORECASE)
+_SAMPLES = re.compile(r"^(?P<before>\d[\dT_-]*_)?samples_(?P<task>.+?)(?P<after>_\d[\dT_.-]*)?$")
+_SCORE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".json")
+# Tool's name in small letters -> ours. VLMEvalKit's Overall is F1.
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    "pope": {
+        "acc": "accuracy",
+        "pope_accuracy": "accuracy",
+        "pope_precision": "precision",
+        "pope_recall": "recall",
+        "pope_f1_score": "f1",
+        "f1_score": "f1",
+        "overall": "f1",
+        "pope_yes_ratio": "yes_ratio",
+    },
+    "chair": {
+        "chairi": "chair_i",
+        "chairs": "chair_s",
+        "coco_cap_chair_i": "chair_i",
+        "coco_cap_chair_s": "chair_s",
+        "coco_cap_chair_recall": "recall",
+        "coco_cap_recall": "recall",
+    },
+    "naturalbench": {
+        "naturalbench_q_acc": "question_accuracy",
+        "naturalbench_i_acc": "image_accuracy",
+        "naturalbench_g_acc": "group_accuracy",
+        "acc": "accuracy",
+        "q_acc": "question_accuracy",
+        "i_acc": "image_accuracy",
+        "g_acc": "group_accuracy",
+    },
+    "crpe": {"exact_match": "accuracy"},
+    "vlms-are-biased": {"overall_acc": "accuracy"},
+}
+
+
+def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
+    """Derive a tool's printed numbers from its own archive, and explain how ours differ.
+
+    Nothing is judged by a language model.
+
+    Args:
+        archive: A file of lmms-eval, VLMEvalKit, LLaVA, POPE or a CHAIR script; or a folder that
+            holds one.
+        options: What the numbers are compared with, and how the archive is read.
+
+    Raises:
+        ArchiveError: The archive can't be read, or its tool is not known.
+        InvalidInputError: An option is wrong.
+    """
+    options = options or AuditOptions()
+    file, metric = _opened(str(archive))
+    notes: list[str] = []
+    if (judged := _judged_copy(file)) is not None:
+        notes.append(f"{judged.name} is read: it has the tool's own verdicts")
+        file = open_file(structs.replace(file.file, path=judged, name=str(judged)))
+    harness = _harness(file, metric, options.harness)
+    ratios = _RATIOS[metric]
+    printed = {
+        **numbers_of_archive(file, metric, harness, options.category, list(ratios)),
+        **given_numbers(options.printed, metric, list(ratios)),
+    }
+    scored = score_archive(metric, str(file.file.path), options)
+    rows, stages = _COUNTED[metric](scored, harness, options)
+    if not rows:
+        raise InvalidInputError(
+            f"{file.file.name}: no row has the category {options.category!r:.40}; leave out "
+            "--category, or name one of the archive's"
+        )
+    scores = tuple(_scores(stages, ratios, printed))
+    report = scored.report
+    return Audit(
+        archive=str(archive),
+        harness=harness,
+        metric=metric,
+        signature="" if report is None else report.signature,
+        causes=_causes(stages, scores, ratios),
+        scores=scores,
+        notes=(
+            *notes,
+            *_notes(scores, printed),
+            *_rows_note(file, metric, harness, options, len(rows)),
+        ),
+        rows=rows,
+        stages=stages,
+        ratios=ratios,
+    )
+
+
+def _opened(given: str) -> tuple[Archive, str]:
+    """Return the file to audit and its metric."""
+    files = found_files(given)
+    if len(files) == 1:
+        return _one(open_file(files[0]))
+    for metric in _RATIOS:
+        found = _gathered(files, given, metric)
+        if len(found) > 1:
+            raise ArchiveError(
+                f"{given}: {len(found)} archives: {named([f.file.name for f in found])}. Audit one "
+                "of them"
+            )
+        if found:
+            return found[0], metric
+    raise ArchiveError(
+        f"{given}: no file that an audit reads; see `hallujudge archive inspect {given}`"
+    )
+
+
+def _gathered(files: list[FoundFile], given: str, metric: str) -> list[Archive]:
+    try:
+        return gathered(files, given, metric)[0]
+    except ArchiveError:
+        return []
+
+
+def _one(file: Archive) -> tuple[Archive, str]:
+    metrics = () if file.reader is None else file.reader.metrics
+    metric = next((name for name in metrics if name in _RATIOS), "")
+    if not metric:
+        what = "plain records" if file.reader is None else file.reader.name
+        if file.reader in RESULTS_READERS:
+            raise ArchiveError(
+                f"{file.file.name} is {what}: compare them with a run (--run RUN, "
+                "audit_totals), or give the folder that holds its sample files too"
+            )
+        raise ArchiveError(
+            f"{file.file.name} is {what}; an audit reads archives of lmms-eval, VLMEvalKit and "
+            "LLaVA for POPE, outputs of CHAIR scripts, and answers of NaturalBench, CRPE and VLMs "
+            "are Biased"
+        )
+    return file, metric
+
+
+def _judged_copy(file: Archive) -> Path | None:
+    """Return VLMEvalKit's judged copy of a table of predictions; None if there is none."""
+    if file.reader not in vlmevalkit.READERS or "extracted" in file.first:
+        return None
+    stem = file.file.path.stem
+    copies = (file.file.path.with_name(f"{stem}_auxmatch{suffix}") for suffix in _TABLE_SUFFIXES)
+    return next((path for path in copies if path.is_file()), None)
+
+
+def _harness(file: Archive, metric: str, given: str) -> str:
+    """Return the tool that an archive is of.
+
+    Raises:
+        InvalidInputError: The given tool is not known, or has no number of the metric.
+    """
+    harness = given or _tool_of(file.reader)
+    if metric not in HARNESSES.get(harness, ()):
+        known = ", ".join(name for name, metrics in HARNESSES.items() if metric in metrics)
+        if not harness:
+            raise InvalidInputError(
+                f"{file.file.name}: the layout does not tell whose numbers these are; name "
+                f"the tool with --harness: {known}"
+            )
+        raise InvalidInputError(f"--harness {harness!r:.40}: choose from {known} for {metric}")
+    return harness
+
+
+def _tool_of(reader: ArchiveReader | None) -> str:
+    if reader in LMMS_EVAL_READERS:
+        return "lmms-eval"
+    if reader in vlmevalkit.READERS:
+        return "vlmevalkit"
+    if reader in CHAIR_SCRIPT_READERS:
+        return "chair"
+    if reader is None or reader.convert is not None or "pope" not in reader.metrics:
+        return ""
+    return "llava" if "prompt" in reader.keys else "pope"
+
+
+def _scores(
+    stages: tuple[Stage, ...], ratios: Mapping[str, Ratio], printed: Mapping[str, Printed]
+) -> Iterator[ScoreAudit]:
+    """Yield the printed scores, or all if none is printed, that have a value in every stage."""
+    for name, ratio in ratios.items():
+        values = [value for stage in stages if (value := score_of(stage, ratio)) is not None]
+        if (printed and name not in printed) or len(values) < len(stages):
+            continue
+        shares = dict(_of_number(printed.get(name), values[0]))
+        for stage, (before, after) in zip(stages[1:], pairwise(values), strict=True):
+            shares[stage.cause] = after - before
+        yield ScoreAudit(
+            name=name,
+            printed=printed.get(name),
+            rederived=values[0],
+            ours=values[-1],
+            shares=shares,
+        )
+
+
+def _of_number(printed: Printed | None, rederived: Fraction) -> Iterator[tuple[str, Fraction]]:
+    """Yield what rounding explains of a printed number, and what nothing does."""
+    if printed is None:
+        return
+    nearest = round(rederived / printed.unit) * printed.unit
+    # Half a unit may be rounded up or down.
+    if abs(printed.value - rederived) <= max(printed.unit / 2, _FLOAT_ERROR):
+        nearest = printed.value
+    yield _UNEXPLAINED[0], nearest - printed.value
+    yield _ROUNDING[0], rederived - nearest
+
+
+def _causes(
+    stages: tuple[Stage, ...], scores: tuple[ScoreAudit, ...], ratios: Mapping[str, Ratio]
+) -> tuple[Cause, ...]:
+    columns = columns_of(ratios[score.name] for score in scores)
+    about_number = [
+        Cause(name=name, meaning=meaning, items=None, rows=None)
+        for name, meaning in (_UNEXPLAINED, _ROUNDING)
+    ]
+    steps = [
+        Cause(
+            name=after.cause,
+            meaning=after.meaning,
+            items=sum(1 for _ in changed_rows(before, after, columns)),
+            rows=after.rows,
+        )
+        for before, after in pairwise(stages)
+    ]
+    return (*about_number, *steps)
+
+
+def _rows_note(
+    file: Archive, metric: str, harness: str, options: AuditOptions, found: int
+) -> Iterator[str]:
+    """Yield a warning if the tool counted more rows than the archive has, or fewer."""
+    if metric == "naturalbench":
+        # The tool counts answers, and we count groups of four.
+        yield from (answers.NOT_PRINTED,) if harness == "lmms-eval" else ()
+        return
+    counted = None if options.category else rows_counted(file, harness)
+    if counted is not None and counted[0] != found:
+        yield (
+            f"{counted[1]} counts {counted[0]:,} rows, and the archive has {found:,}: rows were "
+            "left out or added after the number was printed"
+        )
+
+
+def _notes(scores: tuple[ScoreAudit, ...], printed: Mapping[str, Printed]) -> Iterator[str]:
+    if not printed:
+        yield (
+            "there is no printed number with the archive: the steps begin with the re-derived one; "
+            "name it with --printed, such as --printed accuracy=0.854"
+        )
+    unexplained = [score.name for score in scores if score.shares.get(_UNEXPLAINED[0])]
+    if unexplained:
+        yield (
+            f"{', '.join(unexplained)}: the archive does not give the printed number. It may be of "
+            "another run, another category or more rows, or of other rules (--harness)"
+        )
+    shown = {score.name for score in scores}
+    for name in printed:
+        if name not in shown:
+            yield f"{name}: undefined in one of the steps, since nothing counts in it"
+
+
+def given_numbers(texts: Sequence[str], metric: str, scores: Sequence[str]) -> dict[str, Printed]:
+    """Return the numbers that a user named, such as ``accuracy=0.854``.
+
+    Raises:
+        InvalidInputError: A text is not a score with a number.
+    """
+    found: dict[str, Printed] = {}
+    for text in texts:
+        name, equals, number = text.partition("=")
+        if not equals:
+            raise InvalidInputError(
+                f"--printed {text!r:.80}: give a score and its number, such as accuracy=0.854"
+            )
+        name = _our_name(metric, name)
+        if name not in scores:
+            raise InvalidInputError(
+                f"--printed {text!r:.80}: {name!r:.40} is not one of {', '.join(scores)}"
+            )
+        found[name] = number_of(number.strip(), "--printed")
+    return found
+
+
+def number_of(text: str, source: str, *, percent: bool = False) -> Printed:
+    """Return a printed number; one above 1, or with a percent sign, is in percent.
+
+    Raises:
+        InvalidInputError: The text is not a number between 0 and 100.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise InvalidInputError(
+            f"{source}: {text!r:.40} is not a number such as 0.854, 85.4 or 85.4%"
+        )
+    digits, power, sign = match[1], int(match[2] or 0), match[3]
+    value = Fraction(digits) / 10**power
+    unit = Fraction(1, 10 ** (len(digits.partition(".")[2]) + power))
+    if percent or sign or value > 1:
+        value, unit = value / 100, unit / 100
+    if value > 1:
+        raise InvalidInputError(f"{source}: {text!r:.40} is more than 100 percent")
+    return Printed(value=value, unit=unit, source=source)
+
+
+def numbers_of_archive(
+    archive: Archive, metric: str, harness: str, category: str, scores: Sequence[str]
+) -> dict[str, Printed]:
+    """Return the numbers that the tool left with its archive; empty if there are none.
+
+    Raises:
+        ArchiveError: A file of numbers can't be read.
+    """
+    if harness == "chair":
+        return _of_chair(archive, scores)
+    if category and harness != "vlmevalkit":
+        # Other tools leave no numbers of categories with the archive.
+        return {}
+    if harness == "lmms-eval":
+        return _of_lmms(archive, metric, scores)
+    return _of_table(archive, category, scores) if harness == "vlmevalkit" else {}
+
+
+def rows_counted(archive: Archive, harness: str) -> tuple[int, str] | None:
+    """Return how many rows a tool reports to have counted, and the file with that number.
+
+    lmms-eval writes it with its results, as ``n-samples``; None if there is no such number.
+    """
+    path, task = _results_of(archive) if harness == "lmms-eval" else (None, "")
+    if path is None:
+        return None
+    counted = mapping_at(mapping_at(read_mapping(path, "results"), "n-samples"), task).get(
+        "effective"
+    )
+    return (counted, path.name) if isinstance(counted, int) and counted > 0 else None
+
+
+def _our_name(metric: str, name: object) -> str:
+    """Return our name of a score; lmms-eval adds the filter after a comma."""
+    plain = str(name).partition(",")[0].strip().casefold()
+    return _NAMES.get(metric, {}).get(plain, plain)
+
+
+def _of_chair(archive: Archive, scores: Sequence[str]) -> dict[str, Printed]:
+    source = archive.content.source
+    whole = next(first_values(source), {})
+    overall = mapping_at(whole, "overall_metrics")
+    return _numbers("chair", overall, f"overall_metrics of {archive.file.name}", scores)
+
+
+def _of_lmms(archive: Archive, metric: str, scores: Sequence[str]) -> dict[str, Printed]:
+    path, task = _results_of(archive)
+    if path is None:
+        return {}
+    return numbers_of_results(path, metric, scores).get(task, {})
+
+
+def numbers_of_results(
+    path: Path, metric: str, scores: Sequence[str]
+) -> dict[str, dict[str, Printed]]:
+    """Return the numbers of each task that a results file of lmms-eval has of a metric.
+
+    Raises:
+        ArchiveError: The file can't be read, or a score in it is not a number.
+    """
+    tasks = mapping_at(read_mapping(path, "results"), "results")
+    percent = metric in _LMMS_PERCENT
+    found = {
+        task: _numbers(
+            metric, mapping_at(tasks, task), f"{path.name}, task {task}", scores, percent=percent
+        )
+        for task in tasks
+    }
+    return {task: numbers for task, numbers in found.items() if numbers}
+
+
+def _results_of(archive: Archive) -> tuple[Path | None, str]:
+    """Return the results of a sample file of lmms-eval, if they are there, and its task."""
+    path = next((p for p in _results_files(archive.file.path) if p.is_file()), None)
+    return path, archive.task or archive.file.path.name.partition(".json")[0]
+
+
+def _results_files(path: Path) -> Iterator[Path]:
+    """Yield where releases of lmms-eval write the results of a sample file."""
+    match = _SAMPLES.match(path.name.partition(".json")[0])
+    before, after = (match["before"] or "", match["after"] or "") if match else ("", "")
+    names = dict.fromkeys([f"{before}results{after}.json", "results.json"])
+    return (path.with_name(name) for name in names)
+
+
+def _of_table(archive: Archive, category: str, scores: Sequence[str]) -> dict[str, Printed]:
+    path = archive.file.path
+    stem = path.name.removesuffix(path.suffix).removesuffix("_auxmatch")
+    tables = (
+        path.with_name(f"{stem}{end}{s}") for end in ("_score", "_acc") for s in _SCORE_SUFFIXES
+    )
+    table = next((path for path in tables if path.is_file()), None)
+    if table is None:
+        return {}
+    wanted = category or "Overall"
+    for record in read_records(read_format(table).source):
+        if str(record.values.get("split")) == wanted:
+            values = {k: v for k, v in record.values.items() if k != "split"}
+            return _numbers("pope", values, f"{table.name}, {wanted}", scores, percent=True)
+    return {}
+
+
+def _numbers(
+    metric: str,
+    values: Mapping[str, object],
+    source: str,
+    scores: Sequence[str],
+    *,
+    percent: bool = False,
+) -> dict[str, Printed]:
+    found: dict[str, Printed] = {}
+    for name, value in values.items():
+        ours = _our_name(metric, name)
+        # Tools print nan, or N/A, for a score that is undefined.
+        if ours in scores and isinstance(value, (int, float, str)) and not _is_absent(value):
+            try:
+                found[ours] = number_of(str(value).strip(), source, percent=percent)
+            except InvalidInputError as err:
+                raise ArchiveError(f"{err}; score {name!r:.40}") from err
+    return found
+
+
+def _is_absent(value: object) -> bool:
+    return str(value).strip().casefold() in ("", "nan", "n/a", "none")

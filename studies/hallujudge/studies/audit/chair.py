@@ -1,0 +1,166 @@
+"""CHAIR: ways of counting object mentions, from a script's to ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hallujudge.metrics import Outcome
+from hallujudge.metrics.chair import ChairMetric
+from hallujudge.sdk.archives.layouts.archive_reader import mapping_at
+from hallujudge.sdk.archives.records import Record
+from hallujudge.sdk.errors import ArchiveError
+
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
+
+RATIOS: Mapping[str, Ratio] = {
+    "chair_i": Ratio(numerator=("hallucinated",), denominator=("mentioned",)),
+    "chair_s": Ratio(numerator=("captions_with_hallucination",), denominator=("rows",)),
+    "recall": Ratio(numerator=("recalled_objects",), denominator=("reference_objects",)),
+}
+"""Score -> its definition in our metric. The scripts' lengths need their tokenizer."""
+
+# Word counts are left out: the scripts' tokenizer is not ours.
+_COLUMNS = {
+    column.name: place for place, column in enumerate(ChairMetric.columns) if column.name != "words"
+}
+# lmms-eval repeats a sample's own data under the name of each score.
+_LMMS_SCORES = ("coco_cap_chair_i", "coco_cap_chair_s", "coco_cap_chair_recall", "coco_cap_recall")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Caption:
+    """What is known of one caption."""
+
+    row: Row
+    copied: Counts
+    found: Counts
+    repeated: bool
+    reason: str
+    ours: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """Rules of counting; the defaults are the script's."""
+
+    copied: bool = True
+    repeated: bool = True
+    failed: bool = True
+    others: bool = True
+
+
+_STEPS: tuple[tuple[str, str, str], ...] = (
+    (
+        "copied verdicts",
+        "the archive's own verdicts are replaced by comparing its words with its references",
+        "copied",
+    ),
+    ("repeated rows", "a caption whose image was counted before is left out", "repeated"),
+    ("failure texts", "a tool's failure text is unscored, not a caption", "failed"),
+    (
+        "unscored captions",
+        "a caption that is empty, not English or without reference is unscored",
+        "others",
+    ),
+)
+
+
+def counted(
+    scored: Scored, _harness: str, _options: AuditOptions
+) -> tuple[tuple[Row, ...], tuple[Stage, ...]]:
+    """Return the captions, and the ways of counting their mentions."""
+    captions = list(_captions(scored))
+    rules = _Rules()
+    stages = [_stage("re-derived", "by the script's rules, from the archive", captions, rules)]
+    for cause, meaning, name in _STEPS:
+        rules = replace(rules, **{name: False})
+        stages.append(_stage(cause, meaning, captions, rules))
+    last = Stage(
+        cause="object words",
+        meaning="objects are found by our synonym graph and references, not taken from the archive",
+        counts=[{} if caption.repeated else caption.ours for caption in captions],
+    )
+    return tuple(caption.row for caption in captions), (*stages, last)
+
+
+def _stage(cause: str, meaning: str, captions: Sequence[_Caption], rules: _Rules) -> Stage:
+    counts = [_count(caption, rules) for caption in captions]
+    return Stage(cause=cause, meaning=meaning, counts=counts)
+
+
+def _count(caption: _Caption, rules: _Rules) -> Counts:
+    """Return how rules count one caption; empty if they leave it out."""
+    failed = caption.reason == "RESPONSE_FAILED"
+    if (
+        (caption.repeated and not rules.repeated)
+        or (failed and not rules.failed)
+        or (caption.reason and not failed and not rules.others)
+    ):
+        return {}
+    return caption.copied if rules.copied else caption.found
+
+
+def _captions(scored: Scored) -> Iterator[_Caption]:
+    parts = zip(scored.records, scored.responses, scored.results, scored.repeated(), strict=True)
+    for record, response, result, repeated in parts:
+        found, copied = _theirs(record)
+        is_scored = result.outcome is Outcome.SCORED
+        yield _Caption(
+            row=Row(id=result.id, response=response or ""),
+            copied=copied,
+            found=found,
+            repeated=repeated,
+            reason="" if is_scored else result.reason,
+            ours={"rows": 1, **statistics_of(result, _COLUMNS)} if is_scored else {},
+        )
+
+
+def _theirs(record: Record) -> tuple[Counts, Counts]:
+    """Return a caption's numbers by the archive's words and references, and by its verdicts.
+
+    Raises:
+        ArchiveError: The archive does not hold the words that the script found.
+    """
+    values = record.values
+    sample = next((own for name in _LMMS_SCORES if (own := mapping_at(values, name))), None)
+    if sample is not None:
+        found = _compared(_words(sample.get("pred")), _words(sample.get("answer")))
+        return found, found
+    if "mscoco_generated_words" not in values or "mscoco_gt_words" not in values:
+        raise ArchiveError(
+            f"{record.place}: no mscoco_generated_words and mscoco_gt_words, which an audit "
+            "counts; give an output of a CHAIR script that holds them"
+        )
+    found = _compared(_words(values["mscoco_generated_words"]), _words(values["mscoco_gt_words"]))
+    return found, {**found, **_verdicts(values)}
+
+
+def _words(value: object) -> list[str]:
+    """Return object names; scripts write a name, or a pair of a word and its name."""
+    entries = value if isinstance(value, list) else []
+    return [str(entry[-1] if isinstance(entry, list) and entry else entry) for entry in entries]
+
+
+def _compared(words: Sequence[str], references: Sequence[str]) -> dict[str, int]:
+    there = set(references)
+    wrong = sum(word not in there for word in words)
+    return {
+        "rows": 1,
+        "mentioned": len(words),
+        "hallucinated": wrong,
+        "captions_with_hallucination": int(wrong > 0),
+        "recalled_objects": len(there.intersection(words)),
+        "reference_objects": len(there),
+    }
+
+
+def _verdicts(values: Mapping[str, object]) -> dict[str, int]:
+    """Return the verdicts that a script's output has for its words."""
+    copied: dict[str, int] = {}
+    if isinstance(wrong := values.get("mscoco_hallucinated_words"), list):
+        copied["hallucinated"] = len(wrong)
+        copied["captions_with_hallucination"] = int(bool(wrong))
+    if isinstance(verdict := mapping_at(values, "metrics").get("CHAIRs"), (int, float)):
+        copied["captions_with_hallucination"] = int(bool(verdict))
+    return copied

@@ -1,0 +1,280 @@
+"""POPE: ways of counting answers, from a tool's to ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hallujudge.metrics import Outcome
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
+from hallujudge.metrics.answers.closed_questions import one_answer
+from hallujudge.metrics.pope import BENCHMARK, PopeMetric
+from hallujudge.sdk.archives.layouts.archive_reader import mapping_at
+from hallujudge.sdk.archives.question_files import given_label, label_of
+from hallujudge.sdk.archives.records import Record
+from hallujudge.sdk.archives.split_files import questions_of_file
+
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
+
+RATIOS: Mapping[str, Ratio] = {
+    "accuracy": Ratio(numerator=("right",), denominator=("answered",)),
+    "precision": Ratio(numerator=("tp",), denominator=("tp", "fp")),
+    "recall": Ratio(numerator=("tp",), denominator=("tp", "fn")),
+    "f1": Ratio(numerator=("tp", "tp"), denominator=("tp", "tp", "wrong")),
+    "yes_ratio": Ratio(numerator=("yes",), denominator=("answered",)),
+}
+"""Score -> its definition in our metric, over the columns of :func:`counted`."""
+PARSERS: Mapping[str, str] = {
+    "pope": "published",
+    "llava": "published",
+    "opera": "opera",
+    "lmms-eval": "lmms-eval",
+    "vlmevalkit": "vlmevalkit",
+}
+"""Tool -> its answer parser."""
+
+_COLUMNS = {column.name: place for place, column in enumerate(PopeMetric.columns)}
+# The numbers of a row that our metric's statistics have under the same name.
+_KEPT = ("answered", "tp", "fp", "fn", "wrong")
+_LMMS_SCORES = ("pope_accuracy", "pope_precision", "pope_recall", "pope_f1_score")
+# Their scripts zip the answers with the labels, so that a missing row shifts all that follow.
+_JOINED_BY_ORDER = ("pope", "llava", "opera")
+# An empty or missing response, which tools parse like any other text.
+_NO_RESPONSE = frozenset(["RESPONSE_EMPTY", "RESPONSE_MISSING"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copied:
+    """A verdict that the archive carries."""
+
+    answer: str
+    right: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What is known of one row."""
+
+    row: Row
+    copied: _Copied | None
+    label: str
+    by_order: str | None
+    repeated: bool
+    reason: str
+    ours: Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    """Rules of counting; the defaults are the tool's."""
+
+    copied: bool = True
+    yes_of_labels: bool = True
+    by_order: bool = True
+    repeated: bool = True
+    categories: bool = True
+    failed: bool = True
+    empty: bool = True
+
+
+_STEPS: tuple[tuple[str, str, str], ...] = (
+    (
+        "copied verdicts",
+        "the archive's own verdicts are replaced by those of the tool's answer parser",
+        "copied",
+    ),
+    (
+        "yes ratio of labels",
+        "lmms-eval's yes ratio is the share of the label yes, not of the answer yes",
+        "yes_of_labels",
+    ),
+    (
+        "labels by order",
+        "answers were joined with labels by their order, and are now joined by id",
+        "by_order",
+    ),
+    ("repeated rows", "a row whose id was counted before is left out", "repeated"),
+    (
+        "categories",
+        "a question counts once, not once for each of its comma-joined categories",
+        "categories",
+    ),
+    ("failure texts", "a tool's failure text is unscored, not an answer", "failed"),
+    ("empty responses", "an empty or missing response is unscored, not an answer", "empty"),
+)
+
+
+def counted(
+    scored: Scored, harness: str, options: AuditOptions
+) -> tuple[tuple[Row, ...], tuple[Stage, ...]]:
+    """Return the rows that count, and the ways of counting them.
+
+    Args:
+        scored: The archive, with our results.
+        harness: The tool.
+        options: The options of the audit.
+    """
+    answers = [a for a in _answers(scored, harness, options) if _in(options.category, a.row)]
+    metric = PopeMetric(variant=PARSERS[harness])
+    rules = _Rules(
+        yes_of_labels=_applies("yes_of_labels", harness),
+        by_order=_applies("by_order", harness),
+        categories=_applies("categories", harness),
+    )
+    if options.category:
+        # A tool's line for a category counts each question of it once.
+        rules = replace(rules, categories=False)
+    expanded = rules.categories and options.variant == "vlmevalkit"
+    # One rule is switched off at a time and stays off, so that the causes add up.
+    stages = [_stage("re-derived", "by the tool's rules, from the archive", answers, rules, metric)]
+    for cause, meaning, name in _STEPS:
+        # Our own VLMEvalKit variant counts a question once for each category, as the tool does.
+        if not _applies(name, harness) or (name == "categories" and expanded):
+            continue
+        rules = replace(rules, **{name: False})
+        stages.append(_stage(cause, meaning, answers, rules, metric))
+    theirs, ours = PARSERS[harness], options.variant or PopeMetric.variant_names()[0]
+    last = Stage(
+        cause="answer parser",
+        meaning=f"answers are parsed by {ours} instead of {theirs}",
+        counts=[_times(a.ours, _weight(a.row) if expanded else 1) for a in map(_once, answers)],
+    )
+    return tuple(a.row for a in answers), (*stages, last)
+
+
+def _applies(rule: str, harness: str) -> bool:
+    """Return whether a tool has a rule."""
+    return {
+        "copied": harness in ("lmms-eval", "vlmevalkit"),
+        "yes_of_labels": harness == "lmms-eval",
+        "by_order": harness in _JOINED_BY_ORDER,
+        "categories": harness == "vlmevalkit",
+    }.get(rule, True)
+
+
+def _once(answer: _Answer) -> _Answer:
+    return replace(answer, ours={}) if answer.repeated else answer
+
+
+def _in(category: str, row: Row) -> bool:
+    return not category or category in row.category.split(",")
+
+
+def _weight(row: Row) -> int:
+    return len(row.category.split(","))
+
+
+def _times(counts: Counts, weight: int) -> Counts:
+    return {name: number * weight for name, number in counts.items()}
+
+
+def _stage(
+    cause: str, meaning: str, answers: Sequence[_Answer], rules: _Rules, metric: AnswersMetric
+) -> Stage:
+    counts = [_count(answer, rules, metric) for answer in answers]
+    return Stage(cause=cause, meaning=meaning, counts=counts)
+
+
+def _count(answer: _Answer, rules: _Rules, metric: AnswersMetric) -> Counts:
+    """Return how rules count one answer; empty if they leave it out."""
+    label = answer.by_order if rules.by_order else answer.label
+    if label is None or (answer.repeated and not rules.repeated):
+        return {}
+    if answer.reason == "RESPONSE_FAILED" and not rules.failed:
+        return {}
+    if answer.reason in _NO_RESPONSE and not rules.empty:
+        return {}
+    copied = answer.copied if rules.copied else None
+    text = answer.row.response if copied is None else copied.answer
+    statistics = metric.score(one_answer(id="", response=text, label=label)).statistics
+    counts = _with_sums({name: int(statistics[_COLUMNS[name]]) for name in _COLUMNS})
+    if copied is not None:
+        # The archive's own verdict, which need not follow from its answer.
+        counts["right"] = int(copied.right)
+    if rules.yes_of_labels:
+        # lmms-eval sums the labels where it prints a yes ratio.
+        counts["yes"] = int(label == "yes")
+    return _times(counts, _weight(answer.row) if rules.categories else 1)
+
+
+def _with_sums(columns: Mapping[str, int]) -> dict[str, int]:
+    return {
+        "rows": columns["answered"],
+        "right": columns["tp"] + columns["tn"],
+        "yes": columns["tp"] + columns["fp"],
+        **{name: columns[name] for name in _KEPT},
+    }
+
+
+def _answers(scored: Scored, harness: str, options: AuditOptions) -> Iterator[_Answer]:
+    categories = [result.fields.get("category", "") for result in scored.results]
+    by_order = list(_labels_by_order(scored, harness, options, categories))
+    parts = zip(
+        scored.records,
+        scored.responses,
+        scored.labels,
+        scored.results,
+        scored.repeated(),
+        categories,
+        by_order,
+        strict=True,
+    )
+    for record, response, label, result, repeated, category, ordered in parts:
+        known = label_of(BENCHMARK, label)
+        if known is None:
+            continue
+        is_scored = result.outcome is Outcome.SCORED
+        yield _Answer(
+            row=Row(id=result.id, response=response or "", label=known, category=category),
+            copied=_copied(record),
+            label=known,
+            by_order=ordered,
+            repeated=repeated,
+            reason=result.reason,
+            ours=_with_sums(statistics_of(result, _COLUMNS)) if is_scored else {},
+        )
+
+
+def _copied(record: Record) -> _Copied | None:
+    """Return the verdict that an archive carries: lmms-eval's score, VLMEvalKit's extraction."""
+    values = record.values
+    scores = (mapping_at(values, name) for name in _LMMS_SCORES)
+    own = next((score for score in scores if "prediction" in score), None)
+    if own is not None and "score" in own:
+        return _Copied(answer=str(own["prediction"]), right=_is_true(own["score"]))
+    if "extracted" in values and "score" in values:
+        return _Copied(answer=str(values["extracted"]), right=_is_true(values["score"]))
+    return None
+
+
+def _is_true(value: object) -> bool:
+    """Return a cell's truth value, which tables write in several ways."""
+    return str(value).strip().casefold() in ("1", "1.0", "true")
+
+
+def _labels_by_order(
+    scored: Scored, harness: str, options: AuditOptions, categories: Sequence[str]
+) -> Iterator[str | None]:
+    """Yield each answer's label as the released scripts join it: by order, within its category.
+
+    An answer after the last label counts in no score of the scripts.
+    """
+    if harness not in _JOINED_BY_ORDER or not options.references:
+        yield from (label_of(BENCHMARK, label) for label in scored.labels)
+        return
+    queues = _queues(options.references, by_category=len(set(categories)) > 1)
+    for category in categories:
+        queue = queues.get(category, queues.get("", iter(())))
+        yield next(queue, None)
+
+
+def _queues(references: Sequence[str | Path], *, by_category: bool) -> dict[str, Iterator[str]]:
+    """Return the labels in the order of their files, by category or all under an empty name."""
+    labels: dict[str, list[str]] = {}
+    for path in map(Path, references):
+        for record in questions_of_file(BENCHMARK.split_files, path):
+            if (label := label_of(BENCHMARK, given_label(BENCHMARK, record))) is not None:
+                category = str(record.values.get("category", "")) if by_category else ""
+                labels.setdefault(category, []).append(label)
+    return {category: iter(of) for category, of in labels.items()}

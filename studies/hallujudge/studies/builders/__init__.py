@@ -1,0 +1,1 @@
+"""Commands of ``hallujudge build`` by family: archives made from what judges or people chose."""

@@ -1,0 +1,1 @@
+"""Tools that draw, edit and extend graphs; scoring does not need them."""
