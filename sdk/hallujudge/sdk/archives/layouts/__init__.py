@@ -73,8 +73,8 @@ def recognised(values: Mapping[str, object], metric: str = "") -> ArchiveReader 
     Args:
         values: The record's values.
         metric: The metric that scores it; empty to try all layouts. Other families' layouts that
-            have no keys are not tried then: the metric finds no keys of its own in their records,
-            which are tried again to explain why they are refused.
+            have no keys are not tried then, unless their records are converted: the metric finds no
+            keys of its own in them, and all are tried again to explain why they are refused.
 
     Raises:
         ArchiveError: The reader of another package fails.
@@ -82,7 +82,7 @@ def recognised(values: Mapping[str, object], metric: str = "") -> ArchiveReader 
     if own := _asked_for(mapping_at(values, "asked").get("benchmark")):
         return own
     for reader in archive_readers():
-        if metric and not reader.keys and _is_of_others(reader, metric):
+        if metric and not reader.keys and not reader.convert and _is_of_others(reader, metric):
             continue
         try:
             if reader.recognises(values):
@@ -98,12 +98,10 @@ def recognised(values: Mapping[str, object], metric: str = "") -> ArchiveReader 
 
 
 def _is_of_others(reader: ArchiveReader, metric: str) -> bool:
-    """Return whether a layout is certainly of other families of metrics, such as ``vidhal``."""
+    """Return whether a layout is of other families of metrics, or stands beside responses."""
     families = {name.partition("-")[0] for name in reader.metrics}
-    return (
-        not reader.any_metric
-        and bool(families)
-        and families.isdisjoint((metric.partition("-")[0],))
+    return metric.partition("-")[0] not in families and (
+        bool(families) or reader.role == "companion"
     )
 
 
