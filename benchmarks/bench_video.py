@@ -29,15 +29,15 @@ needs.packages("av", "PIL")
 import av  # noqa: E402
 import numpy as np  # noqa: E402
 
-from hallujudge.sdk.media.video_files import probe  # noqa: E402
-from hallujudge.sdk.video.degrading import (  # noqa: E402
+from hallujudge.asking.video.degrading import (  # noqa: E402
     MADE,
     PROCEDURAL,
     DegradeSettings,
     Making,
     make,
 )
-from hallujudge.sdk.video.frame_operators import Step  # noqa: E402
+from hallujudge.asking.video.frame_operators import Step  # noqa: E402
+from hallujudge.sdk.media.video_files import probe  # noqa: E402
 
 RATE = 30
 # Each operator is a process.

@@ -24,7 +24,16 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("judge", "judge_service", "labels", "metrics", "sdk", "studies", "synonym_graphs")
+PACKAGES = (
+    "asking",
+    "judge",
+    "judge_service",
+    "labels",
+    "metrics",
+    "sdk",
+    "studies",
+    "synonym_graphs",
+)
 # Measured: a file of these folders takes a fifth of a second, one of the others a second or more,
 # since it starts servers, commands or whole runs.
 QUICK = ("unit", "property", "contract")

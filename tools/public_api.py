@@ -50,10 +50,20 @@ PACKAGES = (
     "hallujudge.metrics",
     "hallujudge.synonym_graphs",
     "hallujudge.judge_service",
+    "hallujudge.asking",
     "hallujudge.labels",
     "hallujudge.studies",
 )
-SOURCES = ("protos", "metrics", "synonym_graphs", "judge_service", "sdk", "labels", "studies")
+SOURCES = (
+    "protos",
+    "metrics",
+    "synonym_graphs",
+    "judge_service",
+    "sdk",
+    "asking",
+    "labels",
+    "studies",
+)
 _PLAIN = (bool, int, float, str, type(None))
 
 

@@ -19,7 +19,7 @@ from support.sizes import sized
 from support.threads import eventually
 from support.toll import Toll, verdicts
 
-from hallujudge.sdk.asking import asked_metrics
+from hallujudge.asking import asked_metrics
 
 QUESTIONS = sized(300, 3_000)
 KILLS = sized(1, 2)

@@ -291,7 +291,10 @@ def test_questions_are_built(tmp_path: Path) -> None:
     none = tmp_path / "none.json"
     none.write_text('{"1": [], "2": []}')
     refused = here("build", "pope", "--objects", none, "--out", first)
-    assert expected_message("sdk.cli.pope:no-image-has-an-object-check-the", none) in refused.stderr
+    assert (
+        expected_message("asking.builders.pope:no-image-has-an-object-check-the", none)
+        in refused.stderr
+    )
     odd = ("build", "pope", "--objects", objects, "--questions", "3", "--out", first)
     assert_refused(here(*odd), "--questions of pope: 3 is not an even number")
     objects.write_text('{"1": "dog"}')

@@ -12,6 +12,20 @@ from typing import Any
 from papers.paper_items import Items
 from support.qa_samples import infact_lines, infact_questions
 
+from hallujudge.asking.video.frame_operators import (
+    NoiseSettings,
+    draw_noise,
+    draw_shuffle,
+    frame_order,
+)
+from hallujudge.asking.video.text_operators import (
+    CaptionSettings,
+    SubtitleSettings,
+    corrupted,
+    draw_captions,
+    draw_corruption,
+    read_subtitles,
+)
 from hallujudge.judge_service.llm.paper_prompts import ASKED, paper_prompt, read_confidence
 from hallujudge.metrics.framework.agreement import pearson
 from hallujudge.metrics.framework.published import published_rows
@@ -24,20 +38,6 @@ from hallujudge.metrics.infact.mode_analyses import (
 )
 from hallujudge.metrics.infact.operators import EVIDENCE_CORRUPTION, TEMPORAL, VISUAL_DEGRADATION
 from hallujudge.sdk import Client
-from hallujudge.sdk.video.frame_operators import (
-    NoiseSettings,
-    draw_noise,
-    draw_shuffle,
-    frame_order,
-)
-from hallujudge.sdk.video.text_operators import (
-    CaptionSettings,
-    SubtitleSettings,
-    corrupted,
-    draw_captions,
-    draw_corruption,
-    read_subtitles,
-)
 
 ITEMS = Items("INFACT")
 QUESTIONS = infact_questions(96)
@@ -175,7 +175,7 @@ def _order(_: Path) -> list[bool]:
 
 @ITEMS.is_made(71, "A.5", "noise of bounded strength", "own", [20.0, 60])
 def _noise(_: Path) -> list[float]:
-    # What it does to frames, blur and bitrates: tests/integration/sdk/video.
+    # What it does to frames, blur and bitrates: tests/unit/asking/video.
     found = draw_noise(Random(1), NoiseSettings())
     return [found["sigma"], found["limit"]]
 

@@ -148,7 +148,7 @@ def _rewritten(_: Path) -> list[bool]:
     85, "2.1.1, 3.1", "frame rules; c-input is one picture", "printed", [[0, 100, 200], 20, 10]
 )
 def _frames(_: Path) -> list[Any]:
-    # The picture: tests/unit/sdk/asking/test_combined_pictures.py.
+    # The picture: tests/unit/asking/test_combined_pictures.py.
     robotics = Sampling("mementos-robotics")
     return [
         Sampling("every:100").chosen(range(250)),

@@ -218,7 +218,7 @@ def _images(_: Path) -> int:
     import json
     import tempfile
 
-    from hallujudge.sdk.asking.tri_he_questions import read_scenes
+    from hallujudge.asking.tri_he_questions import read_scenes
 
     def graph(count: int) -> dict[str, Any]:
         relations = [{"name": "near", "object": str(n + 1)} for n in range(count)]

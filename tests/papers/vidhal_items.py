@@ -10,6 +10,7 @@ from typing import Any
 
 from papers.paper_items import Items
 
+from hallujudge.asking.vidhal_captions import anchor_prompt, read_wrong, wrong_prompt
 from hallujudge.metrics.answers.orders import PairAnswer, PairQuestion, RelativeOrdering
 from hallujudge.metrics.framework.published import published_rows
 from hallujudge.metrics.vidhal import ORDERING, VidhalMcqaMetric, VidhalOrderingMetric
@@ -23,7 +24,6 @@ from hallujudge.metrics.vidhal.order_analyses import (
     transitive_inconsistency,
 )
 from hallujudge.sdk import Client, InputOptions, analyze
-from hallujudge.sdk.asking.vidhal_captions import anchor_prompt, read_wrong, wrong_prompt
 
 ITEMS = Items("VidHal")
 

@@ -20,6 +20,7 @@ PORTIONS = {
     "metrics": "hallujudge/metrics",
     "synonym_graphs": "hallujudge/synonym_graphs",
     "judge_service": "hallujudge/judge_service",
+    "asking": "hallujudge/asking",
     "labels": "hallujudge/labels",
     "studies": "hallujudge/studies",
 }

@@ -15,7 +15,16 @@ import pytest
 from support.client_alone import REQUIRED, files_of_client, make_site, run_alone
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOTS = ("protos", "sdk", "metrics", "synonym_graphs", "judge_service", "labels", "studies")
+ROOTS = (
+    "protos",
+    "sdk",
+    "metrics",
+    "synonym_graphs",
+    "judge_service",
+    "asking",
+    "labels",
+    "studies",
+)
 
 
 def pyproject(folder: Path) -> dict[str, Any]:

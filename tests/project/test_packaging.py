@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("labels", "studies")
+ROOMS = ("asking", "labels", "studies")
 PACKAGES = ("judge", "judge_service", "metrics", "sdk", "synonym_graphs", *ROOMS)
 # Importing the SDK must stay quick, and must work where only the light install is.
 LAZY = (

@@ -195,6 +195,21 @@ class MissingExtraError(HallujudgeError):
 
     @classmethod
     @contextmanager
+    def unless_package(cls, package: str) -> Iterator[None]:
+        """Name the package of another project that a block can't import.
+
+        Raises:
+            MissingExtraError: It is not installed.
+        """
+        try:
+            yield
+        except ModuleNotFoundError as err:
+            raise cls(
+                f"{package} is not installed: pip install {package}", metadata={"feature": package}
+            ) from err
+
+    @classmethod
+    @contextmanager
     def unless_whole(cls, feature: str) -> Iterator[None]:
         """Name the package that a feature needs if a block can't import its modules.
 

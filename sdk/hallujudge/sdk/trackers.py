@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -161,19 +161,8 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
     return lambda logged: _TRACKERS[name](logged, place)
 
 
-@contextmanager
-def installed(package: str) -> Iterator[None]:
-    """Say what to install if a tracker's package is absent."""
-    try:
-        yield
-    except ModuleNotFoundError as err:
-        raise MissingExtraError(
-            f"{package} is not installed: pip install {package}", metadata={"feature": package}
-        ) from err
-
-
 def _to_mlflow(logged: LoggedReport, place: str) -> None:
-    with installed("mlflow"):
+    with MissingExtraError.unless_package("mlflow"):
         import mlflow
     active = mlflow.active_run()
     if place and not active:
@@ -188,7 +177,7 @@ def _to_mlflow(logged: LoggedReport, place: str) -> None:
 
 
 def _to_wandb(logged: LoggedReport, place: str) -> None:
-    with installed("wandb"):
+    with MissingExtraError.unless_package("wandb"):
         import wandb
     began = wandb.run is None
     run: Any = wandb.init(project=place or None) if began else wandb.run
@@ -206,7 +195,7 @@ def _to_wandb(logged: LoggedReport, place: str) -> None:
 
 
 def _to_tensorboard(logged: LoggedReport, place: str) -> None:
-    with installed("tensorboard"):
+    with MissingExtraError.unless_package("tensorboard"):
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.plugins.scalar.summary_v2 import scalar_pb
         from tensorboard.plugins.text.summary_v2 import text_pb

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from support.running import ServerProcess, cli, here
 from support.sizes import further
 
+from hallujudge.asking.asked_benchmarks import protocols_of
 from hallujudge.metrics.answers.choices import parse_as_labelled
 from hallujudge.metrics.answers.closed_questions import AnswerVariant, ClosedQuestions, one_answer
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import FAMILIES, benchmarks_of, remove_benchmarks
 from hallujudge.metrics.framework.asking import ONE_LETTER
 from hallujudge.sdk import Client, add_benchmarks
-from hallujudge.sdk.asking.asked_benchmarks import protocols_of
 
 FILE = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
 ANSWERS = [

@@ -69,7 +69,6 @@ command, with dots in between, and names the module that adds it."""
 # Importing a module adds its commands to the tree; families are imported when they are used.
 _MODULES = {
     "archive_commands": ("archive", "demo", "new", "score"),
-    "ask_command": ("ask",),
     "comparison_commands": ("compare", "gate"),
     "info_commands": ("config", "doctor"),
     "job_commands": ("batch", "fetch", "jobs", "submit"),

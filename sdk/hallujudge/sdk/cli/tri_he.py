@@ -1,48 +1,29 @@
-"""``hallujudge score tri-he`` and ``hallujudge build tri-he``."""
+"""``hallujudge score tri-he``."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import click
+from typing import Annotated
 
 from hallujudge.metrics.framework.metric import SEES
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ..runs.progress_bar import shown_progress
 from ..runs.score_run import ScoreRun
 from .app import (
-    ExitCode,
-    build_app,
     examples,
     input_option,
-    metric_option,
-    output_option,
     score_app,
-    statistics_option,
 )
 from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
 from .options import (
     Estimate,
     JudgeOptions,
     MatcherDownload,
-    Temperature,
-    WriterOptions,
-    checked_out,
-    replies_of,
-    say_failed,
     say_where_pictures_go,
 )
-from .output import write_file
 from .run_options import InputsOf, References, RunOptions
-
-if TYPE_CHECKING:
-    from ..asking.tri_he_questions import TriHeBuild
 
 Claims = Annotated[
     Path | None,
@@ -89,63 +70,3 @@ def tri_he(
     if metric.options.get("judge") == SEES and not (run.quiet or estimate):
         say_where_pictures_go(run.at.server, metric.options, settings)
     return run.of(scoring, settings, only_estimate=estimate)
-
-
-@build_app.command(
-    "tri-he",
-    epilog=examples(
-        "hallujudge build tri-he --scene-graphs graphs.json --images images \\",
-        "    --url http://localhost:8000/v1 --model qwen-vl -o tri-he.json",
-    ),
-)
-@grouped
-def build_tri_he(
-    *,
-    scene_graphs: Annotated[
-        Path, input_option("--scene-graphs", metavar="FILE", help="Scene graphs in GQA's form.")
-    ],
-    images: Annotated[Path, input_option("--images", metavar="DIR", help="Folder of the images.")],
-    least_relations: Annotated[
-        int, metric_option("--least-relations", min=1, help="Fewest relations of an image.")
-    ] = 5,
-    count: Annotated[
-        int | None, metric_option("--count", min=1, help="Images to draw; default: all.")
-    ] = None,
-    questions: Annotated[
-        int, metric_option("--questions", min=1, max=50, help="Questions about an image.")
-    ] = 10,
-    unchecked: Annotated[
-        bool, metric_option("--unchecked", help="Questions as they are written, for people.")
-    ] = False,
-    seed: Annotated[int, statistics_option("--seed", help="Seed of the drawn images.")] = 0,
-    writer: WriterOptions,
-    temperature: Temperature = 0.0,
-    out: Annotated[Path, output_option("--out", "-o", help="File to write, as the released one.")],
-) -> ExitCode:
-    """Tri-HE: questions about images with scene graphs, and triplets."""
-    from ..asking.text_calls import text_model
-    from ..asking.tri_he_questions import drawn, read_scenes, write_questions
-    from ..media.media_files import MediaFolder
-
-    checked_out(out, scene_graphs)
-    scenes = drawn(read_scenes(scene_graphs, least_relations=least_relations), count, seed)
-    folder = MediaFolder(images)
-
-    async def build() -> TriHeBuild:
-        async with text_model(writer.settings(), replies_of(out), temperature) as model:
-            return await write_questions(
-                scenes, folder, model, count=questions, checked=not unchecked, progress=progress
-            )
-
-    with shown_progress(len(scenes), "written") as progress:
-        found = asyncio.run(build())
-    write_file(out, json.dumps(found.images, ensure_ascii=False, indent=1) + "\n")
-    written = sum(len(record["instance"]) for record in found.images.values())
-    click.echo(f"{written:,} questions about {len(found.images):,} images written to {out}")
-    if found.rejected_questions or found.rejected_triplets:
-        click.echo(
-            f"note: {found.rejected_questions:,} questions and {found.rejected_triplets:,} "
-            "triplets failed a check",
-            err=True,
-        )
-    return say_failed(found.failed, len(found.images))

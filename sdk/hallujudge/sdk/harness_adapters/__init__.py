@@ -16,10 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, MissingExtraError
 from ..harness_scores import RunningScores, report_of, scored_records, scores_with_intervals
 from ..scorer import Scorer
-from ..trackers import installed
 
 __all__ = ["LMMS_TASKS", "lighteval_metric", "lmms_results", "mlflow_scorer", "torch_scores"]
 
@@ -99,7 +98,7 @@ def lighteval_metric(
         HallujudgeError: An argument is wrong; see :class:`Scorer`.
         MissingExtraError: lighteval is not installed.
     """
-    with installed("lighteval"):
+    with MissingExtraError.unless_package("lighteval"):
         from lighteval.metrics.metrics_sample import SampleLevelComputation
         from lighteval.metrics.utils import metric_utils
         from lighteval.tasks.requests import SamplingMethod
@@ -171,7 +170,7 @@ def torch_scores(
         HallujudgeError: An argument is wrong; see :class:`Scorer`.
         MissingExtraError: torchmetrics is not installed.
     """
-    with installed("torchmetrics"):
+    with MissingExtraError.unless_package("torchmetrics"):
         from torchmetrics import Metric
     scorer = Scorer(metric, scores=scores, **arguments)
 
@@ -256,7 +255,7 @@ def mlflow_scorer(
         HallujudgeError: An argument is wrong; see :class:`Scorer`.
         MissingExtraError: MLflow is not installed.
     """
-    with installed("mlflow"):
+    with MissingExtraError.unless_package("mlflow"):
         from mlflow.entities import AssessmentError, AssessmentSource, Feedback
         from mlflow.genai.scorers import scorer
 

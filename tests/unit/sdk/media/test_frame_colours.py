@@ -25,12 +25,12 @@ from support.coloured_clips import (
     patched,
 )
 
-from hallujudge.sdk.asking import Sampling
+from hallujudge.asking import Sampling
+from hallujudge.asking.video.degrading import DegradeSettings, Making, make
+from hallujudge.asking.video.frame_operators import BlurSettings, NoiseSettings, Step
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.media.media_files import MediaError
 from hallujudge.sdk.media.video_frames import FrameSettings, frames_of
-from hallujudge.sdk.video.degrading import DegradeSettings, Making, make
-from hallujudge.sdk.video.frame_operators import BlurSettings, NoiseSettings, Step
 
 LARGEST = 3
 """Largest difference of levels, of 255: conversions round, and JPEG has a loss."""

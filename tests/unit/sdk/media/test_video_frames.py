@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.pictures import number_in, numbered_video
 
-from hallujudge.sdk.asking import Sampling
+from hallujudge.asking import Sampling
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.media.media_files import MediaError
 from hallujudge.sdk.media.video_frames import FrameSettings, estimated_frames, frames_of

@@ -1,0 +1,463 @@
+"""``hallujudge ask``: a benchmark's questions, asked of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import click
+
+from hallujudge.sdk.archives.json_files import amount
+from hallujudge.sdk.cli.app import (
+    ExitCode,
+    app,
+    budget_option,
+    examples,
+    input_option,
+    metric_option,
+    output_option,
+    stopped_by,
+)
+from hallujudge.sdk.cli.commands import StrictCommand, example_of
+from hallujudge.sdk.cli.declared_options import grouped
+from hallujudge.sdk.cli.options import Estimate, prompt_text
+from hallujudge.sdk.cli.output import estimate_line, in_flags
+from hallujudge.sdk.cli.parameters import argument, option
+from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.runs.progress_bar import Progress, shown_progress
+
+if TYPE_CHECKING:
+    from . import AskResult, AskRun
+
+model_option = partial(option, panel="Model")
+_SHOWN_REASONS = 8
+
+
+class _AskCommand(StrictCommand):
+    """A command whose help page also lists the benchmarks, which are looked up only for it."""
+
+    def more_help(self) -> str:
+        """Return the last paragraph of the help."""
+        from . import asked_metrics
+
+        names = ", ".join(sorted(asked_metrics()))
+        return f"Benchmarks: {names}, and those that --benchmark declares."
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help."""
+        super().format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(self.more_help())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asking:
+    """What is asked of which model, and where the answers go."""
+
+    benchmarks: Annotated[
+        list[str], argument(metavar="BENCHMARK", help="Names of metrics, such as pope.")
+    ]
+    references: Annotated[
+        list[str] | None,
+        input_option(
+            "--references",
+            "-R",
+            metavar="[METRIC=]FILE",
+            help="File of questions, as in pope=FILE; repeatable.",
+        ),
+    ] = None
+    images: Annotated[
+        list[str] | None,
+        input_option(
+            "--images",
+            metavar="[METRIC=]DIR",
+            help="Folder of images or videos; repeatable.",
+        ),
+    ] = None
+    options: Annotated[
+        Path | None,
+        input_option("--options", metavar="FILE", help="Display order of VidHal's captions."),
+    ] = None
+    limit: Annotated[
+        int | None, input_option("--limit", min=1, help="Only the first N records.")
+    ] = None
+    bad_labels: Annotated[
+        bool, input_option("--bad-labels", help="Questions with bad labels are asked too.")
+    ] = False
+    url: Annotated[
+        list[str] | None,
+        model_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
+    ] = None
+    model: Annotated[
+        str | None, model_option("--model", "--llm-model", help="Name of the model there.")
+    ] = None
+    wait: Annotated[
+        float,
+        model_option("--wait", min=0, max=1e6, help="Seconds to wait for a server that starts."),
+    ] = 0.0
+    dialect: Annotated[
+        str | None, model_option("--dialect", help="Server: vllm, openai or plain.")
+    ] = None
+    batch_requests: Annotated[
+        Path | None,
+        model_option("--batch-requests", metavar="FILE", help="File for requests, not sent."),
+    ] = None
+    batch_replies: Annotated[
+        Path | None,
+        model_option("--batch-replies", metavar="FILE", help="Replies of a batch to them."),
+    ] = None
+    max_concurrency: Annotated[
+        int | None, model_option("--max-concurrency", min=1, help="Calls at the same time.")
+    ] = None
+    temperature: Annotated[
+        float, model_option("--temperature", min=0, max=10, help="Temperature.")
+    ] = 0.0
+    max_tokens: Annotated[
+        int | None, model_option("--max-tokens", min=1, help="Tokens of a reply at most.")
+    ] = None
+    param: Annotated[
+        list[str] | None,
+        model_option("--param", metavar="NAME=VALUE", help="Request parameter; repeatable."),
+    ] = None
+    protocol: Annotated[
+        str, metric_option("--protocol", metavar="NAME", help="Way to ask; --show-prompts lists.")
+    ] = ""
+    prompt: Annotated[
+        list[str] | None,
+        metric_option(
+            "--prompt", metavar="[STEP=]FILE", help="File that replaces a prompt; repeatable."
+        ),
+    ] = None
+    prompt_preset: Annotated[
+        str, metric_option("--prompt-preset", metavar="NAME", help="Prompt that a paper prints.")
+    ] = ""
+    show_prompts: Annotated[
+        bool, metric_option("--show-prompts", help="Protocols and their prompts; then exit.")
+    ] = False
+    frames: Annotated[
+        str, metric_option("--frames", help="uniform:N, ends:N, every:N, fps:R, all; see docs.")
+    ] = "uniform:16"
+    combine_frames: Annotated[
+        bool, metric_option("--combine-frames", help="All frames in one picture (c-input).")
+    ] = False
+    frame_format: Annotated[
+        str, metric_option("--frame-format", help="Format of frames: jpeg or png.")
+    ] = "jpeg"
+    condition: Annotated[
+        list[str] | None,
+        metric_option("--condition", metavar="NAME", help="INFACT's operator; repeatable."),
+    ] = None
+    out: Annotated[
+        Path | None,
+        output_option("--out", "-o", metavar="FILE", help="Archive, or folder for several."),
+    ] = None
+    replies: Annotated[
+        Path | None,
+        output_option("--replies", metavar="FILE", help="SQLite file of replies to share."),
+    ] = None
+    overwrite: Annotated[
+        bool, output_option("--overwrite", help="Replacement of another archive in --out.")
+    ] = False
+    quiet: Annotated[bool, output_option("--quiet", "-q", help="No progress or notes.")] = False
+    estimate: Estimate = False
+    max_calls: Annotated[int | None, budget_option(help="Most calls, with retries.")] = None
+    max_cost: Annotated[float | None, budget_option(help="Most that calls may cost.")] = None
+    llm_price_prompt: Annotated[
+        float | None, budget_option(min=0, help="Price of 1M prompt tokens.")
+    ] = None
+    llm_price_completion: Annotated[
+        float | None, budget_option(min=0, help="Price of 1M completion tokens.")
+    ] = None
+
+    def check(self) -> None:
+        """Refuse a command line without images or an output, or with a batch of several benchmarks.
+
+        Raises:
+            InvalidInputError: An option is missing, or is of one benchmark alone.
+        """
+        if not self.images or self.out is None:
+            needed = "--out: a file" if self.images else "--images: the folder of images or videos"
+            example = example_of(click.get_current_context().command)
+            raise InvalidInputError(f"missing option {needed}, as in: {example}")
+        if len(self.benchmarks) > 1 and (self.batch_requests or self.batch_replies):
+            raise InvalidInputError("a batch file is of one benchmark; ask one at a time")
+
+    def model_settings(self) -> dict[str, object]:
+        """Return the settings of the model that were given, by their names."""
+        settings = {
+            "llm_url": ",".join(self.url) if self.url else None,
+            "llm_model": self.model,
+            "llm_dialect": self.dialect,
+            "batch_requests": None if self.batch_requests is None else str(self.batch_requests),
+            "batch_replies": None if self.batch_replies is None else str(self.batch_replies),
+            "llm_max_concurrency": self.max_concurrency,
+            "max_calls": self.max_calls,
+            "max_cost": self.max_cost,
+            "llm_price_prompt": self.llm_price_prompt,
+            "llm_price_completion": self.llm_price_completion,
+        }
+        return {name: value for name, value in settings.items() if value is not None}
+
+    def runs(self) -> list[AskRun]:
+        """Return one run for each benchmark.
+
+        Raises:
+            InvalidInputError: A file can be that of several benchmarks, or a folder is missing.
+        """
+        from . import AskRun
+        from .request_parameters import parsed_parameters
+
+        assert self.out is not None, "it was checked"
+        asked = AskRun(
+            benchmark="",
+            out=self.out,
+            images="",
+            protocol=self.protocol,
+            prompts=_prompts(self.prompt or ()),
+            prompt_preset=self.prompt_preset,
+            frames=self.frames,
+            frame_format=self.frame_format,
+            combine_frames=self.combine_frames,
+            conditions=self.condition or (),
+            limit=self.limit,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            parameters=parsed_parameters(self.param or ()),
+            model=self.model_settings(),
+            replies=self.replies,
+            bad_labels=self.bad_labels,
+            overwrite=self.overwrite,
+            wait=self.wait,
+        )
+        files = _Files(self.references or (), self.images or (), self.options, self.out)
+        names = self.benchmarks
+        return [files.run_of(name, asked, names) for name in dict.fromkeys(names)]
+
+
+@app.command(
+    cls=_AskCommand,
+    epilog=examples(
+        "hallujudge ask pope -R questions.jsonl --images val2014 \\",
+        "    --url http://localhost:8000/v1 --model qwen-vl -o answers.jsonl",
+    ),
+)
+@grouped
+def ask(context: click.Context, given: _Asking) -> ExitCode:
+    """Ask a model a benchmark's questions, and write an archive.
+
+    Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
+    command is started again. The API key is HALLUJUDGE_LLM_API_KEY.
+    """
+    if given.show_prompts:
+        click.echo("".join(map(_prompts_of, given.benchmarks)), nl=False)
+        return ExitCode.OK
+    given.check()
+    runs = given.runs()
+    if not given.estimate:
+        return _all_asked(runs, context.obj, quiet=given.quiet)
+    from . import estimate_asking
+
+    for run in runs:
+        of = f"{run.benchmark}: " if len(runs) > 1 else ""
+        click.echo(f"{of}{estimate_line(estimate_asking(run))}")
+    return ExitCode.OK
+
+
+class _Files(NamedTuple):
+    """The files of one or more benchmarks, as they are typed."""
+
+    references: Sequence[str]
+    """``FILE`` or ``METRIC=FILE``: questions."""
+    images: Sequence[str]
+    """``DIR``, of every benchmark without one of its own, or ``METRIC=DIR``."""
+    options: Path | None
+    """The display order of captions."""
+    out: Path
+    """The archive of one benchmark, or the folder of several."""
+
+    def run_of(self, name: str, asked: AskRun, names: Sequence[str]) -> AskRun:
+        """Return the run of a benchmark.
+
+        Args:
+            name: The benchmark.
+            asked: How all are asked.
+            names: All benchmarks.
+
+        Raises:
+            InvalidInputError: A file can be that of several benchmarks, or a folder is missing.
+        """
+        references, shared = _of(name, self.references, names)
+        if shared and len(names) > 1:
+            raise InvalidInputError(
+                f"--references {shared[0]}: several benchmarks are asked; name its own, such as "
+                f"{name}={shared[0]}"
+            )
+        images, all_images = _of(name, self.images, names)
+        if len(images or all_images) != 1:
+            raise InvalidInputError(
+                f"--images of {name}: {len(images or all_images)} folders; give one, such as "
+                f"--images {name}=DIR"
+            )
+        return replace(
+            asked,
+            benchmark=name,
+            out=self.out / f"{name}.jsonl" if self._is_folder(names) else self.out,
+            images=Path((images or all_images)[0]),
+            references=list(map(Path, (*references, *shared))),
+            options=self.options if len(names) == 1 or name.startswith("vidhal-") else None,
+        )
+
+    def _is_folder(self, names: Sequence[str]) -> bool:
+        if len(names) == 1:
+            return False
+        if self.out.suffix == ".jsonl" or self.out.is_file():
+            raise InvalidInputError(
+                f"--out {self.out}: {len(names)} benchmarks are asked, and each gets an archive of "
+                "its own; give a folder"
+            )
+        return True
+
+
+def _of(
+    name: str, given: Sequence[str], names: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the paths of a benchmark alone, and those that name no benchmark."""
+    pairs = [path.partition("=") for path in given]
+    own = [path for metric, equals, path in pairs if equals and metric == name]
+    shared = [
+        whole
+        for whole, (metric, equals, _) in zip(given, pairs, strict=True)
+        if not equals or metric not in names
+    ]
+    return own, shared
+
+
+def _all_asked(runs: Sequence[AskRun], typed: Sequence[str], *, quiet: bool) -> ExitCode:
+    """Ask all benchmarks, after the files of all were checked."""
+    from . import check_asking
+
+    for run in runs:
+        of = f"{run.benchmark}: " if len(runs) > 1 else ""
+        notes = check_asking(run)
+        for note in () if quiet else notes:
+            click.echo(f"note: {of}{in_flags(note, typed)}", err=True)
+    codes, calls, cost = [], 0, 0.0
+    for run in runs:
+        code, result = _asked(run.within(calls, cost), typed, quiet=quiet)
+        codes.append(code)
+        if result is None:
+            return code
+        calls, cost = calls + result.calls, cost + result.cost
+    return max(codes)
+
+
+def _words_note(run: AskRun) -> tuple[str, ...]:
+    """Return that the words are not the paper's, where it prints its own; else nothing."""
+    from hallujudge.judge_service.llm.paper_prompts import ASKED, presets_of
+
+    if run.prompts or run.prompt_preset or not (known := presets_of(run.benchmark, ASKED)):
+        return ()
+    names = " or ".join(known)
+    return (f"the prompt is ours, not the paper's; --prompt-preset {names} has the paper's words",)
+
+
+def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> tuple[ExitCode, AskResult | None]:
+    """Ask a benchmark; return no result if the run was stopped."""
+    from . import ask
+
+    before = _kept_replies(run)
+    try:
+        with nullcontext(Progress(0)) if quiet else shown_progress(0, "answered") as progress:
+            result = ask(run, progress)
+    except KeyboardInterrupt as err:
+        click.echo(": ".join(filter(None, (f"stopped by {stopped_by(err)}", _kept(run)))), err=True)
+        return ExitCode.FAILED, None
+    except BaseException as err:
+        # After a mistake in the command line, the same command would fail again.
+        is_mistake = isinstance(err, InvalidInputError) and _kept_replies(run) == before
+        if not is_mistake and (kept := _kept(run)):
+            click.echo(f"note: {kept}", err=True)
+        raise
+    for note in () if quiet else (*_words_note(run), *_notes(result)):
+        click.echo(f"note: {in_flags(note, typed)}", err=True)
+    click.echo(f"{result.answered:,} of {result.questions:,} answers written to {result.archive}")
+    return (ExitCode.UNSCORED if result.unanswered else ExitCode.OK), result
+
+
+def _kept(run: AskRun) -> str:
+    """Return how many replies the next run will find; empty if there are none."""
+    count = _kept_replies(run)
+    if not count:
+        return ""
+    return (
+        f"{count:,} replies are kept in {run.files.replies}; start the same command again to go on"
+    )
+
+
+def _kept_replies(run: AskRun) -> int:
+    from hallujudge.judge_service.llm.cache_file import kept_replies
+
+    return kept_replies(run.files.replies)
+
+
+def _notes(result: AskResult) -> list[str]:
+    reasons = sorted(result.unanswered.items(), key=lambda entry: -entry[1])
+    notes = [
+        f"{count:,} without an answer: {reason}. Example: {result.examples[reason]}"
+        for reason, count in reasons[:_SHOWN_REASONS]
+    ]
+    if cut := result.cut_off:
+        notes.append(
+            f"{amount(cut, 'reply was', 'replies were')} cut off at --max-tokens "
+            f"{result.max_tokens}; give more tokens, and only these questions are asked again"
+        )
+    if any(reason.startswith("MODEL_") for reason in result.unanswered):
+        notes.append("start the same command again to ask those again that no reply came for")
+    elif sum(result.unanswered.values()) > cut:
+        notes.append("correct what the reasons name, then start the same command again")
+    if result.reused:
+        notes.append(f"{result.reused:,} replies were known and not asked again")
+    return notes
+
+
+def _prompts(given: Sequence[str]) -> dict[str, str]:
+    """Return step -> text, from ``STEP=FILE`` and ``FILE``, which is of the last step.
+
+    Raises:
+        InvalidInputError: A file can't be read, or a step is given twice.
+    """
+    prompts: dict[str, str] = {}
+    for value in given:
+        step, equals, name = value.partition("=")
+        if not equals or Path(value).exists():
+            step, name = "answer", value
+        if step in prompts:
+            raise InvalidInputError(f"--prompt: two files for the step {step}; give one")
+        prompts[step] = prompt_text(name)
+    return prompts
+
+
+def _prompts_of(benchmark: str) -> str:
+    """Return the protocols of a benchmark with their prompts."""
+    from hallujudge.judge_service.llm.paper_prompts import ASKED, paper_prompt, presets_of
+
+    from .asked_benchmarks import benchmark_of, protocols_of
+
+    lines = []
+    for protocol in protocols_of(benchmark):
+        made = benchmark_of(benchmark, protocol.name)
+        lines.append(f"{protocol.name}: {protocol.meaning}")
+        for step, template in made.templates.items():
+            blind = any(s.name == step and not s.shows for s in protocol.steps)
+            lines.append(f"  {step}{' (without the image)' if blind else ''}:")
+            lines += [f"    {line}" for _, text in template.parts for line in text.splitlines()]
+    for name in presets_of(benchmark, ASKED):
+        printed = paper_prompt(name, benchmark, ASKED)
+        lines.append(f"--prompt-preset {name}: {printed.source}")
+        lines += [f"    {line}" for line in printed.text.strip().splitlines()]
+    return "\n".join(lines) + "\n"

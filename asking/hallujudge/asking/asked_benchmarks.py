@@ -1,0 +1,209 @@
+"""What is asked: a benchmark's protocols and their prompts, which a user's files may replace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+from hallujudge.judge_service.llm.paper_prompts import ASKED, PaperPrompt, paper_prompt
+from hallujudge.judge_service.llm.prompt_templates import Template, own_template
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.families import benchmark_named, benchmarks_of, families, has_module
+from hallujudge.metrics.framework.asking import (
+    CHOOSING,
+    ONE_LETTER,
+    YES_OR_NO,
+    Asking,
+    AskingProtocol,
+    OwnAsking,
+    plain,
+)
+from hallujudge.sdk.archives.json_files import named
+from hallujudge.sdk.errors import InvalidInputError, NotFoundError
+
+_SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
+_LETTER = re.compile("[A-Z]")
+OPTIONAL_SLOTS = frozenset({"instruction", CHOOSING})
+"""Slots that a user's prompt may leave out, and that may be empty."""
+_DECLARED = OwnAsking()
+WHOLE = "whole"
+"""The step for the answer about a whole bundle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """What is asked: a benchmark, by one of its protocols, with its prompts."""
+
+    name: str
+    """The metric's name."""
+    declared: ClosedQuestions | None
+    """Its declaration, if it is one of closed questions."""
+    asking: Asking
+    """What asking needs."""
+    protocol: AskingProtocol
+    """The chosen protocol."""
+    templates: Mapping[str, Template]
+    """Step -> its prompt."""
+    reads: str = ""
+    """Form of the replies; empty for a plain one."""
+
+    @property
+    def own(self) -> OwnAsking:
+        """What only a family without a declaration says of asking."""
+        return self.asking if isinstance(self.asking, OwnAsking) else _DECLARED
+
+    @property
+    def prompt_hashes(self) -> str:
+        """The beginnings of the prompts' hashes, for signatures."""
+        return "+".join(template.digest[:12] for template in self.templates.values())
+
+    @property
+    def needs_question(self) -> bool:
+        """Whether a prompt has the question."""
+        return any("question" in self.slots_of(step) for step in self.templates)
+
+    def slots_of(self, step: str) -> list[str]:
+        """Return the names of the slots of a step's prompt, in order."""
+        parts = self.templates[step].parts
+        return [name for _, text in parts for name in _SLOT.findall(text)]
+
+
+def asked_metrics() -> tuple[str, ...]:
+    """Return the names of all metrics whose questions can be asked."""
+    found = []
+    for family in families():
+        found += [declared.name for declared in benchmarks_of(family)]
+        found += list(_declared_apart(family))
+    return tuple(found)
+
+
+def benchmark_of(
+    name: str, protocol: str = "", prompts: Mapping[str, str] | None = None, preset: str = ""
+) -> Benchmark:
+    """Return what is asked.
+
+    Args:
+        name: The metric's name.
+        protocol: Name of a protocol; empty for the default, or that of the preset.
+        prompts: Step -> text that replaces its prompt.
+        preset: Name of a paper's printed prompt, which replaces that of the answer.
+
+    Raises:
+        NotFoundError: There is no such metric.
+        InvalidInputError: There is no such protocol or step, or a prompt has other slots.
+    """
+    declared, asking = _found(name)
+    protocols = asking.protocols or plain(_default_prompt(declared))
+    printed = _printed(preset, name, protocol, prompts) if preset else None
+    protocol = protocol or (printed.protocol if printed else "")
+    chosen = next((p for p in protocols if not protocol or p.name == protocol), None)
+    if chosen is None:
+        known = ", ".join(p.name for p in protocols)
+        raise InvalidInputError(f"{name} has no protocol {protocol!r}; choose one of {known}")
+    texts = {step.name: step.prompt for step in chosen.steps}
+    if asking.whole:
+        texts[WHOLE] = asking.whole
+    prompts = prompts or {}
+    if unknown := prompts.keys() - texts.keys():
+        raise InvalidInputError(
+            f"the protocol {chosen.name} of {name} has no step {named(sorted(unknown))}; it has "
+            f"{', '.join(texts)}"
+        )
+    templates = {
+        step: _template(f"{name}, {step}", text, prompts.get(step)) for step, text in texts.items()
+    }
+    if printed is not None:
+        templates[ASKED] = printed.template
+    return Benchmark(
+        name=name,
+        declared=declared,
+        asking=asking,
+        protocol=chosen,
+        templates=templates,
+        reads=printed.reads if printed else "",
+    )
+
+
+def _printed(
+    preset: str, name: str, protocol: str, prompts: Mapping[str, str] | None
+) -> PaperPrompt:
+    """Return the printed prompt of a preset, if nothing else is given that it contradicts.
+
+    Raises:
+        InvalidInputError: There is no such preset, or its prompt or protocol is given too.
+    """
+    printed = paper_prompt(preset, name, ASKED)
+    if prompts and ASKED in prompts:
+        raise InvalidInputError(
+            f"the option prompt_preset is {preset!r}, and a prompt of the step {ASKED} is given "
+            "too; leave one of them out"
+        )
+    if protocol and protocol != (printed.protocol or protocols_of(name)[0].name):
+        raise InvalidInputError(
+            f"the option prompt_preset is {preset!r}, whose protocol is not {protocol}; leave the "
+            "protocol out"
+        )
+    return printed
+
+
+def protocols_of(name: str) -> tuple[AskingProtocol, ...]:
+    """Return the ways to ask a benchmark's questions, the default first.
+
+    Raises:
+        NotFoundError: There is no such metric.
+    """
+    declared, asking = _found(name)
+    return asking.protocols or plain(_default_prompt(declared))
+
+
+def _found(name: str) -> tuple[ClosedQuestions | None, Asking]:
+    declared = benchmark_named(name)
+    if declared is not None:
+        return declared, declared.asking
+    family = name.replace("-", "_")
+    if family in families() and name in (known := _declared_apart(family)):
+        return None, known[name]
+    raise NotFoundError(
+        f"benchmark {name!r} does not exist, or has no questions; choose one of "
+        f"{', '.join(asked_metrics())}",
+        reason="METRIC_UNKNOWN",
+        metadata={"metric": name},
+    )
+
+
+def _declared_apart(family: str) -> Mapping[str, Asking]:
+    """Return metric -> how its questions are asked, of a family that is not declared."""
+    if not has_module("hallujudge.metrics", family):
+        return {}
+    known: Mapping[str, Asking] = getattr(
+        import_module(f"hallujudge.metrics.{family}"), "ASKING", {}
+    )
+    return known
+
+
+def _default_prompt(declared: ClosedQuestions | None) -> str:
+    """Return the prompt of a benchmark that declares none, by the labels of its questions."""
+    if declared is None:
+        return "{{question}}"
+    labels = declared.labels
+    if set(labels) == {"yes", "no"}:
+        return YES_OR_NO
+    if declared.choices or (labels and all(map(_LETTER.fullmatch, labels))):
+        return ONE_LETTER
+    if labels:
+        return f"{{{{question}}}}\nAnswer with one of these words: {', '.join(labels)}."
+    return "{{question}}"
+
+
+def _template(what: str, text: str, own: str | None) -> Template:
+    slots = set(_SLOT.findall(text))
+    if own is None:
+        return replace(own_template(text, sorted(slots)), name=what.replace(", ", "-"), version="1")
+    given = set(_SLOT.findall(own))
+    wanted = slots - OPTIONAL_SLOTS | given & slots
+    try:
+        return own_template(own, sorted(wanted))
+    except InvalidInputError as err:
+        raise InvalidInputError(f"the prompt of {what}: {err}") from err

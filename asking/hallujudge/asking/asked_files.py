@@ -1,0 +1,80 @@
+"""The files that a run of questions writes, next to each other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hallujudge.sdk.errors import OutputError
+
+from .inquiries import Inquiry
+from .replies import Answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedFiles:
+    """The files of a run, next to each other."""
+
+    archive: Path
+    shared: Path | None = None
+    """File of replies of several runs; None without."""
+
+    @property
+    def _stem(self) -> str:
+        return self.archive.name.removesuffix(".jsonl")
+
+    @property
+    def replies(self) -> Path:
+        """The replies, by which a stopped run goes on."""
+        return self.shared or self.archive.with_name(f"{self._stem}.replies.sqlite")
+
+    @property
+    def manifest(self) -> Path:
+        """What was asked, and how."""
+        return self.archive.with_name(f"{self._stem}.asked.json")
+
+    @property
+    def unanswered(self) -> Path:
+        """The questions without an answer, with their reasons."""
+        return self.archive.with_name(f"{self._stem}.unanswered.jsonl")
+
+
+def put_outcome(inquiry: Inquiry, outcome: Answered) -> None:
+    """Put an outcome into its record."""
+    part = inquiry.into
+    part[inquiry.response] = outcome.response
+    if outcome.thought:
+        part["thought"] = outcome.thought
+    if outcome.steps:
+        part["steps"] = [step.to_json() for step in outcome.steps]
+    if outcome.confidence is not None:
+        part["confidence"] = outcome.confidence
+    if outcome.reason:
+        part["unanswered"] = outcome.unanswered
+
+
+def lines_of(values: Iterable[Mapping[str, object]]) -> Iterable[str]:
+    """Return values as lines of JSON."""
+    return (json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+def write_whole(path: Path, pieces: Iterable[str]) -> None:
+    """Write a file as a whole: it is replaced once all of it is on the disk.
+
+    Raises:
+        OutputError: It can't be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8", errors="replace") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as err:
+        temporary.unlink(missing_ok=True)
+        raise OutputError.of(path, err, "give another path") from err

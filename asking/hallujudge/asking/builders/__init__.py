@@ -1,0 +1,1 @@
+"""Commands of ``hallujudge build`` by family: questions, references, and degraded videos."""

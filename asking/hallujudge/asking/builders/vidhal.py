@@ -1,0 +1,105 @@
+"""``hallujudge build vidhal`` and ``build vidhal-votes``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from hallujudge.sdk.cli.app import (
+    ExitCode,
+    build_app,
+    examples,
+    input_option,
+    metric_option,
+    output_option,
+)
+from hallujudge.sdk.cli.declared_options import grouped
+from hallujudge.sdk.cli.options import (
+    Temperature,
+    WriterOptions,
+    checked_out,
+    replies_of,
+    say_failed,
+)
+from hallujudge.sdk.cli.output import write_file, write_lines
+from hallujudge.sdk.runs.progress_bar import shown_progress
+
+if TYPE_CHECKING:
+    from ..vidhal_captions import Built
+
+
+@build_app.command(
+    "vidhal",
+    epilog=examples(
+        "hallujudge build vidhal -R videos.jsonl --url http://localhost:8000/v1 \\",
+        "    --model llama -o annotations.json",
+    ),
+)
+@grouped
+def build_vidhal(
+    *,
+    references: Annotated[
+        Path,
+        input_option("--references", "-R", metavar="FILE", help="What is known about videos."),
+    ],
+    writer: WriterOptions,
+    temperature: Temperature = 0.0,
+    captions: Annotated[
+        int, metric_option("--captions", min=2, max=8, help="Captions of a video.")
+    ] = 3,
+    out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
+) -> ExitCode:
+    """VidHal: captions of videos, the correct one and wrong ones by aspect."""
+    from ..text_calls import text_model
+    from ..vidhal_captions import read_videos, write_captions
+
+    checked_out(out, references)
+    videos = read_videos(references)
+
+    async def build() -> Built:
+        async with text_model(writer.settings(), replies_of(out), temperature) as model:
+            return await write_captions(videos, model, wrong=captions - 1, progress=progress)
+
+    with shown_progress(len(videos), "captioned") as progress:
+        found = asyncio.run(build())
+    write_file(out, json.dumps(found.rows, ensure_ascii=False, indent=1) + "\n")
+    click.echo(f"captions of {len(found.rows):,} of {len(videos):,} videos written to {out}")
+    return say_failed(found.failed, len(found.rows))
+
+
+@build_app.command(
+    "vidhal-votes",
+    epilog=examples(
+        "hallujudge build vidhal-votes -R annotations.json \\",
+        "    --url http://localhost:8000/v1 --model llama -o votes.jsonl",
+    ),
+)
+@grouped
+def build_vidhal_votes(
+    *,
+    references: Annotated[
+        Path, input_option("--references", "-R", metavar="FILE", help="VidHal's annotations.")
+    ],
+    writer: WriterOptions,
+    out: Annotated[Path, output_option("--out", "-o", help="Votes to write, as JSON lines.")],
+) -> ExitCode:
+    """VidHal: a model's votes on the quality of captions, for analyze --votes."""
+    from ..text_calls import text_model
+    from ..vidhal_captions import ask_quality, read_videos
+
+    checked_out(out, references)
+    videos = read_videos(references, captioned=True)
+
+    async def build() -> Built:
+        async with text_model(writer.settings(), replies_of(out)) as judge:
+            return await ask_quality(videos, judge, progress=progress)
+
+    with shown_progress(len(videos), "judged") as progress:
+        found = asyncio.run(build())
+    count = write_lines(out, found.rows)
+    click.echo(f"{count:,} votes on {len(videos):,} videos written to {out}")
+    return say_failed(found.failed, len(found.rows))

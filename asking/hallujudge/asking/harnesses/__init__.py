@@ -1,0 +1,1 @@
+"""Benchmarks as tasks of harnesses that ask a model themselves."""

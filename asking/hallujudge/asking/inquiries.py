@@ -1,0 +1,496 @@
+"""The questions of a benchmark as they are put to a model, and the archive that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from hallujudge.judge_service.llm.reply_messages import THOUGHT_KEYS
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
+from hallujudge.metrics.framework.asking import (
+    CHOOSE_ONE,
+    CHOOSING,
+    OwnAsking,
+    Shown,
+    is_name,
+)
+from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.sdk.archives.answer_records import Fault, remedies_of
+from hallujudge.sdk.archives.answers import listed_questions
+from hallujudge.sdk.archives.formats import read_format
+from hallujudge.sdk.archives.joins import read_mapping
+from hallujudge.sdk.archives.json_files import named, read_json, read_values
+from hallujudge.sdk.archives.question_files import by_columns, options_of, unfolded
+from hallujudge.sdk.archives.records import Record, choose_key, no_records, read_records
+from hallujudge.sdk.archives.set_files import parts_of, set_in, split_of_file
+from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk.media.media_files import MediaFolder, is_address, path_of_address
+
+from .asked_benchmarks import Benchmark
+
+# What a record that also has an answer says of it, besides the response.
+_OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})
+
+
+def _said_of_answers(declared: ClosedQuestions) -> Iterator[str]:
+    """Yield the keys of verdicts on answers, and of columns that hold answers or verdicts."""
+    keys = declared.keys
+    names = (*keys.verdict, declared.verdict)
+    verdicts = [key for name in names for key in keys.fields.get(name, ())]
+    yield from verdicts
+    for column, single in declared.bundle.columns.items():
+        if single in verdicts or single in keys.response:
+            yield column
+
+
+@dataclass(slots=True, kw_only=True)
+class Inquiry:
+    """A question on its way to an answer."""
+
+    key: str
+    """What messages call it: the id of its record, and what tells it apart there."""
+    slots: Mapping[str, str]
+    """Slots of the prompts."""
+    options: Mapping[str, str]
+    """The shown options; empty if there are none."""
+    media: str | None
+    """Name of the image or video; None if the model is to see none."""
+    address: str = ""
+    """Path of an address of it, which may end in its name too; empty without."""
+    sound: str = ""
+    """Name of the file whose sound the model is to hear; empty if it is to hear none."""
+    condition: str
+    """The condition, such as a degraded video's operator; empty if there is one."""
+    into: dict[str, object]
+    """The record of the archive, or the part of one, that the response goes into."""
+    response: str
+    """Key of the response."""
+    is_whole: bool = False
+    """Whether it is about a whole bundle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiries:
+    """All questions of a run."""
+
+    asked: Sequence[Inquiry]
+    """The questions, in the order of the files."""
+    records: Sequence[dict[str, object]]
+    """The records of the archive, which the answers are put into."""
+
+
+def read_inquiries(
+    benchmark: Benchmark,
+    sources: Sequence[Path],
+    folder: MediaFolder,
+    *,
+    options: Path | None = None,
+    conditions: Sequence[str] = (),
+    limit: int | None = None,
+) -> Inquiries:
+    """Return the questions of files, or of every image of the folder.
+
+    Args:
+        benchmark: What is asked.
+        sources: Files of questions; none for a benchmark that asks the same of each image.
+        folder: Images and videos.
+        options: File of the shown orders, for benchmarks that need one.
+        conditions: Conditions to ask under; none for those that there are folders of.
+        limit: Records at most.
+
+    Raises:
+        ArchiveError: A file can't be read, or lacks questions or ids.
+        InvalidInputError: Files are missing, or not used by the benchmark.
+    """
+    maker = _Maker(benchmark, folder, conditions)
+    if not sources and not benchmark.own.of_media:
+        raise InvalidInputError(
+            f"{benchmark.name} needs its file of questions; give it with references=…"
+        )
+    records = _records(benchmark, sources, folder)
+    if options is not None or needs_options(benchmark):
+        records = _with_options(benchmark, records, options)
+    for count, record in enumerate(records):
+        if limit is not None and count >= limit:
+            break
+        maker.add(record)
+    maker.refuse_unknown_conditions()
+    if not maker.asked:
+        if not sources:
+            raise ArchiveError(
+                f"{folder.root}: no images; give the folder that has them, or a file of questions"
+            )
+        raise no_records(sources[0], "question")
+    maker.refuse_without_questions()
+    return Inquiries(asked=maker.asked, records=maker.records)
+
+
+def _records(
+    benchmark: Benchmark, sources: Sequence[Path], folder: MediaFolder
+) -> Iterator[Record]:
+    declared = benchmark.declared
+    if not sources:
+        key = benchmark.own.id[0]
+        with_suffix = key == "image_name"
+        for position, media in enumerate(folder.all()):
+            name = media.name if with_suffix else Path(media.name).stem
+            yield Record({key: name, "image": media.name}, position, media.name)
+        return
+    for source in sources:
+        if declared is None:
+            yield from _plain_records(benchmark.own, source)
+        else:
+            yield from _declared_records(declared, source, is_alone=len(sources) == 1)
+
+
+def _declared_records(
+    declared: ClosedQuestions, source: Path, *, is_alone: bool
+) -> Iterator[Record]:
+    """Yield the questions of a file in a form in which the benchmark is released."""
+    if declared.set_files is not None:
+        for part in parts_of(declared, source):
+            records = unfolded(declared, part.records, "label")
+            yield from (_of_set(declared, record, part.name) for record in records)
+        return
+    if declared.listed is not None and _is_list(source):
+        yield from listed_questions(declared, source.stem, read_json(source))
+        return
+    splits = None if is_alone else declared.split_files
+    split = split_of_file(splits, source) if splits is not None else ""
+    for record in unfolded(declared, read_records(read_format(source).source), "label"):
+        yield from by_columns(declared, _marked(record, splits, split))
+
+
+def _is_list(source: Path) -> bool:
+    """Return whether a file holds no records, but names of files by what they show."""
+    content = read_format(source).source
+    first = next(iter(read_values(content)), None) if isinstance(content, Path) else None
+    held = first.value if first is not None else None
+    return (
+        isinstance(held, Mapping)
+        and bool(held)
+        and all(isinstance(value, Mapping) for value in held.values())
+        and not any(isinstance(inner, str) for value in held.values() for inner in value.values())
+    )
+
+
+def _of_set(declared: ClosedQuestions, record: Record, name: str) -> Record:
+    """Return a record with its set, without which its answer could not be scored."""
+    sets = declared.set_files
+    assert sets is not None, "asked only then"
+    marked = _marked(record, sets, name)
+    keys = declared.keys.fields.get(sets.field, (sets.field,))
+    if not any(set_in(sets, str(marked.values[key])) for key in keys if key in marked.values):
+        remedy = remedies_of(declared)[Fault.NO_SET]
+        raise ArchiveError(f"{record.place}: {Fault.NO_SET}. {remedy}")
+    return marked
+
+
+def _marked(record: Record, files: SetFiles | None, name: str) -> Record:
+    """Return a record with the set or split that its file's name says."""
+    if not name or files is None or files.field in record.values:
+        return record
+    return record._replace(values={**record.values, files.field: name})
+
+
+def _plain_records(asking: OwnAsking, source: Path) -> Iterator[Record]:
+    """Yield records; also of a list of ids, and of an object id -> objects or record."""
+    content = read_format(source).source
+    if not isinstance(content, Path):
+        yield from read_records(content)
+        return
+    first = next(iter(read_values(source)), None)
+    key = asking.id[0]
+    if first is not None and isinstance(first.value, (str, int)):
+        for position, placed in enumerate(read_values(source)):
+            place = f"{source} line {placed.line}"
+            if not isinstance(placed.value, (str, int)):
+                raise ArchiveError(f"{place}: expected an id like those before it")
+            yield Record({key: placed.value}, position, place)
+        return
+    held = first.value if first is not None else None
+    if (
+        isinstance(held, Mapping)
+        and held
+        and all(
+            isinstance(value, list) or (asking.inside and isinstance(value, Mapping))
+            for value in held.values()
+        )
+    ):
+        for position, (name, value) in enumerate(read_mapping(source, "questions").items()):
+            values = value if isinstance(value, Mapping) else {}
+            yield Record({**values, key: name}, position, f"{source}, {name!r}")
+        return
+    yield from read_records(source)
+
+
+def needs_options(benchmark: Benchmark) -> bool:
+    """Return whether a benchmark needs a file of the shown options."""
+    tables = benchmark.declared.tables if benchmark.declared is not None else ()
+    return any(table.name == "options" and table.required for table in tables)
+
+
+def _with_options(
+    benchmark: Benchmark, records: Iterable[Record], options: Path | None
+) -> Iterator[Record]:
+    if not needs_options(benchmark):
+        raise InvalidInputError(f"{benchmark.name} does not use AskRun(options=…); leave it out")
+    if options is None:
+        raise InvalidInputError(
+            f"{benchmark.name} needs the display order of its captions; give AskRun(options=…)"
+        )
+    shown = read_mapping(options, "display orders")
+    for record in records:
+        key = choose_key(record, None, _id_keys(benchmark), "the id")
+        found = shown.get(str(record.values[key]))
+        if found is None:
+            raise ArchiveError(
+                f"{options}: no display order of {record.values[key]!r:.60}; give the file of the "
+                "same release"
+            )
+        yield record._replace(values={**record.values, "options": found})
+
+
+def _id_keys(benchmark: Benchmark) -> tuple[str, ...]:
+    declared = benchmark.declared.keys.id if benchmark.declared is not None else ()
+    return (*benchmark.own.id, *declared)
+
+
+class _Maker:
+    """Makes inquiries and records of the archive, by the declaration."""
+
+    def __init__(
+        self, benchmark: Benchmark, folder: MediaFolder, conditions: Sequence[str]
+    ) -> None:
+        self._benchmark = benchmark
+        self._asking = asking = benchmark.asking
+        self._declared = declared = benchmark.declared
+        self._folder = folder
+        self._given = conditions
+        self._ids = _id_keys(benchmark)
+        of_question = (*declared.keys.question, *declared.keys.asked) if declared else ("question",)
+        self._question = (*benchmark.own.question, *dict.fromkeys(of_question))
+        of_media = declared.keys.media if declared else ()
+        # The number of a question is none of an image.
+        ids = declared is None or declared.keys.own_media
+        own = [key for key in self._ids if ids and key != "question_id"]
+        usual = ("image", "video", "file_name", "image_id", "video_id")
+        self._media = (*asking.media, *of_media, *usual, *own)
+        self._response = asking.response or (declared.keys.response[0] if declared else "response")
+        own_fields = declared.keys.fields.values() if declared else ()
+        self._of_other_answers = {
+            *_OF_ANSWERS.difference(self._question, *own_fields),
+            *(_said_of_answers(declared) if declared else ()),
+        }
+        self.asked: list[Inquiry] = []
+        self.records: list[dict[str, object]] = []
+        self._without_question: list[ArchiveError] = []
+        self._possible: dict[str, None] = {}
+        if conditions and asking.conditions is None:
+            raise InvalidInputError(
+                f"{benchmark.name} is not asked under conditions; leave {named(conditions)} out"
+            )
+
+    def add(self, record: Record) -> None:
+        """Add the questions of a record."""
+        for out, key in self._records_of(record):
+            for part, name, is_whole in self._parts(out):
+                self.asked.append(self._inquiry(record, out, part, f"{key}{name}", is_whole))
+            self.records.append(out)
+
+    def refuse_unknown_conditions(self) -> None:
+        """Refuse conditions that no record is asked under.
+
+        Raises:
+            InvalidInputError: There is one.
+        """
+        unknown = [name for name in self._given if name not in self._possible]
+        if unknown and self._possible:
+            raise InvalidInputError(
+                f"no question is asked under the condition {named(unknown)}; choose from "
+                f"{', '.join(self._possible)}"
+            )
+
+    def refuse_without_questions(self) -> None:
+        """Refuse a file without questions; one record without one is left unanswered.
+
+        Raises:
+            ArchiveError: No record has a question.
+        """
+        if self._without_question and len(self._without_question) == len(self.asked):
+            raise self._without_question[0]
+
+    def _records_of(self, record: Record) -> Iterator[tuple[dict[str, object], str]]:
+        """Yield the records of the archive that a record of the questions becomes."""
+        asking, own, values = self._asking, self._benchmark.own, record.values
+        id_key = choose_key(record, None, self._ids, "the id") if self._needs_id(record) else ""
+        key = str(values.get(id_key, record.place))
+        if own.inside and own.inside in values:
+            held = values[own.inside]
+            for number, inner in enumerate(held if isinstance(held, list) else [], 1):
+                if isinstance(inner, Mapping):
+                    question = _text(inner, self._question)
+                    yield (
+                        {id_key: values[id_key], "question": question},
+                        f"{key}, question {number}",
+                    )
+            return
+        kept = {name: value for name, value in values.items() if self._keeps(name)}
+        if own.kept is not None:
+            question = _text(values, self._question)
+            asked = {"question": question} if question is not None else {}
+            kept = {
+                id_key: values[id_key],
+                **asked,
+                **{n: values[n] for n in own.kept if n in values},
+            }
+        for condition in self._conditions(values):
+            where = {asking.conditions.field: condition} if asking.conditions else {}
+            yield {**kept, **where}, f"{key} ({condition})" if condition else key
+
+    def _needs_id(self, record: Record) -> bool:
+        """Return whether a record must have an id: pairs and figures are known by other fields."""
+        bundle = self._declared.bundle if self._declared is not None else None
+        by_fields = bundle is not None and bool(bundle.by)
+        return not by_fields or any(key in record.values for key in self._ids)
+
+    def _keeps(self, name: str) -> bool:
+        """Return whether a key of a question belongs into the archive, as no other model's does."""
+        declared = self._declared
+        if declared is None:
+            return True
+        verdicts = {key for field in declared.keys.verdict for key in declared.keys.fields[field]}
+        whole = declared.bundle.whole
+        return name not in verdicts and (whole is None or name not in whole.keys)
+
+    def _conditions(self, values: Mapping[str, object]) -> tuple[str, ...]:
+        conditions = self._asking.conditions
+        if conditions is None:
+            return ("",)
+        possible = conditions.of(values)
+        self._possible |= dict.fromkeys(possible)
+        if self._given:
+            return tuple(name for name in possible if name in self._given)
+        return tuple(
+            name
+            for name in possible
+            if name == conditions.base or self._folder.inner(name) is not None
+        )
+
+    def _parts(self, out: dict[str, object]) -> Iterator[tuple[dict[str, object], str, bool]]:
+        """Yield the parts of a record that have a question each, with a name for messages."""
+        bundle = self._declared.bundle if self._declared is not None else None
+        if bundle is None:
+            yield out, "", False
+            return
+        lists = [name for name in bundle.inside if isinstance(out.get(name), list)]
+        for name in lists or self._usual_list(out):
+            held = cast("list[object]", out[name])
+            parts = [dict(part) for part in held if isinstance(part, Mapping)]
+            out[bundle.inside[0]] = parts
+            yield from ((part, f" ({n})", False) for n, part in enumerate(parts, 1))
+            if bundle.whole is not None and self._asking.whole:
+                yield out, f" ({bundle.whole.name})", True
+        if not lists and not bundle.inside:
+            yield out, "", False
+
+    def _usual_list(self, out: Mapping[str, object]) -> list[str]:
+        """Return the list of questions of files that have no answers yet."""
+        inside = self._declared.bundle.inside if self._declared is not None else ()
+        return [name for name in ("questions",) if inside and isinstance(out.get(name), list)]
+
+    def _inquiry(
+        self,
+        record: Record,
+        out: dict[str, object],
+        part: dict[str, object],
+        key: str,
+        is_whole: bool,
+    ) -> Inquiry:
+        values = {**record.values, **out, **part}
+        question = "" if is_whole else _text(values, self._question)
+        more = self._shown(record, values)
+        if question is None and "question" not in more.slots and self._benchmark.needs_question:
+            self._without_question.append(self._no_question(record))
+        # Of a record that also has answers under the key of another one, or of another model.
+        for name in () if is_whole or self._declared is None else self._declared.keys.response:
+            if name not in self._question and name not in self._labels():
+                part.pop(name, None)
+        for name in self._of_other_answers:
+            part.pop(name, None)
+        keys = self._declared.keys.question if self._declared is not None else ()
+        if question and keys and not any(name in part for name in keys):
+            part[keys[0]] = question
+        options = more.options
+        if options is None:
+            options = self._usual_options(record, values)
+        shown = shown_options(options)
+        whole = self._declared.bundle.whole if self._declared is not None and is_whole else None
+        return Inquiry(
+            key=key,
+            slots={
+                "question": well_formed(question or ""),
+                "options": shown,
+                CHOOSING: "\n" + CHOOSE_ONE.replace("{{options}}", shown) if shown else "",
+                **more.slots,
+            },
+            options=options,
+            media=self._media_of(values) if more.media else None,
+            address=self._path_of_address(values),
+            sound=more.sound,
+            condition=str(out.get(self._asking.conditions.field, ""))
+            if self._asking.conditions
+            else "",
+            into=part,
+            response=whole.response[0] if whole is not None else self._response,
+            is_whole=is_whole,
+        )
+
+    def _no_question(self, record: Record) -> ArchiveError:
+        """Return the error of a record whose question is absent or not a text."""
+        try:
+            choose_key(record, None, self._question, "the question")
+        except ArchiveError as err:
+            return err
+        return ArchiveError(f"{record.place}: its question is not a text; correct it")
+
+    def _labels(self) -> tuple[str, ...]:
+        return self._declared.keys.label if self._declared is not None else ()
+
+    def _shown(self, record: Record, values: Mapping[str, object]) -> Shown:
+        try:
+            return self._asking.shown(values)
+        except ValueError as err:
+            # What is wrong, what to do about it, and perhaps an example.
+            fault, remedy, *_ = (*err.args, "Correct its options")
+            raise ArchiveError(f"{record.place}: {fault}. {remedy}") from err
+
+    def _usual_options(self, record: Record, values: Mapping[str, object]) -> Mapping[str, str]:
+        if self._declared is None:
+            return {}
+        return options_of(record._replace(values=values), self._declared.keys.options)
+
+    def _media_of(self, values: Mapping[str, object]) -> str | None:
+        conditions = self._asking.conditions
+        if conditions is not None and values.get(conditions.field) in conditions.blind:
+            return None
+        found = [str(name) for key in self._media if is_name(name := values.get(key))]
+        # No address is called. Where a record has one, its file is named by another key, or the id.
+        return next((name for name in found if not is_address(name)), (*found, "")[0])
+
+    def _path_of_address(self, values: Mapping[str, object]) -> str:
+        """Return host and path of an address: files are often saved under its last part."""
+        found = [name for key in self._media if isinstance(name := values.get(key), str)]
+        return next((path for name in found if (path := path_of_address(name))), "")
+
+
+def _text(values: Mapping[str, object], keys: Sequence[str]) -> str | None:
+    """Return the first text under some keys; None without one."""
+    return next((text for key in keys if isinstance(text := values.get(key), str)), None)
+
+
+def shown_options(options: Mapping[str, str]) -> str:
+    """Return options as prompts show them: a line for each."""
+    return "\n".join(f"{letter}. {well_formed(text)}" for letter, text in options.items())

@@ -1,0 +1,470 @@
+"""What a model replied to a question, or why it has no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
+from hallujudge.judge_service.llm.budget import Usage, VerdictStore
+from hallujudge.judge_service.llm.cache_file import Record, cache_key
+from hallujudge.judge_service.llm.chat import (
+    ChatMedia,
+    ChatReply,
+    ChatRequest,
+)
+from hallujudge.judge_service.llm.client import Answer, ChatClient
+from hallujudge.judge_service.llm.estimate import PlannedCall
+from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
+from hallujudge.judge_service.llm.paper_prompts import CONFIDENCE, read_confidence
+from hallujudge.judge_service.llm.prompt_templates import Template
+from hallujudge.judge_service.llm.reply_problems import ReplyProblem, reply_problem
+from hallujudge.metrics.answers.choices import read_choice
+from hallujudge.metrics.answers.orders import RelativeOrdering
+from hallujudge.metrics.framework.asking import AskingStep
+from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.responses.reader import answer_of
+from hallujudge.sdk.media.media_files import Media, MediaError, MediaFolder, shared_ends
+from hallujudge.sdk.media.video_frames import FrameSettings
+
+from .asked_benchmarks import OPTIONAL_SLOTS, WHOLE, Benchmark
+from .inquiries import Inquiry, shown_options
+from .shown_media import ShownMedia
+
+_LABEL = "asked model"
+THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
+"""The reason of a reply with a thought and no answer."""
+_TRUNCATED, _REFUSED = "REPLY_TRUNCATED", "JUDGE_REFUSED"
+CUT_OFF = frozenset({_TRUNCATED, THOUGHT_UNFINISHED})
+"""The reasons of replies that more tokens may make whole."""
+# Limits of tokens that a file of replies was asked with; a reply does not depend on the address.
+_LIMITS, _ANY_URL = "max_tokens", ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A whole reply of the model."""
+
+    content: str
+    """The text."""
+    thought: str = ""
+    """The thought before it, where the server reports it apart."""
+    finish_reason: str = ""
+    """Why it ended."""
+    refusal: str = ""
+    """The model's words if it refused."""
+    model: str = ""
+    """What the server calls the model."""
+    usage: Usage = field(default_factory=Usage)
+    """What it took, in this run or an earlier one."""
+
+    @classmethod
+    def of(cls, answer: Answer) -> Reply:
+        """Return the reply of an answered call."""
+        reply = answer.reply
+        return cls(
+            content=reply.content,
+            thought=reply.thought,
+            finish_reason=reply.finish_reason,
+            refusal=reply.refusal,
+            model=reply.model,
+            usage=answer.usage,
+        )
+
+    @property
+    def problem(self) -> ReplyProblem | None:
+        """Why it is no whole reply; None if it is one."""
+        seen = ChatReply(
+            content=self.content,
+            thought=self.thought,
+            finish_reason=self.finish_reason,
+            refusal=self.refusal,
+        )
+        if (problem := reply_problem(seen)) is None:
+            return None
+        if seen.is_unfinished_thought and problem.reason != _REFUSED:
+            return problem._replace(reason=THOUGHT_UNFINISHED)
+        return problem._replace(reason=own_reason(problem.reason))
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether more tokens may make it whole."""
+        return self.problem is not None and self.problem.reason in CUT_OFF
+
+    @classmethod
+    def from_record(cls, record: Record) -> Reply | None:
+        """Read a reply of the cache; None if it is another kind of record."""
+        try:
+            return cls(**{**record, "usage": Usage.from_record(record["usage"])})  # type: ignore[arg-type]  # checked by use
+        except (KeyError, TypeError):
+            return None
+
+    def to_record(self) -> Record:
+        """Return the reply as the cache keeps it."""
+        return {**asdict(self), "usage": self.usage.to_record()}
+
+
+def _uncut(record: Record) -> Reply | None:
+    """Read a reply that more tokens would not make longer; None if it was cut off."""
+    reply = Reply.from_record(record)
+    return None if reply is None or reply.is_cut_off else reply
+
+
+_READING: Reading[Reply] = Reading(
+    read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
+)
+_UNCUT = replace(_READING, from_record=_uncut)
+
+
+class StepReply(NamedTuple):
+    """The reply to a step before the answer."""
+
+    name: str
+    """The step."""
+    text: str
+    """The reply, or the words of a refusal."""
+    thought: str = ""
+    """The thought before it."""
+    chosen: str | None = None
+    """The letter that a reply about a pair chooses; None for one that chooses neither."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return it as the archive holds it."""
+        more = {"thought": self.thought, "chosen": self.chosen}
+        return {"step": self.name, "reply": self.text, **{n: t for n, t in more.items() if t}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The outcome of a question."""
+
+    response: str | None = None
+    """The response; None without one."""
+    thought: str = ""
+    """The thought before it, or the one in which the answer was cut off."""
+    reason: str = ""
+    """Why there is none, such as ``MEDIA_MISSING``."""
+    detail: str = ""
+    """The same in words."""
+    steps: tuple[StepReply, ...] = ()
+    """The replies to earlier steps."""
+    confidence: float | None = None
+    """The confidence that the reply states, in [0, 1]; None if none was asked for, or stated."""
+
+    @property
+    def unanswered(self) -> dict[str, JsonValue]:
+        """The reason as the archive holds it."""
+        return {"reason": self.reason, "detail": self.detail}
+
+
+class _UnansweredError(Exception):
+    """A question has no answer."""
+
+    def __init__(self, reason: str, detail: str, reply: Reply | None = None) -> None:
+        super().__init__(detail)
+        self.reason, self.detail, self.reply = reason, detail, reply
+
+
+class Asker:
+    """Asks the questions of a benchmark, each call once.
+
+    Args:
+        benchmark: What is asked.
+        client: Calls the model.
+        store: Keeps replies, so that no call is made twice; None keeps them in memory.
+        folder: Images and videos.
+        frames: How frames of videos are taken.
+        max_tokens: Tokens of a reply at most.
+        parameters: More parameters of the requests.
+        names: All names of images and videos.
+    """
+
+    def __init__(
+        self,
+        benchmark: Benchmark,
+        client: ChatClient,
+        store: VerdictStore | None,
+        folder: MediaFolder,
+        *,
+        frames: FrameSettings,
+        max_tokens: int,
+        parameters: Mapping[str, JsonValue],
+        names: Iterable[str] = (),
+    ) -> None:
+        self._benchmark = benchmark
+        self._client = client
+        self._store = store
+        self._once = AskOnce[Reply](client, store)
+        self.shown = ShownMedia(benchmark, folder, frames, shared_ends(names))
+        self._max_tokens = max_tokens
+        self._smaller_limits: list[int] = []
+        self._parameters = parameters
+        self._used: dict[str, Reply] = {}
+
+    @property
+    def usage(self) -> Usage:
+        """What all replies took, in this run or earlier ones; a shared one counts once."""
+        return Usage.total(self._used[key].usage for key in sorted(self._used))
+
+    @property
+    def models(self) -> list[str]:
+        """The names that the server called the model."""
+        return sorted({reply.model for reply in self._used.values() if reply.model})
+
+    async def recall_limits(self, *, keeps: bool) -> None:
+        """Look up the smaller limits of tokens that replies in the file were asked with.
+
+        Args:
+            keeps: Whether the limit of this run is kept for later ones.
+        """
+        if self._store is None:
+            return
+        model = self._client.settings.model
+        known = await self._store.fact_of(_ANY_URL, model, _LIMITS) or ""
+        limits = {int(limit) for limit in known.split(",") if limit.isdecimal()}
+        self._smaller_limits = [limit for limit in limits if limit < self._max_tokens]
+        if keeps and self._max_tokens not in limits:
+            every = ",".join(map(str, sorted({*limits, self._max_tokens})))
+            await self._store.keep_fact(_ANY_URL, model, _LIMITS, every)
+
+    async def ask(self, inquiry: Inquiry) -> Answered:
+        """Return the outcome of a question.
+
+        Raises:
+            InvalidInputError: The key is rejected, or the model does not exist.
+            UnavailableError: The model answered no call for a long time.
+        """
+        replies: list[tuple[str, Reply]] = []
+        try:
+            self._check_slots(inquiry)
+            media = await self.shown.find(inquiry)
+            if self._benchmark.protocol.pairs and not inquiry.is_whole:
+                response = await self._ordered(inquiry, media, replies)
+                # The order is no reply of its own, so that all replies are steps.
+                steps = _steps_of(replies, inquiry.options)
+                return Answered(response=response, thought=replies[-1][1].thought, steps=steps)
+            else:
+                for step in self._steps(inquiry):
+                    earlier = {name: answer_of(reply.content) for name, reply in replies}
+                    replies.append((step.name, await self._reply(step, inquiry, media, earlier)))
+                response = replies[-1][1].content
+        except MediaError as err:
+            return _unanswered(replies, err.reason, err.detail)
+        except _UnansweredError as err:
+            return _unanswered(replies, err.reason, err.detail, err.reply)
+        if self._benchmark.reads == CONFIDENCE:
+            # The whole reply is a step, since the response is only a part of it.
+            said, confidence = read_confidence(answer_of(response))
+            return Answered(
+                response=said,
+                thought=replies[-1][1].thought,
+                steps=_steps_of(replies),
+                confidence=confidence,
+            )
+        _, last = replies.pop()
+        return Answered(response=response, thought=last.thought, steps=_steps_of(replies))
+
+    async def plan(self, inquiry: Inquiry) -> list[PlannedCall]:
+        """Return the calls of a question as far as they are known; nothing is sent.
+
+        A step whose prompt has a reply that is not known yet is planned without that reply, and of
+        questions about pairs two are planned.
+        """
+        try:
+            self._check_slots(inquiry)
+            media = await self.shown.find(inquiry)
+            images = await self.shown.estimated(media)
+        except (MediaError, _UnansweredError):
+            return []
+        earlier: dict[str, str] = {}
+        planned = []
+        for options in self._planned_options(inquiry):
+            for step in self._steps(inquiry):
+                shown = media if step.shows else None
+                prompt = self._request(step, inquiry, earlier, options)
+                key, known = await self._known(prompt, shown)
+                earlier[step.name] = answer_of(known.content) if known is not None else ""
+                request = self._request(
+                    step, inquiry, earlier, options, images if step.shows else ()
+                )
+                planned.append(PlannedCall(key=key, cached=known is not None, request=request))
+        return planned
+
+    def _planned_options(self, inquiry: Inquiry) -> list[str]:
+        if not self._benchmark.protocol.pairs or inquiry.is_whole:
+            return [inquiry.slots["options"]]
+        letters = list(inquiry.options)
+        pairs = [*pairwise(letters)]
+        # Of three options, the pair that is left over.
+        pairs += [(letters[0], letters[-1])] if self._benchmark.protocol.ends else []
+        return [_of_pair(inquiry, pair) for pair in pairs]
+
+    def _steps(self, inquiry: Inquiry) -> Sequence[AskingStep]:
+        if inquiry.is_whole:
+            return (AskingStep(name=WHOLE, prompt=self._benchmark.asking.whole),)
+        return self._benchmark.protocol.steps
+
+    def _check_slots(self, inquiry: Inquiry) -> None:
+        """Check that a record has what its prompts ask about: an empty prompt costs a call.
+
+        Raises:
+            _UnansweredError: A slot is empty.
+        """
+        for step in self._steps(inquiry):
+            for name in self._benchmark.slots_of(step.name):
+                # Earlier steps fill slots of later ones.
+                value = inquiry.slots.get(name)
+                if value is not None and not value.strip() and name not in OPTIONAL_SLOTS:
+                    detail = f"the prompt asks about {name}, of which the record has none"
+                    raise _UnansweredError(f"{name.upper()}_MISSING", detail)
+
+    async def _ordered(
+        self, inquiry: Inquiry, media: Media | None, replies: list[tuple[str, Reply]]
+    ) -> str:
+        """Return the order that questions about pairs lead to."""
+        if len(inquiry.options) < 2:
+            raise _UnansweredError("OPTIONS_MISSING", "there are fewer than two options to order")
+        plan = RelativeOrdering(list(inquiry.options))
+        [step] = self._benchmark.protocol.steps
+        while plan.question is not None:
+            pair = plan.question
+            reply = await self._reply(step, inquiry, media, {}, _of_pair(inquiry, pair))
+            replies.append((f"{pair.first} or {pair.second}", reply))
+            offered = {letter: inquiry.options[letter] for letter in pair}
+            answer = answer_of(reply.content)
+            chosen = read_choice(answer, offered).choice
+            if chosen is None:
+                detail = f"{answer[:80]!r} chooses neither {pair.first} nor {pair.second}"
+                raise _UnansweredError("ANSWER_UNPARSED", detail)
+            plan.answer(chosen)
+        assert plan.order is not None, "no question is open"
+        ends = plan.pair_of(plan.order[0], plan.order[-1])
+        if self._benchmark.protocol.ends and ends not in [each.question for each in plan.answers]:
+            reply = await self._reply(step, inquiry, media, {}, _of_pair(inquiry, ends))
+            replies.append((f"{ends.first} or {ends.second}", reply))
+        return ", ".join(plan.order)
+
+    async def _reply(
+        self,
+        step: AskingStep,
+        inquiry: Inquiry,
+        media: Media | None,
+        earlier: dict[str, str],
+        options: str | None = None,
+    ) -> Reply:
+        shown = media if step.shows else None
+        request = self._request(step, inquiry, earlier, options)
+        key, reply = await self._known(request, shown)
+        if reply is None:
+            images = await self.shown.images(shown)
+            request = self._request(step, inquiry, earlier, options, images, shown)
+            try:
+                reply = await self._once.ask(key, request, _READING, label=_LABEL)
+            except CallFailedError as err:
+                raise _UnansweredError(reason_of(err), err.detail) from err
+        self._used[key] = reply
+        if (problem := reply.problem) is not None:
+            raise _UnansweredError(problem.reason, problem.detail, reply)
+        return reply
+
+    async def _known(self, request: ChatRequest, media: Media | None) -> tuple[str, Reply | None]:
+        """Return the key of a call, and its reply if it is known.
+
+        A reply that was not cut off at a smaller limit of tokens is the same at this one.
+        """
+        key = await self._key(request, media)
+        reply = await self._once.known(key, _READING)
+        for limit in self._smaller_limits if reply is None else ():
+            smaller = await self._key(replace(request, max_tokens=limit), media)
+            if (reply := await self._once.known(smaller, _UNCUT)) is not None:
+                return smaller, reply
+        return key, reply
+
+    def _request(
+        self,
+        step: AskingStep,
+        inquiry: Inquiry,
+        earlier: dict[str, str],
+        options: str | None = None,
+        images: Sequence[ChatMedia] = (),
+        media: Media | None = None,
+    ) -> ChatRequest:
+        template: Template = self._benchmark.templates[step.name]
+        slots = {**inquiry.slots, **earlier}
+        if options is not None:
+            slots["options"] = options
+        return ChatRequest(
+            messages=template.messages(slots),
+            max_tokens=self._max_tokens,
+            images=tuple(images),
+            affinity=media.name if media is not None else "",
+            extra=self._parameters,
+        )
+
+    async def _key(self, request: ChatRequest, media: Media | None) -> str:
+        """Return everything that a reply depends on, as a key."""
+        settings = self._client.settings
+        return cache_key(
+            {
+                "asks": 1,
+                "model": settings.model,
+                "parameters": {**settings.sampling.parameters(settings.dialect), **request.extra},
+                "max_tokens": request.max_tokens,
+                "messages": request.messages,
+                "media": await self.shown.digest(media) if media is not None else "",
+            }
+        )
+
+
+def reason_of(failure: CallFailedError) -> str:
+    """Return why a call failed; a thought that took too long is none that more tokens complete."""
+    late = failure.kind is FailureKind.TRUNCATED
+    return own_reason((FailureKind.TIMEOUT if late else failure.kind).value)
+
+
+def own_reason(reason: str) -> str:
+    """Return a reason in other words: here a model is asked, not a judge."""
+    return reason.replace("JUDGE_", "MODEL_", 1)
+
+
+def _of_pair(inquiry: Inquiry, pair: Sequence[str]) -> str:
+    return shown_options({letter: inquiry.options[letter] for letter in pair})
+
+
+def _steps_of(
+    replies: Sequence[tuple[str, Reply]], options: Mapping[str, str] | None = None
+) -> tuple[StepReply, ...]:
+    """Return replies as steps; with options, those about pairs have the chosen letter."""
+    return tuple(
+        StepReply(
+            name, reply.content, reply.thought, _choice(name, reply, options) if options else None
+        )
+        for name, reply in replies
+    )
+
+
+def _choice(name: str, reply: Reply, options: Mapping[str, str]) -> str | None:
+    pair = name.split(" or ")
+    return read_choice(answer_of(reply.content), {each: options[each] for each in pair}).choice
+
+
+def _unanswered(
+    replies: Sequence[tuple[str, Reply]], reason: str, detail: str, last: Reply | None = None
+) -> Answered:
+    """Return the outcome of a question without an answer.
+
+    Args:
+        replies: The whole replies.
+        reason: Why there is no answer.
+        detail: The same in words.
+        last: The reply that is not whole; None if there is none.
+    """
+    steps = _steps_of(replies)
+    if last is None:
+        return Answered(reason=reason, detail=detail, steps=steps)
+    if reason != THOUGHT_UNFINISHED:
+        name = "cut_off" if last.finish_reason == "length" else "refusal"
+        steps = (*steps, StepReply(name, last.content or last.refusal))
+    return Answered(thought=last.thought, reason=reason, detail=detail, steps=steps)

@@ -1,0 +1,219 @@
+"""Adversarial noise against vision encoders: MI-FGSM over an ensemble (Dong et al., 2018).
+
+The noise drives what every encoder sees away from what it sees in the clean frames: the loss is
+one minus the cosine of the two outputs, averaged over tokens and encoders. This loss has no
+gradient at the clean frames, so that the search starts from a random place near them; that is the
+one difference to the paper's algorithm, which maximises a classifier's loss.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_CHUNK = 16
+# Parts of a model that take pixels, by the names that transformers gives them.
+_VISION_PARTS = ("vision_model", "vision_tower", "visual")
+_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_WEIGHTS = "*.safetensors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackSettings:
+    """How strong adversarial noise is."""
+
+    epsilon: float = 8.0
+    """Largest change of a value from 0 to 255."""
+    steps: int = 10
+    """Number of steps; each changes every value by ``epsilon / steps``."""
+    momentum: float = 1.0
+    """Share of the earlier gradients that stays."""
+
+
+class EncoderEnsemble:
+    """Vision encoders in local folders.
+
+    Args:
+        folders: A folder of transformers for each. Encoders of images and of video clips can be
+            mixed, and larger models are used for their part that takes pixels.
+
+    Raises:
+        InvalidInputError: A folder holds no encoder that takes pixels.
+        MissingExtraError: torch or transformers is not installed.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        with MissingExtraError.unless_installed("adversarial noise", "matcher"):
+            import torch
+            import transformers  # noqa: F401 - its absence is reported here
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        # Sums depend on the number of threads; several files are made at a time instead.
+        torch.set_num_threads(1)
+        self._encoders = [_Encoder(folder, self._device) for folder in folders]
+        self.chunk = max(_CHUNK, *(encoder.frames for encoder in self._encoders))
+        """Number of frames that are attacked together."""
+
+    def attack(
+        self, frames: NDArray[np.uint8], settings: AttackSettings, start: int
+    ) -> NDArray[np.uint8]:
+        """Return frames with noise.
+
+        Args:
+            frames: Frame, row, column, and the channels red, green and blue.
+            settings: How strong it is.
+            start: Where its random numbers start.
+        """
+        import torch
+
+        clean = torch.from_numpy(frames).to(self._device).permute(0, 3, 1, 2).float() / 255
+        with torch.no_grad():
+            seen = [encoder.see(clean) for encoder in self._encoders]
+        # A generator of the processor gives the same numbers for every device.
+        random = torch.Generator().manual_seed(start % (1 << 63))
+        limit = settings.epsilon / 255
+        moved = (torch.rand(clean.shape, generator=random) * 2 - 1) * (limit / 2)
+        noisy = (clean + moved.to(self._device)).clamp(0, 1)
+        speed = torch.zeros_like(clean)
+        for _ in range(settings.steps):
+            noisy.requires_grad_(True)
+            loss = sum(
+                _distance(encoder.see(noisy), original)
+                for encoder, original in zip(self._encoders, seen, strict=True)
+            )
+            (slope,) = torch.autograd.grad(loss, noisy)
+            with torch.no_grad():
+                size = slope.abs().mean(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)
+                speed = settings.momentum * speed + slope / size
+                noisy = noisy + (limit / settings.steps) * speed.sign()
+                noisy = torch.minimum(torch.maximum(noisy, clean - limit), clean + limit)
+                noisy = noisy.clamp(0, 1)
+        found: NDArray[np.uint8] = (
+            (noisy * 255).round().to(torch.uint8).permute(0, 2, 3, 1).cpu().numpy()
+        )
+        return found
+
+
+def attack_versions() -> dict[str, str]:
+    """Return the versions and the device that decide about the bytes of noise."""
+    import torch
+    import transformers
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return {
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "device": device,
+    }
+
+
+def fingerprint(folder: Path) -> str:
+    """Return a hash of an encoder's weights and configuration.
+
+    Raises:
+        InvalidInputError: The folder has no weights.
+    """
+    files = sorted((*folder.glob(_WEIGHTS), *folder.glob("*config.json")))
+    if not any(path.suffix != ".json" for path in files):
+        raise InvalidInputError(f"{folder} has no {_WEIGHTS}; give a folder of transformers")
+    found = sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while part := file.read(1 << 20):
+                found.update(part)
+    return found.hexdigest()
+
+
+def _distance(seen: Any, original: Any) -> Any:
+    from torch.nn.functional import cosine_similarity
+
+    return 1 - cosine_similarity(seen, original, dim=-1).mean()
+
+
+class _Encoder:
+    """One encoder: frames to outputs, through which gradients flow."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        from transformers import AutoModel
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        try:
+            model: Any
+            model, found = AutoModel.from_pretrained(
+                str(folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                # transformers 5 would otherwise take the precision in which weights are stored.
+                dtype="float32",
+                output_loading_info=True,
+            )
+        except (OSError, ValueError, KeyError, ImportError) as err:
+            said = str(err).strip().splitlines()[0]
+            raise InvalidInputError(
+                f"{folder} is not a vision encoder of transformers: {said:.160}; give its folder "
+                "with config.json and the weights"
+            ) from err
+        # Tensors that are missing are drawn at random; what pools tokens is not used.
+        if missing := sorted(key for key in found["missing_keys"] if "pooler" not in key):
+            raise InvalidInputError(f"{folder} has no tensor {missing[0]}; give the whole encoder")
+        inner = next((part for name in _VISION_PARTS if (part := getattr(model, name, None))), None)
+        self._model = (inner or model).to(device).eval().requires_grad_(False)
+        config = self._model.config
+        self._size = _side(getattr(config, "image_size", 224))
+        # Encoders of clips, such as VideoMAE, take a number of frames at a time.
+        self.frames = int(getattr(config, "num_frames", 0) or 0)
+        self._normal = _normalisation(folder, device)
+        if getattr(self._model, "main_input_name", "") != "pixel_values":
+            raise InvalidInputError(
+                f"{folder} takes {getattr(self._model, 'main_input_name', 'no pixels')!r:.40}; "
+                "give an encoder that takes pixel_values, such as CLIP, SigLIP, ViT or VideoMAE"
+            )
+
+    def see(self, frames: Any) -> Any:
+        """Return the outputs for frames with values from 0 to 1."""
+        from torch.nn.functional import interpolate
+
+        small = interpolate(frames, size=self._size, mode="bilinear", align_corners=False)
+        pixels = self._normal(small)
+        if self.frames:
+            pixels = _clips(pixels, self.frames)
+        return self._model(pixel_values=pixels).last_hidden_state
+
+
+def _clips(frames: Any, count: int) -> Any:
+    """Return frames in clips of a number; the last frame is repeated in the last clip."""
+    import torch
+
+    missing = -len(frames) % count
+    whole = torch.cat([frames, frames[-1:].expand(missing, -1, -1, -1)])
+    return whole.reshape(-1, count, *frames.shape[1:])
+
+
+def _side(size: object) -> tuple[int, int]:
+    if isinstance(size, (list, tuple)):
+        return int(size[0]), int(size[1])
+    return int(str(size)), int(str(size))
+
+
+def _normalisation(folder: Path, device: str) -> Callable[[Any], Any]:
+    """Return what gives pixels the mean and spread that an encoder was trained with."""
+    import torch
+
+    path = folder / "preprocessor_config.json"
+    stated = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    mean, std = (
+        torch.tensor(stated.get(key, usual), device=device).reshape(1, 3, 1, 1)
+        for key, usual in (("image_mean", _MEAN), ("image_std", _STD))
+    )
+    return lambda pixels: (pixels - mean) / std
