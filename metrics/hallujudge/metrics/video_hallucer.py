@@ -142,7 +142,7 @@ BENCHMARK = ClosedQuestions(
             "pair": _PAIR,
             "role": _ROLE,
         },
-        optional=("kind",),
+        optional=("kind", "pair"),
         lists=tuple(_ROLES),
     ),
     bundle=Bundling(by=("pair",), name=("role",), known=_ROLES),

@@ -82,7 +82,8 @@ class _Bundles:
         self._asked = AskedQuestions(declared, references, options, self._faults)
         # Fields of answers differ within an item.
         of_answers = {*declared.seen, *declared.kept, *declared.bundle.name}
-        of_answers.update(declared.bundle.by)
+        # What unfold makes only joins records.
+        of_answers.update({*declared.bundle.by} & {*declared.keys.optional})
         self._own = [name for name in declared.keys.fields if name not in of_answers]
         of_first = [name for name in group_by if name in declared.seen]
         known = (*self._own, *declared.derived, *of_first)
