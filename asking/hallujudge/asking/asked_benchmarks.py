@@ -28,8 +28,6 @@ _LETTER = re.compile("[A-Z]")
 OPTIONAL_SLOTS = frozenset({"instruction", CHOOSING})
 """Slots that a user's prompt may leave out, and that may be empty."""
 _DECLARED = OwnAsking()
-WHOLE = "whole"
-"""The step for the answer about a whole bundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +101,6 @@ def benchmark_of(
         known = ", ".join(p.name for p in protocols)
         raise InvalidInputError(f"{name} has no protocol {protocol!r}; choose one of {known}")
     texts = {step.name: step.prompt for step in chosen.steps}
-    if asking.whole:
-        texts[WHOLE] = asking.whole
     prompts = prompts or {}
     if unknown := prompts.keys() - texts.keys():
         raise InvalidInputError(

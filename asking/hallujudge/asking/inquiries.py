@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from hallujudge.judge_service.llm.reply_messages import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
@@ -67,8 +66,6 @@ class Inquiry:
     """The record of the archive, or the part of one, that the response goes into."""
     response: str
     """Key of the response."""
-    is_whole: bool = False
-    """Whether it is about a whole bundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,8 +293,7 @@ class _Maker:
     def add(self, record: Record) -> None:
         """Add the questions of a record."""
         for out, key in self._records_of(record):
-            for part, name, is_whole in self._parts(out):
-                self.asked.append(self._inquiry(record, out, part, f"{key}{name}", is_whole))
+            self.asked.append(self._inquiry(record, out, key))
             self.records.append(out)
 
     def refuse_unknown_conditions(self) -> None:
@@ -362,8 +358,7 @@ class _Maker:
         if declared is None:
             return True
         verdicts = {key for field in declared.keys.verdict for key in declared.keys.fields[field]}
-        whole = declared.bundle.whole
-        return name not in verdicts and (whole is None or name not in whole.keys)
+        return name not in verdicts
 
     def _conditions(self, values: Mapping[str, object]) -> tuple[str, ...]:
         conditions = self._asking.conditions
@@ -379,55 +374,25 @@ class _Maker:
             if name == conditions.base or self._folder.inner(name) is not None
         )
 
-    def _parts(self, out: dict[str, object]) -> Iterator[tuple[dict[str, object], str, bool]]:
-        """Yield the parts of a record that have a question each, with a name for messages."""
-        bundle = self._declared.bundle if self._declared is not None else None
-        if bundle is None:
-            yield out, "", False
-            return
-        lists = [name for name in bundle.inside if isinstance(out.get(name), list)]
-        for name in lists or self._usual_list(out):
-            held = cast("list[object]", out[name])
-            parts = [dict(part) for part in held if isinstance(part, Mapping)]
-            out[bundle.inside[0]] = parts
-            yield from ((part, f" ({n})", False) for n, part in enumerate(parts, 1))
-            if bundle.whole is not None and self._asking.whole:
-                yield out, f" ({bundle.whole.name})", True
-        if not lists and not bundle.inside:
-            yield out, "", False
-
-    def _usual_list(self, out: Mapping[str, object]) -> list[str]:
-        """Return the list of questions of files that have no answers yet."""
-        inside = self._declared.bundle.inside if self._declared is not None else ()
-        return [name for name in ("questions",) if inside and isinstance(out.get(name), list)]
-
-    def _inquiry(
-        self,
-        record: Record,
-        out: dict[str, object],
-        part: dict[str, object],
-        key: str,
-        is_whole: bool,
-    ) -> Inquiry:
-        values = {**record.values, **out, **part}
-        question = "" if is_whole else _text(values, self._question)
+    def _inquiry(self, record: Record, out: dict[str, object], key: str) -> Inquiry:
+        values = {**record.values, **out}
+        question = _text(values, self._question)
         more = self._shown(record, values)
         if question is None and "question" not in more.slots and self._benchmark.needs_question:
             self._without_question.append(self._no_question(record))
         # Of a record that also has answers under the key of another one, or of another model.
-        for name in () if is_whole or self._declared is None else self._declared.keys.response:
+        for name in () if self._declared is None else self._declared.keys.response:
             if name not in self._question and name not in self._labels():
-                part.pop(name, None)
+                out.pop(name, None)
         for name in self._of_other_answers:
-            part.pop(name, None)
+            out.pop(name, None)
         keys = self._declared.keys.question if self._declared is not None else ()
-        if question and keys and not any(name in part for name in keys):
-            part[keys[0]] = question
+        if question and keys and not any(name in out for name in keys):
+            out[keys[0]] = question
         options = more.options
         if options is None:
             options = self._usual_options(record, values)
         shown = shown_options(options)
-        whole = self._declared.bundle.whole if self._declared is not None and is_whole else None
         return Inquiry(
             key=key,
             slots={
@@ -443,9 +408,8 @@ class _Maker:
             condition=str(out.get(self._asking.conditions.field, ""))
             if self._asking.conditions
             else "",
-            into=part,
-            response=whole.response[0] if whole is not None else self._response,
-            is_whole=is_whole,
+            into=out,
+            response=self._response,
         )
 
     def _no_question(self, record: Record) -> ArchiveError:

@@ -29,7 +29,7 @@ from hallujudge.metrics.responses.reader import answer_of
 from hallujudge.sdk.media.media_files import Media, MediaError, MediaFolder, shared_ends
 from hallujudge.sdk.media.video_frames import FrameSettings
 
-from .asked_benchmarks import OPTIONAL_SLOTS, WHOLE, Benchmark
+from .asked_benchmarks import OPTIONAL_SLOTS, Benchmark
 from .inquiries import Inquiry, shown_options
 from .shown_media import ShownMedia
 
@@ -240,13 +240,13 @@ class Asker:
         try:
             self._check_slots(inquiry)
             media = await self.shown.find(inquiry)
-            if self._benchmark.protocol.pairs and not inquiry.is_whole:
+            if self._benchmark.protocol.pairs:
                 response = await self._ordered(inquiry, media, replies)
                 # The order is no reply of its own, so that all replies are steps.
                 steps = _steps_of(replies, inquiry.options)
                 return Answered(response=response, thought=replies[-1][1].thought, steps=steps)
             else:
-                for step in self._steps(inquiry):
+                for step in self._benchmark.protocol.steps:
                     earlier = {name: answer_of(reply.content) for name, reply in replies}
                     replies.append((step.name, await self._reply(step, inquiry, media, earlier)))
                 response = replies[-1][1].content
@@ -281,7 +281,7 @@ class Asker:
         earlier: dict[str, str] = {}
         planned = []
         for options in self._planned_options(inquiry):
-            for step in self._steps(inquiry):
+            for step in self._benchmark.protocol.steps:
                 shown = media if step.shows else None
                 prompt = self._request(step, inquiry, earlier, options)
                 key, known = await self._known(prompt, shown)
@@ -293,7 +293,7 @@ class Asker:
         return planned
 
     def _planned_options(self, inquiry: Inquiry) -> list[str]:
-        if not self._benchmark.protocol.pairs or inquiry.is_whole:
+        if not self._benchmark.protocol.pairs:
             return [inquiry.slots["options"]]
         letters = list(inquiry.options)
         pairs = [*pairwise(letters)]
@@ -301,18 +301,13 @@ class Asker:
         pairs += [(letters[0], letters[-1])] if self._benchmark.protocol.ends else []
         return [_of_pair(inquiry, pair) for pair in pairs]
 
-    def _steps(self, inquiry: Inquiry) -> Sequence[AskingStep]:
-        if inquiry.is_whole:
-            return (AskingStep(name=WHOLE, prompt=self._benchmark.asking.whole),)
-        return self._benchmark.protocol.steps
-
     def _check_slots(self, inquiry: Inquiry) -> None:
         """Check that a record has what its prompts ask about: an empty prompt costs a call.
 
         Raises:
             _UnansweredError: A slot is empty.
         """
-        for step in self._steps(inquiry):
+        for step in self._benchmark.protocol.steps:
             for name in self._benchmark.slots_of(step.name):
                 # Earlier steps fill slots of later ones.
                 value = inquiry.slots.get(name)

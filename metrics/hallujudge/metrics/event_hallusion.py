@@ -31,9 +31,9 @@ with a full stop; the script accepts only "Yes." and "No.".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
@@ -48,13 +48,12 @@ from .answers.closed_questions import (
     JudgedAnswers,
     Keys,
     SetFiles,
-    WholeAnswer,
     by_name,
     compared_by,
 )
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
-from .framework.asking import Asking
+from .framework.asking import Asking, Shown, name_under, plain
 from .framework.columns_and_scores import JudgedColumn
 from .framework.metric import soft_option, verdicts_option
 
@@ -66,6 +65,16 @@ SPLITS = ("entire", "interleave", "misleading")
 DESCRIPTION = "description"
 """Name of the answer that is a description of the video. Its field ``judgement`` is the reply of a
 judge: empty if the judge failed, absent without one; ``reference`` is what happens in the video."""
+_RESPONSE, _LABEL = ("prediction", "response"), ("answer", "label")
+_SAID = {
+    # Under the key of answers too, in archives of asked questions.
+    "description": ("desc", "description", "response", "prediction"),
+    "judgement": ("judgement", "judgment"),
+}
+_OF_VIDEO = [name for keys in _SAID.values() for name in keys]
+_TOLD = [name for name in _OF_VIDEO if name != _RESPONSE[0]]
+_LISTS = ("qa", "questions")
+_NAME = "number"
 
 
 def _first_letters(text: str) -> YesNo | None:
@@ -82,10 +91,78 @@ def _first_word_or_clear(text: str) -> YesNo | None:
     return yes_no_at_start(text) or YES_NO_PARSERS["strict"](text)
 
 
+def _has(record: Mapping[str, object], keys: Sequence[str]) -> bool:
+    return not record.keys().isdisjoint(keys)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(each, Mapping) for each in value)
+
+
+def _rows(
+    records: Sequence[Mapping[str, object]], key: str
+) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield a row for each question and each description of the videos.
+
+    Raises:
+        ValueError: A record has neither, a list of other things, or a question twice.
+    """
+    videos: dict[str, list[str]] = {}
+    asks = any(_has(each, _LABEL) or any(map(each.get, _LISTS)) for each in records)
+    # The keys of answers are chosen by the first one, whatever it answers.
+    whole = {} if asks else {_RESPONSE[0]: None, _LABEL[0]: "yes"}
+    for place, record in enumerate(records):
+        listed = next((name for name in _LISTS if name in record), "")
+        rest = {name: value for name, value in record.items() if name != listed}
+        asked: Any = record[listed] if listed else ()
+        if not isinstance(asked, (list, tuple)) or not all(isinstance(q, Mapping) for q in asked):
+            raise ValueError(f"{listed!r} must be a list of objects; found {asked!r:.60}", "Do so")
+        of_video = {name: value for name, value in rest.items() if name not in _OF_VIDEO}
+        for number, question in enumerate(asked, 1):
+            yield place, {**of_video, **question, _NAME: number}
+        told = _has(rest, _TOLD) and (bool(listed) or not any(map(_is_list, rest.values())))
+        if listed and key == "label":
+            yield place, {**of_video, _NAME: DESCRIPTION}
+        elif (listed and (told or not asked)) or (told and not _has(rest, (_NAME, *_LABEL))):
+            yield place, {**whole, **rest, _NAME: DESCRIPTION}
+        elif not listed and _NAME in rest:
+            yield place, rest
+        elif not listed:
+            questions = videos.setdefault(name_under(rest, ("id",)), [])
+            yield place, {**rest, _NAME: _number(rest, questions, key)}
+
+
+def _number(record: Mapping[str, object], before: list[str], key: str) -> int:
+    """Return the number of a question after those of its video that were before it."""
+    if key == "response" and not _has(record, _RESPONSE):
+        raise ValueError(
+            f"no list of answers (tried {_LISTS[0]}; found {', '.join(sorted(record))})",
+            f"Give each video its questions under {_LISTS[0]!r}, or each question a record",
+        )
+    asked = name_under(record, ("question",))
+    if asked and asked in before:
+        raise ValueError(
+            f"questions are answered more than once: {name_under(record, ('id',))} ({asked:.80})",
+            "Give different questions, and other samples, ids of their own",
+        )
+    before.append(asked)
+    return len(before)
+
+
+def _prompted(record: Mapping[str, object]) -> Shown:
+    """Return how a question is to be answered, or that a video is to be described."""
+    if record.get(_NAME) == DESCRIPTION:
+        asked = "Describe what happens in this video."
+        return Shown(slots={"question": asked, "instruction": ""})
+    return Shown(slots={"instruction": "\nAnswer with yes or no."})
+
+
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return a description with what happens in its video, which a judge compares it with."""
     if answer.name != DESCRIPTION:
-        return answer
+        return structs.replace(answer, fields={})
+    said = {name: answer.fields[name] for name, keys in _SAID.items() if _has(record, keys)}
+    response = said.pop("description", None)
     # As in the released prompts: in this split it is the unexpected event.
     unexpected = str(record.get("split")).strip().casefold() == "interleave"
     events = record.get("event_info")
@@ -93,7 +170,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     about = known.get("unexpected" if unexpected else "caption")
     event = record.get("event") if about is None else about
     found = {"reference": event} if isinstance(event, str) else {}
-    return structs.replace(answer, fields={**answer.fields, **found})
+    return structs.replace(answer, response=response, label="yes", fields={**said, **found})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +185,18 @@ class _Videos(AnswersMetric):
             column="approved", of="claim", scores=("description_accuracy",), supported=True
         ),
     )
+
+    @classmethod
+    def is_question(cls, record: Mapping[str, object]) -> bool:
+        """Return whether a record is no description, whose label is always yes."""
+        return record.get(_NAME) != DESCRIPTION
+
+    @classmethod
+    def lacks(cls, answer: Answer, record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+        """Yield what a description lacks that has the other part, and the tried keys."""
+        lacking = [name for name, keys in _SAID.items() if not _has(record, keys)]
+        if answer.name == DESCRIPTION and len(lacking) == 1:
+            yield f"descriptions have no {lacking[0]}", ", ".join(_SAID[lacking[0]])
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return an unscored video with all answers and the description right, or wrong."""
@@ -152,27 +241,23 @@ BENCHMARK = ClosedQuestions(
     unit="videos",
     keys=Keys(
         id=("id",),
-        response=("prediction", "response"),
-        label=("answer", "label"),
+        response=_RESPONSE,
+        label=_LABEL,
         media=("video", "group_id"),
         own_media=True,
-        fields={"split": ("split",)},
-        lists=("event_info",),
+        fields={"split": ("split",), _NAME: (_NAME,), **_SAID},
+        optional=tuple(_SAID),
+        lists=(*_LISTS, "event_info"),
     ),
-    bundle=Bundling(
-        inside=("qa",),
-        whole=WholeAnswer(
-            name=DESCRIPTION,
-            label="yes",
-            response=("desc", "description", "response"),
-            fields={"judgement": ("judgement", "judgment")},
-        ),
-        partial=True,
+    bundle=Bundling(name=(_NAME,), partial=True),
+    unfold=_rows,
+    asking=Asking(
+        media=("video",), protocols=plain("{{question}}{{instruction}}"), shown=_prompted
     ),
-    asking=Asking(media=("video",), whole="Describe what happens in this video."),
     named_files=SetFiles(field="split", names={split: split for split in SPLITS}),
     complete=_completed,
     seen=("judgement",),
+    kept=("description",),
     places={"split": SPLITS},
     variants=(
         AnswerVariant(

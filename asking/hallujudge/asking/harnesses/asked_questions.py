@@ -23,7 +23,7 @@ from hallujudge.sdk.errors import ArchiveError, UnsupportedError
 from hallujudge.sdk.media.media_files import MediaError, MediaFolder, shared_ends
 from hallujudge.sdk.media.video_frames import FrameSettings, Sampling
 
-from ..asked_benchmarks import WHOLE, Benchmark, benchmark_of, protocols_of
+from ..asked_benchmarks import Benchmark, benchmark_of, protocols_of
 from ..asked_files import lines_of, put_outcome, write_whole
 from ..inquiries import Inquiries, Inquiry, read_inquiries
 from ..replies import Answered
@@ -133,7 +133,7 @@ class AskedQuestions:
                 f"{inquiry.key} has a sound, which harnesses do not send; use hallujudge ask "
                 f"{self.task.metric}"
             )
-        step = WHOLE if inquiry.is_whole else self._benchmark.protocol.steps[-1].name
+        step = self._benchmark.protocol.steps[-1].name
         messages = self._benchmark.templates[step].messages(inquiry.slots)
         prompt = "\n".join(message["content"] for message in messages)
         try:

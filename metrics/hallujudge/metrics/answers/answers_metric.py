@@ -147,6 +147,11 @@ class AnswersMetric(SoftMetric):
         return None
 
     @classmethod
+    def lacks(cls, answer: Answer, record: Mapping[str, object]) -> Iterable[tuple[str, str]]:  # noqa: ARG003
+        """Return what an answer lacks and may lack, for a note, each with the tried keys."""
+        return ()
+
+    @classmethod
     def task(cls, record: Mapping[str, object]) -> str:  # noqa: ARG003
         """Return the task of a record: questions of one without any answer need none."""
         return ""

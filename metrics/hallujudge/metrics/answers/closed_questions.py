@@ -149,35 +149,13 @@ class Keys(Struct, frozen=True, kw_only=True):
     needs no label. A judge's is the first, or else ``judgement``."""
 
 
-class WholeAnswer(Struct, frozen=True, kw_only=True):
-    """An answer about the whole bundle, which its record holds next to the list of answers."""
-
-    name: str
-    """Its name within the bundle."""
-    label: str
-    """Its label, which is the same in every bundle."""
-    response: tuple[str, ...]
-    """Keys of the response."""
-    fields: Mapping[str, tuple[str, ...]] = {}
-    """Field of the answer -> keys of its text; a field that a record lacks is left out."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """All keys that a record with such an answer may have."""
-        return (*self.response, *(key for keys in self.fields.values() for key in keys))
-
-
 class Bundling(Struct, frozen=True, kw_only=True):
     """Which answers count together, and how an archive holds them; by default each one alone."""
 
-    inside: tuple[str, ...] = ()
-    """A record has a list of answers under one of these keys; they are named 1, 2, 3, ..."""
     columns: Mapping[str, str] = {}
     """Key of a record's list, or object by name, with values of its answers -> key of one value:
     answers in columns. The first key that a record has says which answers there are. Files with one
     answer a record are read too."""
-    whole: WholeAnswer | None = None
-    """The answer that a record may hold next to its list, as the last of the bundle."""
     by: tuple[str, ...] = ()
     """Fields whose equal values make records one bundle; without any, their id does."""
     name: tuple[str, ...] = ()
@@ -204,8 +182,7 @@ class Bundling(Struct, frozen=True, kw_only=True):
     @property
     def several(self) -> bool:
         """Whether a bundle may have several answers."""
-        held = self.inside or self.columns
-        return bool(held or self.name)
+        return bool(self.columns or self.name)
 
     @property
     def alone(self) -> bool:

@@ -40,6 +40,7 @@ _INSTEAD = {
     "empty": _BASE.format("method counts_bundle"),
     "incomplete": "give a variant missing='wrong in part'",
     "option": "a judge is chosen by the one of options that has judges as values",
+    **dict.fromkeys(("inside", "whole"), "let unfold yield a record for each answer"),
     "names": "let unfold yield a record for each answer, with its name",
     "presets": "leave it out",
     "prompt_by": "the values of a field in places choose the prompt",

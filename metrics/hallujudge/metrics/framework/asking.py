@@ -130,8 +130,6 @@ class Asking(Struct, frozen=True, kw_only=True):
     the fault and the next step, for a record that can't be asked."""
     conditions: Conditions | None = None
     """Conditions under which each question is asked; None if it is asked once."""
-    whole: str = ""
-    """Prompt for the answer about a whole bundle, which its record holds next to the list."""
     max_tokens: int = 512
     """Tokens of a response at most; a longer one is cut off, and then unscored."""
 

@@ -28,10 +28,10 @@ from .inputs import InputOptions, ItemSource, References, Responses
 from .joins import Faults
 from .json_files import amount, named, shown
 from .question_files import bundle_id, place_of, unfolded
-from .records import Record, choose_key, name_of, optional_text
+from .records import Record, choose_key, name_of
 from .rival_keys import LOOKED_AT, Pairs, entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
-from .table_files import are_objects, structured, values_by_name
+from .table_files import structured, values_by_name
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -156,15 +156,22 @@ class _Bundles:
         self._asked.check()
         # Answers without their question lack more, which would be the wrong error.
         self._faults.check()
-        all_entries = (entry for entries in gathered.values() for entry in entries)
-        first = next((entry for entry in all_entries if not entry.empty), None)
-        if first is not None and not self._is_whole(first):
-            self._maker.keys_of(first.inner)
+        for entry in self._first_of(gathered):
+            self._maker.keys_of(entry.inner)
         for key in self._asked.silent() if self._may_lack and gathered else ():
             for entry in self._unanswered(key):
                 gathered[entry.bundle].append(entry)
         items = [self._items.of(entries) for entries in gathered.values()]
         return items, entries_with_answers(gathered.values(), items)
+
+    def _first_of(self, gathered: Mapping[str, Sequence[Entry]]) -> Iterable[Entry]:
+        """Return the first answer to a question, or else the first of anything else, if any."""
+        is_question = metric_of(self._declared).is_question
+        answers = (entry for held in gathered.values() for entry in held if not entry.empty)
+        first = next(answers, None)
+        if first is None or is_question(first.outer):
+            return filter(None, (first,))
+        return (next((entry for entry in answers if is_question(entry.outer)), first),)
 
     def _records(self, parts: Iterator[Part]) -> Iterator[tuple[str, Record]]:
         """Yield the records of all parts, each with the set that its file names."""
@@ -218,8 +225,6 @@ class _Bundles:
         columns = [key for key in self._bundle.columns if record.values.get(key) is not None]
         if columns:
             return self._in_columns(columns, fields, record)
-        if self._bundle.inside:
-            return self._listed(fields, record)
         name = self._names.of(record) if self._bundle.name else ""
         bundle = self._prefix(fields) + (known or bundle_id(self._declared, record, self._options))
         if name is None:
@@ -276,51 +281,6 @@ class _Bundles:
         """Return what ids of a set's bundles begin with, which each set counts from the start."""
         sets = self._declared.set_files
         return f"{fields[sets.field]}/" if sets and self._bundle.by else ""
-
-    def _listed(self, fields: Mapping[str, str], record: Record) -> Iterator[Entry]:
-        """Yield the answers of a list; a record without it is an answer itself."""
-        bundle = bundle_id(self._declared, record, self._options)
-        key = next((key for key in self._bundle.inside if key in record.values), None)
-        whole = self._bundle.whole
-        told = whole is not None and has_any(record, whole.keys)
-        alone = told and not has_any(record, self._keys.label)
-        if key is None and (alone or not has_any(record, self._keys.response)):
-            if not alone or any(map(are_objects, record.values.values())):
-                choose_key(record, None, self._bundle.inside, "the list of answers")
-            yield self._whole_entry(bundle, fields, record)
-            return
-        if key is None:
-            number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
-            asked = optional_text(record, self._keys.question)
-            if asked and self._counts.setdefault(f"{bundle}: {asked}", number) != number:
-                self._faults.add(Fault.TWICE, f"{bundle} ({asked:.80})")
-            yield self._inner(bundle, str(number), fields, record, record.values)
-            return
-        held = structured(record.values[key])
-        if not isinstance(held, (list, tuple)) or (held and not are_objects(held)):
-            raise ArchiveError(
-                f"{record.place}: {key!r} must be a list of objects; found {shown(held)}"
-            )
-        for number, inner in enumerate(held, 1):
-            yield self._inner(bundle, str(number), fields, record, inner)
-        if told or (whole is not None and not held):
-            yield self._whole_entry(bundle, fields, record)
-
-    def _whole_entry(self, bundle: str, fields: Mapping[str, str], record: Record) -> Entry:
-        """Return the answer about the whole bundle."""
-        assert self._bundle.whole is not None, "asked only then"
-        return Entry(bundle, self._bundle.whole.name, fields, record.values, record)
-
-    def _is_whole(self, entry: Entry) -> bool:
-        return self._bundle.whole is not None and entry.name == self._bundle.whole.name
-
-    def _inner(
-        self, bundle: str, name: str, fields: Mapping[str, str], record: Record, inner: object
-    ) -> Entry:
-        assert isinstance(inner, Mapping), "checked before"
-        values = self._mapped(inner, record.values) if self._options.key_map else inner
-        inner_record = Record(values, record.position, bundle)
-        return Entry(bundle, name, fields, record.values, inner_record)
 
     def _fields(self, part: str, record: Record) -> Mapping[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""

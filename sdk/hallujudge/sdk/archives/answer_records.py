@@ -11,7 +11,6 @@ from msgspec import Struct
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     ClosedQuestions,
-    WholeAnswer,
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.claims import well_formed
@@ -88,6 +87,7 @@ class AnswerMaker:
         metric = metric_of(declared)
         self._is_question = metric.is_question
         self._fault = metric.fault
+        self._lacks = metric.lacks
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
         self._asked_key = next(iter(declared.keys.question), "")
@@ -128,14 +128,9 @@ class AnswerMaker:
 
     def answer(self, entry: Entry) -> Answer:
         """Return the answer of an entry; what is wrong with it becomes a fault."""
-        record, whole = entry.inner, self._bundle.whole
-        if whole is not None and entry.name == whole.name:
-            return self._completed(entry, self._whole_answer(whole, record), entry.whole)
+        record, is_question = entry.inner, self._is_question(entry.outer)
         values = record.values
         response_key, label_key = self.chosen or self.keys_of(record)
-        if self._bundle.inside and response_key not in values:
-            found_keys = f"found {named(sorted(values))}"
-            self._faults.add(f"answers have no {response_key!r}", f"{placed(entry)} ({found_keys})")
         found = values.get(label_key)
         label = self._label_of(found) if label_key else ""
         held = values if entry.outer is values or not self._reads_whole else entry.whole
@@ -152,7 +147,7 @@ class AnswerMaker:
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
-        if not answer.label and self._keys.label and self._is_question(entry.outer):
+        if not answer.label and self._keys.label and is_question:
             self._refuse_label(answer, entry, found)
         for name, allowed in self._places:
             value = answer.fields.get(name, entry.fields.get(name))
@@ -161,6 +156,8 @@ class AnswerMaker:
                 fault = f"values of {name} are not one of {known}"
                 place = f"{record.place} ({shown(value)})"
                 self._refuse(fault, place, "Correct them")
+        for part, tried in self._lacks(answer, held):
+            self.lacks_part(part, f"tried {tried}; found {named(sorted(held))}")
         if (wrong := self._fault(answer, held)) is not None:
             place = f"{entry.bundle} ({_short(wrong.found)})"
             self._refuse(wrong.problem, place, wrong.remedy)
@@ -204,17 +201,6 @@ class AnswerMaker:
         place = f"{entry.inner.place} ({name}{shown(found)})"
         remedy = "Correct these labels"
         self._refuse(bad_label(self._declared), place, remedy, reason=LABELS_INVALID)
-
-    def _whole_answer(self, whole: WholeAnswer, record: Record) -> Answer:
-        keys = {"response": whole.response, **whole.fields}
-        found = {name: _first_text(record, names) for name, names in keys.items()}
-        for name in keys if has_any(record, whole.keys) else ():
-            if not has_any(record, keys[name]):
-                found_keys = f"tried {', '.join(keys[name])}; found {named(sorted(record.values))}"
-                self.lacks_part(f"{whole.name}s have no {name}", found_keys)
-        response = found.pop("response")
-        fields = {name: text for name, text in found.items() if text is not None}
-        return Answer(response=response, label=whole.label, name=whole.name, fields=fields)
 
     def lacks_part(self, part: str, keys: str) -> None:
         """Count an answer that lacks something; the keys of the first one are kept."""
@@ -319,11 +305,6 @@ def _short(value: object) -> str:
 def placed(entry: Entry) -> str:
     """Return the place of an answer, for messages."""
     return f"{entry.bundle} ({entry.name})" if entry.name else entry.bundle
-
-
-def _first_text(record: Record, keys: Sequence[str]) -> str | None:
-    """Return the text of the first key that a record has; None if there is none."""
-    return next((text_of(record, key) for key in keys if key in record.values), None)
 
 
 def has_strange_letters(answer: Answer) -> bool:

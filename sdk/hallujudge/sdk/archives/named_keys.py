@@ -64,12 +64,11 @@ def mapped_keys(
     own, by_text = declared.keys, declared.joins_by_text
     fields = {} if by_text else own.fields
     bundle = declared.bundle
-    whole = () if bundle.whole is None else (bundle.whole.response, *bundle.whole.fields.values())
     more = [*["label"] * bool(own.label), *_split_keys(declared)]
     places = {
         **{key: key for key in (*own.question, *(own.asked if by_text else own.options))},
         **{key: key for key in bundle.columns},
-        **{key: names[0] for names in (bundle.inside, *whole) for key in names},
+        **{key: key for key in own.lists},
         **{key: own.media[0] for key in ("image", "video", *own.media) if own.media},
         **{name: names[0] for name, names in fields.items()},
         **{key: names[0] for names in fields.values() for key in names},

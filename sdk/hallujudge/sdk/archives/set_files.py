@@ -98,7 +98,7 @@ def _refuse_other_formats(sets: SetFiles, folder: Path) -> None:
 
 
 def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Part]:
-    of_records = {sets.field, *declared.keys.lists, *declared.bundle.inside, *declared.keys.id}
+    of_records = {sets.field, *declared.keys.lists, *declared.keys.id}
     part = set_in(sets, path.stem)
     for placed in read_values(path):
         held = unwrapped(placed.value) if isinstance(placed.value, Mapping) else {}

@@ -35,14 +35,6 @@ KEYS = Keys(
     optional=("operator", "set", "sensitive"),
 )
 PLAIN = structs.replace(BENCHMARK, keys=KEYS)
-LISTED = structs.replace(
-    PLAIN,
-    name="listed",
-    keys=KEYS,
-    bundle=Bundling(inside=("qa",)),
-    question_files="",
-    named_files=None,
-)
 ROWS = structs.replace(
     PLAIN, name="rows", keys=KEYS, bundle=Bundling(name=("operator",)), seen=("sensitive",)
 )
@@ -62,27 +54,6 @@ def read(
 
 def row(number: int, operator: str, response: str | None, **more: Any) -> dict[str, Any]:
     return {"question_id": number, "operator": operator, "response": response, "label": 1, **more}
-
-
-def test_a_list_in_a_record_is_a_bundle() -> None:
-    asked = [{"question": "A?", "label": "yes", "response": "Yes"}, {"label": "no", "response": ""}]
-    [item] = read(LISTED, [{"id": 7, "video": "v", "set": "s", "qa": asked}])
-    assert (item.id, item.group_id, dict(item.fields)) == ("7", "v", {"set": "s"})
-    assert item.answers == (
-        Answer(name="1", question="A?", label="yes", response="Yes"),
-        Answer(name="2", label="no", response=""),
-    )
-
-
-def test_rows_of_one_question_each_are_the_same_bundles() -> None:
-    rows = [{"id": 7, "label": "yes", "response": text} for text in ("Yes", "No")]
-    [item] = read(LISTED, rows)
-    assert [(a.name, a.response) for a in item.answers] == [("1", "Yes"), ("2", "No")]
-
-
-def test_a_record_without_its_list_is_an_error() -> None:
-    with pytest.raises(ArchiveError, match="tried qa; found id, my_qa"):
-        read(LISTED, [{"id": 7, "my_qa": []}])
 
 
 def test_rows_with_one_id_are_a_bundle_wherever_they_are() -> None:
