@@ -49,7 +49,7 @@ class Benchmark:
 
     @property
     def own(self) -> OwnAsking:
-        """What only a family without a declaration says of asking."""
+        """What only a benchmark of longer responses says of asking."""
         return self.asking if isinstance(self.asking, OwnAsking) else _DECLARED
 
     @property

@@ -275,7 +275,8 @@ class _Maker:
         own = [key for key in self._ids if ids and key != "question_id"]
         usual = ("image", "video", "file_name", "image_id", "video_id")
         self._media = (*asking.media, *of_media, *usual, *own)
-        self._response = asking.response or (declared.keys.response[0] if declared else "response")
+        of_answers = declared.keys.response[0] if declared else "response"
+        self._response = benchmark.own.response or of_answers
         own_fields = declared.keys.fields.values() if declared else ()
         self._of_other_answers = {
             *_OF_ANSWERS.difference(self._question, *own_fields),

@@ -44,7 +44,7 @@ from .answers.closed_questions import (
     Parsed,
 )
 from .answers.declared_metrics import metric_of
-from .framework.asking import Asking, plain
+from .framework.asking import OwnAsking, plain
 from .framework.metric import verdicts_option
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     bundle=Bundling(columns={"generated_objs": "object", "judge_texts": "judgement"}),
     # Objects of the captions are extracted afterwards, by a tagger of the user's.
-    asking=Asking(
+    asking=OwnAsking(
         protocols=plain("Describe this image."), response="generated_caption", max_tokens=1024
     ),
     seen=("judgement",),

@@ -128,7 +128,7 @@ def task_tokens(task: HarnessTask) -> int:
     """Return how many tokens an answer may have."""
     from ..asked_benchmarks import benchmark_of
 
-    return benchmark_of(task.metric).asking.max_tokens
+    return benchmark_of(task.metric).own.max_tokens
 
 
 class LmmsTask:

@@ -68,7 +68,7 @@ _INSTEAD = {
     **dict.fromkeys(("names_are_ids", "parses_kept"), _BASE.format("attribute outcomes_repeat")),
     **dict.fromkeys(("parser_option", "parsers"), _BASE.format("method choosable_parsers")),
     "repeated_by": _BASE.format("property repeated_by"),
-    "of_media": "give asking a value of OwnAsking",
+    **dict.fromkeys(("max_tokens", "of_media", "response"), "give asking a value of OwnAsking"),
     "place_field": "let unfold give each record its place",
     "soft": _BASE.format("attribute soft_scores"),
     **dict.fromkeys(("set_files", "split_files"), "name it named_files"),

@@ -123,20 +123,20 @@ class Asking(Struct, frozen=True, kw_only=True):
     """The ways to ask, the default first; empty for one call with a prompt by the labels."""
     media: tuple[str, ...] = ()
     """Keys of the image or video, before those of the declaration; ids come last."""
-    response: str = ""
-    """Key of the response in the archive; empty for the first of the declaration."""
     shown: Callable[[Mapping[str, object]], Shown] = _nothing_more
     """Returns what a model is shown of a record besides its question; raises ``ValueError``, with
     the fault and the next step, for a record that can't be asked."""
     conditions: Conditions | None = None
     """Conditions under which each question is asked; None if it is asked once."""
-    max_tokens: int = 512
-    """Tokens of a response at most; a longer one is cut off, and then unscored."""
 
 
 class OwnAsking(Asking, frozen=True, kw_only=True):
-    """What asking needs of a family without a declaration of closed questions."""
+    """What asking needs where responses are longer than an answer to a closed question."""
 
+    response: str = ""
+    """Key of the response in the archive; empty for the first of the declaration."""
+    max_tokens: int = 512
+    """Tokens of a response at most; a longer one is cut off, and then unscored."""
     question: tuple[str, ...] = ()
     """Further keys of the question."""
     id: tuple[str, ...] = ()
