@@ -363,13 +363,7 @@ RELEASED_DESCRIPTION_SCORES = tuple(
 """The same as the released script computes them."""
 TABLES = (
     InputTable(
-        name="nouns",
-        meaning="Nouns of the descriptions by id.",
-        named="nouns_file",
-        form="records",
-        noun="nouns",
-        answers=True,
-        only_with=("nouns", "given"),
+        name="nouns", meaning="Nouns of the descriptions by id.", form="records", noun="nouns"
     ),
     InputTable(
         name="associations", meaning="AMBER's relation.json.", form="whole", noun="association"

@@ -77,6 +77,13 @@ class AnswersMetric(SoftMetric):
     extraction_prompts: ClassVar[Mapping[str, str]] = {}
     """Variant -> the prompt, with the slots of the judge's, by which a judge first extracts from a
     response the answer that it judges. The answer is the field :data:`EXTRACTED` then."""
+    asking_table: ClassVar[str] = ""
+    """The table whose records are the questions that were asked, of all in the file of questions.
+    Without it, questions without an answer are left out."""
+    answering_table: ClassVar[str] = ""
+    """The table whose records count as answers where there is no other of their id."""
+    given_tables: ClassVar[Mapping[str, str]] = {}
+    """Table -> the option of the metric without whose value ``given`` it would not be used."""
     outcomes_repeat: ClassVar[bool] = True
     """Whether outcomes depend on the responses, labels, names and ``seen`` fields of answers alone,
     so that those of equal answers are remembered; false also where answers hardly repeat."""
@@ -177,6 +184,15 @@ class AnswersMetric(SoftMetric):
             ValueError: A table is missing, or can't be used.
         """
         return None
+
+    @classmethod
+    def own_table(cls, records: Iterable[Mapping[str, object]]) -> Mapping[Any, object]:
+        """Return what all records get of the records of the table whose form is ``own``.
+
+        Raises:
+            ValueError: A record can't be used; with the next step.
+        """
+        raise NotImplementedError
 
     @classmethod
     def remarks(cls, items: Sequence[AnswersItem]) -> Iterable[str]:  # noqa: ARG003

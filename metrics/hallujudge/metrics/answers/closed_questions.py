@@ -8,7 +8,6 @@ wire message, archive reader, command, report view and schema) is shared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -17,7 +16,6 @@ from msgspec import Struct
 from ..framework.asking import Asking
 from ..framework.metric import (
     LLM_JUDGES,
-    InputOption,
     Metric,
     OptionDefinition,
     Paper,
@@ -190,42 +188,30 @@ class Bundling(Struct, frozen=True, kw_only=True):
         return not (self.several or self.by)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputTable(InputOption):
+class InputTable(Struct, frozen=True, kw_only=True):
     """A further file of an archive."""
 
-    form: Literal["by id", "in order", "records", "whole", "lines", "pairs"] = "by id"
+    name: str
+    """The name of its option on the command line; with ``_file`` where the metric has one too."""
+    meaning: str
+    """Noun phrase for the option's help."""
+    form: Literal["by id", "in order", "records", "whole", "lines", "own"] = "by id"
     """``by id``: one object, id of a bundle -> value, which its records get under the table's name;
     every bundle needs one.
     ``in order``: the same, or a list with a value for each record of the responses, in their order.
     ``records``: records with the id of a bundle, whose values its records get. ``whole``: one
-    object, and ``lines``: lines of text, for items that are no questions. ``pairs``: records with
-    values under ``columns``, two texts and a number; all records get them, a tuple of texts ->
-    number.
+    object, and ``lines``: lines of text, for items that are no questions. ``own``: records of
+    which the method ``own_table`` of the base class makes what all records get.
     """
-    columns: tuple[str, ...] = ()
-    """Keys of ``pairs``."""
     noun: str = ""
     """What it holds of each bundle, in words of errors; empty for its name."""
     usual: str = ""
     """Usual name of the file, with which the example of the command has it."""
-    asks: bool = False
-    """Whether its records are the questions that were asked, of all in the file of questions.
-    Without it, questions without an answer are left out."""
-    answers: bool = False
-    """Whether a record of it counts as an answer if there is no other with its id."""
-    only_with: tuple[str, str] | None = None
-    """Option of the metric, and the value without which the file would not be used."""
 
     @property
     def required(self) -> bool:
         """Whether every bundle needs its value."""
         return self.form == "by id"
-
-    @property
-    def of_answers(self) -> bool:
-        """Whether it holds something of one model's answers, so that no other model shares it."""
-        return self.answers or self.form == "in order"
 
 
 class SetFiles(Struct, frozen=True, kw_only=True):

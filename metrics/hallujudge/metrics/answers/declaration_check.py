@@ -34,6 +34,8 @@ _BASE = "write the {} of a class that base names"
 _INSTEAD = {
     "adds": _BASE.format("methods score_answers and counts_bundle"),
     **dict.fromkeys(("check", "labels_chosen"), _BASE.format("method problem")),
+    **dict.fromkeys(("answers", "asks"), _BASE.format("attribute answering_table or asking_table")),
+    "only_with": _BASE.format("attribute given_tables"),
     "cut": _BASE.format("method may_lack"),
     **dict.fromkeys(("every", "ids"), "let unfold give each record the id of its bundle"),
     "each": "each answer of a bundle is judged, unless that is partial",

@@ -30,10 +30,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from msgspec import structs
 
@@ -280,6 +280,34 @@ OVERALL = combined(
 class _Places(AnswersMetric):
     """Answers with places, which a sentence encoder may compare."""
 
+    given_tables: ClassVar[Mapping[str, str]] = {"similarities": "encoder"}
+
+    @classmethod
+    def own_table(cls, records: Iterable[Mapping[str, object]]) -> Mapping[tuple[str, str], float]:
+        """Return the similarity of each pair of places.
+
+        Raises:
+            ValueError: A record has other values, or another similarity of its pair.
+        """
+        found: dict[tuple[str, str], float] = {}
+        for each in records:
+            match each:
+                case {
+                    "model": str(model),
+                    "truth": str(truth),
+                    "similarity": int() | float() as value,
+                } if type(value) is not bool and math.isfinite(value):
+                    pair = model, truth
+                case _:
+                    raise ValueError(
+                        "model and truth must be texts, and similarity a number; found "
+                        f"{each!r:.80}",
+                        "Correct it",
+                    )
+            if found.setdefault(pair, value) != value:
+                raise ValueError(f"{each!r:.80} has another similarity before", "Keep one")
+        return found
+
     @classmethod
     def loads_models(cls, options: Mapping[str, str]) -> bool:
         """Return whether an encoder compares places; otherwise their similarities are given."""
@@ -326,11 +354,9 @@ BENCHMARK = ClosedQuestions(
         InputTable(
             name="similarities",
             meaning="Similarities of places: model, truth, similarity.",
-            form="pairs",
-            columns=("model", "truth", "similarity"),
+            form="own",
             noun="similarity",
             usual="similarities.json",
-            only_with=("encoder", GIVEN),
         ),
     ),
     complete=_completed,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +19,9 @@ from ..errors import ArchiveError
 from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
-from .json_files import amount, named, read_text, read_values, shown
+from .json_files import amount, named, read_text, read_values
 from .question_files import bundle_id, by_columns, known_questions, question_key
-from .records import Record, choose_key, read_records, unwrapped
+from .records import Record, read_records, unwrapped
 from .table_files import structured
 
 _UNKNOWN = "answers are to questions that the references lack"
@@ -83,11 +82,15 @@ class AskedQuestions:
     @property
     def asking(self) -> str | None:
         """The file that would say what was asked, for messages; None if it is not needed."""
-        tables = (table for table in self._declared.tables if table.asks)
-        table = next((table for table in tables if table not in self._tables), None)
-        if table is None:
+        name = self._metric.asking_table
+        if not name or self._table(name) is not None:
             return None
+        table = next(each for each in self._declared.tables if each.name == name)
         return f"the {table.noun} with InputOptions(own=dict({table.name}=…))"
+
+    def _table(self, name: str) -> Mapping[str, object] | None:
+        """Return the content of a table; None if it is not given."""
+        return next((held for table, held in self._tables.items() if table.name == name), None)
 
     def completed(self, record: Record, *, leave_out: bool = False) -> tuple[Record, str] | None:
         """Return a record with what it leaves out, from the file of questions and the tables.
@@ -187,7 +190,7 @@ class AskedQuestions:
             if form == "records":
                 more: Any = held.get(key, _NONE)
                 made = {**more, **made}
-            elif form == "pairs":
+            elif form == "own":
                 added[table.name] = held
             elif form in ("by id", "in order"):
                 place = str(position) if type(held) is _Listed else key
@@ -197,14 +200,15 @@ class AskedQuestions:
     def answering(self, gathered: Container[str]) -> Iterator[Record]:
         """Yield the records of tables that count as answers, where there is no other."""
         key = self._options.id_key or self._declared.keys.id[0]
-        for table in self._tables if gathered else ():
-            for bundle, values in self._tables[table].items() if table.answers else ():
-                if bundle not in gathered and isinstance(values, Mapping):
-                    yield Record({**values, key: bundle}, 0, bundle)
+        held = self._table(self._metric.answering_table) if gathered else None
+        for bundle, values in (held or {}).items():
+            if bundle not in gathered and isinstance(values, Mapping):
+                yield Record({**values, key: bundle}, 0, bundle)
 
     def silent(self) -> list[str]:
         """Return the questions without an answer, those that were not asked apart."""
-        asked = next((held for t, held in self._tables.items() if t.asks), self.questions)
+        given = self._table(self._metric.asking_table)
+        asked = self.questions if given is None else given
         silent = [key for key in self.questions if key in asked and key not in self._joined]
         task = self._metric.task
         run = {task(self.questions[key]) for key in self._joined if key in self.questions}
@@ -292,26 +296,18 @@ def _is_object(path: Path) -> bool:
     return read_text(path).lstrip().startswith("{")
 
 
-def _pairs(table: InputTable, source: str | Path | Iterable[object]) -> Mapping[Any, object]:
-    """Return the number of each pair of texts.
+def _own(declared: ClosedQuestions, source: str | Path | Iterable[object]) -> Mapping[Any, object]:
+    """Return what the benchmark makes of the records of a table.
 
     Raises:
-        ArchiveError: A record lacks a key or has another value, or a pair has two numbers.
+        ArchiveError: A record can't be used.
     """
-    *sides, last = table.columns
-    found: dict[Any, object] = {}
-    for record in read_records(source):
-        values = [record.values[choose_key(record, None, (key,), key)] for key in table.columns]
-        *texts, number = values
-        numeric = type(number) is int or (type(number) is float and math.isfinite(number))
-        if not all(isinstance(text, str) for text in texts) or not numeric:
-            what = f"{' and '.join(sides)} must be texts, and {last} a number"
-            raise ArchiveError(f"{record.place}: {what}; found {shown(values)}")
-        if found.setdefault(tuple(texts), number) != number:
-            raise ArchiveError(
-                f"{record.place}: {shown(texts)} has another {last} before; keep one"
-            )
-    return found
+    records = list(read_records(source))
+    try:
+        return metric_of(declared).own_table(record.values for record in records)
+    except ValueError as err:
+        fault, remedy = err.args
+        raise ArchiveError(f"{records[0].place}: {fault}. {remedy}") from err
 
 
 def held_table(
@@ -330,8 +326,8 @@ def held_table(
     source = options.own.get(table.name)
     if source is not None and table.form == "records":
         return known_questions(declared, source, options, table.noun)
-    if source is not None and table.form == "pairs":
-        return _pairs(table, source)
+    if source is not None and table.form == "own":
+        return _own(declared, source)
     if source is not None and table.form == "in order":
         return _in_order(declared, source, f"{table.noun}s")
     if source is not None and table.form == "lines":

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from shlex import quote, split
 
-from hallujudge.metrics.answers.closed_questions import InputTable
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, InputTable
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
@@ -194,8 +195,9 @@ class ArchiveFolders:
 
     def _of_answers(self, joined: JoinedArchive) -> list[ArchiveSummary]:
         """Return the files that were found which hold something of one model's answers."""
-        own = (t for t in declared_inputs(joined.metric).own if isinstance(t, InputTable))
-        names = [t.name for t in own if t.of_answers and t.name in joined.found]
+        declared = benchmark_named(joined.metric)
+        tables = () if declared is None else declared.tables
+        names = [t.name for t in tables if t.name in joined.found and _is_of_answers(declared, t)]
         return [file for name in names for file in joined.found[name]]
 
     def _found(
@@ -248,6 +250,12 @@ class ArchiveFolders:
     def _others(self, summary: ArchiveSummary) -> Iterator[ArchiveSummary]:
         files = self._files[self._paths[summary.path].parent]
         return (each for each in files if each is not summary)
+
+
+def _is_of_answers(declared: ClosedQuestions | None, table: InputTable) -> bool:
+    """Return whether a file holds something of one model's answers, which no other shares."""
+    assert declared is not None, "it has the table"
+    return table.form == "in order" or metric_of(declared).answering_table == table.name
 
 
 def command_of(error: ArchiveError) -> str:

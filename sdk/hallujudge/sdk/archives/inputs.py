@@ -126,7 +126,12 @@ def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
         by_text.add("allow_duplicates")
     # The places of answers name bundles otherwise.
     by_id = set() if declared.bundle.by else {"id_key"}
-    return uses(*joined, *by_text, *by_id, own=declared.tables)
+    options = {option.name for option in declared.options}
+    own = tuple(
+        InputOption(name=t.name, meaning=t.meaning, named=f"{t.name}_file" * (t.name in options))
+        for t in declared.tables
+    )
+    return uses(*joined, *by_text, *by_id, own=own)
 
 
 def family_module(metric: str) -> ModuleType | None:

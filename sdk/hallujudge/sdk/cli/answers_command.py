@@ -20,6 +20,7 @@ from hallujudge.metrics.families import benchmarks_of
 from hallujudge.metrics.framework.file_schemas import schema_of
 
 from ..archives import InputOptions
+from ..archives.inputs import declared_inputs
 from ..archives.label_sets import files_of_labels
 from ..errors import InvalidInputError
 from ..runs.manifest import LABELS, PARSERS
@@ -33,6 +34,7 @@ from .parameters import option
 from .run_options import InputsOf, RunOptions
 
 # Answers are parsed in batches, so that a long archive is never in memory as a whole.
+_GIVEN = "given"
 _BATCH = 4096
 
 
@@ -136,11 +138,17 @@ def _epilog(benchmark: ClosedQuestions) -> str:
     questions = benchmark.question_files
     given = f"-r answers.jsonl -R {questions}" if questions else "-r answers/"
     shown = [t for t in benchmark.tables if t.required or t.usual]
-    needed = "".join(f"{table.flag} {table.usual or f'{table.name}.json'} " for table in shown)
+    flags = _flags(benchmark)
+    needed = "".join(f"{flags[t.name]} {t.usual or f'{t.name}.json'} " for t in shown)
     command = f"hallujudge score {benchmark.name} {given}"
     if needed:
         return examples(f"{command} \\", f"    {needed}-o results")
     return examples(f"{command} -o results")
+
+
+def _flags(benchmark: ClosedQuestions) -> Mapping[str, str]:
+    """Return table -> its flag on the command line."""
+    return {option.name: option.flag for option in declared_inputs(benchmark.name).own}
 
 
 def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
@@ -207,12 +215,12 @@ def _refuse_unused_tables(
     Raises:
         InvalidInputError: There is one; the message names it.
     """
-    for table in benchmark.tables:
-        name, used = table.only_with or ("", "")
-        given, chosen = inputs.own.get(table.name), options.get(name, used)
-        if given and chosen != used:
+    for table, name in metric_of(benchmark).given_tables.items():
+        file, chosen = inputs.own.get(table), options.get(name, _GIVEN)
+        if file and chosen != _GIVEN:
+            flag = _flags(benchmark)[table]
             raise InvalidInputError(
-                f"{table.flag} {given} and --{name} {chosen} are both given; choose one"
+                f"{flag} {file} and --{name} {chosen} are both given; choose one"
             )
 
 

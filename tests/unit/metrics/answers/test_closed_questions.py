@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Literal
 
 import pytest
 
 from hallujudge.metrics import Answer, AnswersItem
-from hallujudge.metrics.answers.closed_questions import InputTable
 
 FIELDS: tuple[dict[str, str], ...] = (
     {},
@@ -47,19 +45,3 @@ def test_one_question_is_the_same_under_one_condition_and_under_several(
     asked, said = AnswersItem(id="1", answers=answers).records()
     assert asked == plain(answers[0])[0]
     assert said == plain(answers[0])[1]
-
-
-@pytest.mark.parametrize(
-    ("form", "answers", "of_answers"),
-    [
-        ("by id", False, False),
-        ("records", True, True),
-        ("in order", False, True),
-        ("in order", True, True),
-    ],
-)
-def test_a_file_of_one_models_answers_is_shared_with_no_other(
-    form: Literal["by id", "in order", "records"], answers: bool, of_answers: bool
-) -> None:
-    table = InputTable(name="reviews", meaning="Reviews.", form=form, answers=answers)
-    assert table.of_answers is of_answers

@@ -145,6 +145,18 @@ def test_a_file_about_the_answers_of_one_model_is_not_shared(tmp_path: Path) -> 
     assert [run.metric for run in planned(tmp_path / "vidhal").runs] == ["vidhal-mcqa"] * 2
 
 
+def test_nouns_of_one_models_descriptions_are_not_shared(tmp_path: Path) -> None:
+    write_example("amber", tmp_path)
+    for name in ("a.answers.json", "b.answers.json"):
+        shutil.copy(tmp_path / "answers.json", tmp_path / name)
+    (tmp_path / "answers.json").unlink()
+    (tmp_path / "nouns.json").write_text('[{"id": 1, "nouns": ["man"]}, {"id": 5, "nouns": []}]')
+    assert (
+        "nouns.json may be of a.answers.json or b.answers.json"
+        in (reasons(planned(tmp_path))["b.answers.json"])
+    )
+
+
 def test_references_that_are_given_decide_the_metric(tmp_path: Path) -> None:
     for metric in ("pope", "open-objects"):
         write_example(metric, tmp_path / "given")
