@@ -10,6 +10,7 @@ from importlib import import_module
 from hallujudge.judge_service.llm.paper_prompts import ASKED, PaperPrompt, paper_prompt
 from hallujudge.judge_service.llm.prompt_templates import Template, own_template
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families, has_module
 from hallujudge.metrics.framework.asking import (
     CHOOSING,
@@ -17,6 +18,7 @@ from hallujudge.metrics.framework.asking import (
     YES_OR_NO,
     Asking,
     AskingProtocol,
+    Conditions,
     OwnAsking,
     plain,
 )
@@ -51,6 +53,11 @@ class Benchmark:
     def own(self) -> OwnAsking:
         """What only a benchmark of longer responses says of asking."""
         return self.asking if isinstance(self.asking, OwnAsking) else _DECLARED
+
+    @property
+    def conditions(self) -> Conditions | None:
+        """Conditions under which each question is asked; None if it is asked once."""
+        return None if self.declared is None else metric_of(self.declared).conditions
 
     @property
     def prompt_hashes(self) -> str:

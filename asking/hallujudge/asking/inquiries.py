@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hallujudge.judge_service.llm.reply_messages import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.asking import (
     CHOOSE_ONE,
     CHOOSING,
@@ -151,7 +152,7 @@ def _declared_records(
             records = unfolded(declared, part.records, "label")
             yield from (_of_set(declared, record, part.name) for record in records)
         return
-    if declared.listed is not None and _is_list(source):
+    if metric_of(declared).listed is not None and _is_list(source):
         yield from listed_questions(declared, source.stem, read_json(source))
         return
     splits = None if is_alone else declared.split_files
@@ -286,7 +287,7 @@ class _Maker:
         self.records: list[dict[str, object]] = []
         self._without_question: list[ArchiveError] = []
         self._possible: dict[str, None] = {}
-        if conditions and asking.conditions is None:
+        if conditions and benchmark.conditions is None:
             raise InvalidInputError(
                 f"{benchmark.name} is not asked under conditions; leave {named(conditions)} out"
             )
@@ -321,7 +322,7 @@ class _Maker:
 
     def _records_of(self, record: Record) -> Iterator[tuple[dict[str, object], str]]:
         """Yield the records of the archive that a record of the questions becomes."""
-        asking, own, values = self._asking, self._benchmark.own, record.values
+        own, values = self._benchmark.own, record.values
         id_key = choose_key(record, None, self._ids, "the id") if self._needs_id(record) else ""
         key = str(values.get(id_key, record.place))
         if own.inside and own.inside in values:
@@ -343,8 +344,9 @@ class _Maker:
                 **asked,
                 **{n: values[n] for n in own.kept if n in values},
             }
+        conditions = self._benchmark.conditions
         for condition in self._conditions(values):
-            where = {asking.conditions.field: condition} if asking.conditions else {}
+            where = {conditions.field: condition} if conditions is not None else {}
             yield {**kept, **where}, f"{key} ({condition})" if condition else key
 
     def _needs_id(self, record: Record) -> bool:
@@ -362,7 +364,7 @@ class _Maker:
         return name not in verdicts
 
     def _conditions(self, values: Mapping[str, object]) -> tuple[str, ...]:
-        conditions = self._asking.conditions
+        conditions = self._benchmark.conditions
         if conditions is None:
             return ("",)
         possible = conditions.of(values)
@@ -393,7 +395,7 @@ class _Maker:
         options = more.options
         if options is None:
             options = self._usual_options(record, values)
-        shown = shown_options(options)
+        shown, conditions = shown_options(options), self._benchmark.conditions
         return Inquiry(
             key=key,
             slots={
@@ -406,9 +408,7 @@ class _Maker:
             media=self._media_of(values) if more.media else None,
             address=self._path_of_address(values),
             sound=more.sound,
-            condition=str(out.get(self._asking.conditions.field, ""))
-            if self._asking.conditions
-            else "",
+            condition=str(out.get(conditions.field, "")) if conditions is not None else "",
             into=out,
             response=self._response,
         )
@@ -438,7 +438,7 @@ class _Maker:
         return options_of(record._replace(values=values), self._declared.keys.options)
 
     def _media_of(self, values: Mapping[str, object]) -> str | None:
-        conditions = self._asking.conditions
+        conditions = self._benchmark.conditions
         if conditions is not None and values.get(conditions.field) in conditions.blind:
             return None
         found = [str(name) for key in self._media if is_name(name := values.get(key))]

@@ -57,7 +57,7 @@ class ShownMedia:
         shared: Container[str] = (),
     ) -> None:
         self._names_shared = shared
-        self._conditions = benchmark.asking.conditions
+        self._conditions = benchmark.conditions
         self._folder = folder
         self._folders: dict[str, MediaFolder] = {}
         self._frames = frames

@@ -23,7 +23,8 @@ be about images that the released lists no longer have; a note says how many.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from .answers.answer_scores import (
     AnswerScore,
@@ -34,7 +35,15 @@ from .answers.answer_scores import (
     share,
     unparsed_rate,
 )
-from .answers.closed_questions import Bundling, ClosedQuestions, Keys, each_record, one_answer
+from .answers.answers_metric import AnswersMetric
+from .answers.closed_questions import (
+    Bundling,
+    ClosedQuestions,
+    Keys,
+    ListReader,
+    each_record,
+    one_answer,
+)
 from .answers.yes_no import CONTAINS_VARIANTS, labelled
 from .framework.asking import YES_OR_NO, Asking, Shown, plain
 
@@ -116,6 +125,13 @@ def _question(record: Mapping[str, object]) -> Shown:
     return Shown() if "question" in record else Shown(slots={"question": question})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Images(AnswersMetric):
+    """A metric of questions that lists of images ask."""
+
+    listed: ClassVar[ListReader | None] = staticmethod(listed_images)
+
+
 BENCHMARK = ClosedQuestions(
     name="dash-b",
     summary="Objects that images seem to show, and objects that they show.",
@@ -137,8 +153,8 @@ BENCHMARK = ClosedQuestions(
     asking=Asking(
         protocols=plain(YES_OR_NO), media=("image", "img_id", "question_id"), shown=_question
     ),
-    listed=listed_images,
     unfold=each_record(_labelled),
+    base=_Images,
     variants=CONTAINS_VARIANTS,
     scores=(
         accuracy(),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 from msgspec import structs
 
 from ..errors import OptionError
+from ..framework.asking import Conditions
 from ..framework.columns_and_scores import Column, checked_counts
 from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
@@ -31,6 +32,7 @@ from .closed_questions import (
     AnswerVariant,
     AnswerVerdict,
     ClosedQuestions,
+    ListReader,
     Parsed,
     SpecialItem,
 )
@@ -84,6 +86,10 @@ class AnswersMetric(SoftMetric):
     """The table whose records count as answers where there is no other of their id."""
     given_tables: ClassVar[Mapping[str, str]] = {}
     """Table -> the option of the metric without whose value ``given`` it would not be used."""
+    listed: ClassVar[ListReader | None] = None
+    """Reads a released list of questions. Answers that no list has are noted, not refused."""
+    conditions: ClassVar[Conditions | None] = None
+    """Conditions under which each question is asked; None if it is asked once."""
     outcomes_repeat: ClassVar[bool] = True
     """Whether outcomes depend on the responses, labels, names and ``seen`` fields of answers alone,
     so that those of equal answers are remembered; false also where answers hardly repeat."""

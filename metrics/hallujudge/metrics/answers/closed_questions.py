@@ -241,6 +241,9 @@ def each_record(
     return lambda records, key: ((n, change(each, n, key)) for n, each in enumerate(records))
 
 
+ListReader: TypeAlias = Callable[[str, Mapping[str, object]], Iterable[Mapping[str, str]]]
+"""Yields the questions of a released list, as records, of its file's name and content; raises as
+``complete`` does."""
 SpecialItem: TypeAlias = Callable[[AnswersItem, Mapping[str, object]], AnswersItem]
 """Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
 
@@ -351,9 +354,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     question_files: str = ""
     """Usual name of a file of questions, which answers are joined with for what they leave out;
     empty if they leave nothing out."""
-    listed: Callable[[str, Mapping[str, object]], Iterable[Mapping[str, str]]] | None = None
-    """Yields the questions of a released list, as records, of its file's name and content; raises
-    as ``complete`` does. Answers that no list has are noted, not refused."""
     unfold: Unfold | None = None
     """Reads released files that hold many bundles in one record."""
     tables: tuple[InputTable, ...] = ()

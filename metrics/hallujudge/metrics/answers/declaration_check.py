@@ -38,6 +38,7 @@ _INSTEAD = {
     "only_with": _BASE.format("attribute given_tables"),
     "cut": _BASE.format("method may_lack"),
     **dict.fromkeys(("every", "ids"), "let unfold give each record the id of its bundle"),
+    **{name: _BASE.format(f"attribute {name}") for name in ("conditions", "listed")},
     "each": "each answer of a bundle is judged, unless that is partial",
     "empty": _BASE.format("method counts_bundle"),
     "incomplete": "give a variant missing='wrong in part'",

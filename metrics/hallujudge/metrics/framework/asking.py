@@ -126,8 +126,6 @@ class Asking(Struct, frozen=True, kw_only=True):
     shown: Callable[[Mapping[str, object]], Shown] = _nothing_more
     """Returns what a model is shown of a record besides its question; raises ``ValueError``, with
     the fault and the next step, for a record that can't be asked."""
-    conditions: Conditions | None = None
-    """Conditions under which each question is asked; None if it is asked once."""
 
 
 class OwnAsking(Asking, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from msgspec import structs
 
@@ -208,6 +209,10 @@ def _operators(record: Mapping[str, object]) -> tuple[str, ...]:
 class OperatorsMetric(AnswersMetric):
     """A metric whose labels choose one of the options of their questions, where these are known."""
 
+    conditions: ClassVar[Conditions | None] = Conditions(
+        field="operator", base=BASE, of=_operators, blind=frozenset({TEXT_ONLY})
+    )
+
     @classmethod
     def fault(cls, answer: Answer, record: Mapping[str, object]) -> AnswerFault | None:
         """Return a confidence that is no number from 0 to 1; answers may have none."""
@@ -269,12 +274,7 @@ BENCHMARK = ClosedQuestions(
     ),
     labels=(),
     base=OperatorsMetric,
-    asking=Asking(
-        protocols=plain(ONE_LETTER),
-        conditions=Conditions(
-            field="operator", base=BASE, of=_operators, blind=frozenset({TEXT_ONLY})
-        ),
-    ),
+    asking=Asking(protocols=plain(ONE_LETTER)),
     seen=("confidence", "order_sensitive"),
     derived={
         "level": lambda item: level_of(item.fields.get("category", "")),

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, InvalidInputError
@@ -93,7 +94,7 @@ def _read(
     group_by: tuple[str, ...],
 ) -> ItemSource:
     """Return the answers as :func:`read_answers` does, whatever their texts are."""
-    if references is not None and declared.listed is not None:
+    if references is not None and metric_of(declared).listed is not None:
         source = read_bundles(declared, responses, None, options, group_by)
         notes = _notes_on_lists(declared, references, {item.id for item in source})
         return replace(source, notes=(*source.notes, *notes))
@@ -174,7 +175,6 @@ def _notes_on_lists(
     Raises:
         ArchiveError: A list can't be read.
     """
-    assert declared.listed is not None, "asked only then"
     if isinstance(references, Mapping):
         lists = {str(name): content for name, content in references.items()}
     else:
@@ -207,9 +207,10 @@ def listed_questions(declared: ClosedQuestions, name: str, content: object) -> l
     Raises:
         ArchiveError: It is not such a list.
     """
-    assert declared.listed is not None, "asked only then"
+    read = metric_of(declared).listed
+    assert read is not None, "asked only then"
     try:
-        found = list(declared.listed(name, content if isinstance(content, Mapping) else {}))
+        found = list(read(name, content if isinstance(content, Mapping) else {}))
     except ValueError as err:
         fault, remedy = err.args
         raise ArchiveError(f"{name}: {fault}. {remedy}") from err

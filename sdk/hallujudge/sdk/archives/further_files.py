@@ -318,7 +318,9 @@ def _flag(metric: str, name: str) -> str:
 
 def _takes_references(metric: str) -> bool:
     declared = benchmark_named(metric)
-    return declared is None or bool(declared.question_files or declared.listed)
+    if declared is None or declared.question_files:
+        return True
+    return metric_of(declared).listed is not None
 
 
 def _suits(file: ArchiveSummary, metric: str, name: str, usual: set[str]) -> bool:

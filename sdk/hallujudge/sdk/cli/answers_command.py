@@ -194,7 +194,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
     command.__annotations__ |= {
         "responses": _ResponseFiles,
         "questions": _Lists
-        if benchmark.listed
+        if metric_of(benchmark).listed
         else _Questions
         if benchmark.question_files
         else _NoQuestions,
