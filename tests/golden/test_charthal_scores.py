@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.choice_judge import blocks_of, scripted
 from support.qa_samples import write_lines
-from support.running import here
+from support.running import ServerProcess, here, read_rows
 
 from hallujudge.metrics import AnswersItem, Report
 from hallujudge.metrics.charthal import BENCHMARK
@@ -160,29 +161,29 @@ def test_the_texts_marks_are_the_scores_that_the_released_parser_wrote(
     assert accuracy["value"] == pytest.approx(sum(counted) / len(counted), abs=EXACT)
 
 
-def test_a_judge_marks_answers_whatever_the_file_says(tmp_path: Path) -> None:
-    records = [
+def charts(*responses: str) -> list[dict[str, Any]]:
+    return [
         {
             **{"id": f"{n}_0", "figure_path": f"{n}.jpg", "q_type": "desc", "q_relation": "irrel"},
             **{"question": f"What is line {n}?", "ref_answer": "There is no such line."},
             **{"response": text, "eval_resp": "Score: 0.6", "score": 1},
         }
-        for n, text in enumerate(["There is none.", "About 5.", ""])
+        for n, text in enumerate(responses)
     ]
+
+
+def test_a_judge_marks_answers_whatever_the_file_says(tmp_path: Path) -> None:
+    records = charts("There is none.", "About 5.", "")
 
     def step(_number: int, body: llm.Body) -> llm.Reply:
         return llm.completion("1" if "There is none." in llm.prompt_of(body) else "0")
 
-    server = llm.ScriptedLlm(step)
-    stop = server.in_thread()
-    try:
+    with scripted(step) as server:
         run = here(
             *("score", "charthal", "-r", write_lines(tmp_path / "answers.jsonl", records)),
             *("--variant", "corrected", "--judgements", "llm", "-o", tmp_path / "out"),
             *("--llm-url", server.url, "--llm-model", "m"),
         )
-    finally:
-        stop()
     assert run.returncode == 3, run.stderr
     report = json.loads((tmp_path / "out/report.json").read_text())
     assert (report["scores"]["accuracy"]["value"], report["scores"]["accuracy"]["n"]) == (0.5, 2)
@@ -190,3 +191,48 @@ def test_a_judge_marks_answers_whatever_the_file_says(tmp_path: Path) -> None:
     prompt = llm.prompt_of(server.requests[0])
     assert all(text in prompt for text in ("What is line", "There is no such line.", "RESPONSE"))
     assert "Score: 0.6" not in prompt
+
+
+# Response -> what a judge writes of it.
+WRITTEN = {
+    "There is none.": "**Verdict**\nScore: 1",
+    "None is drawn.": "Score: 0.6",
+    "About 5.": "score - 0",
+    "About 7.": "The chart has 4 series. So the mark is 1.",
+    "About 8.": "It is right.",
+}
+
+
+def test_marks_are_read_in_what_a_judge_writes(tmp_path: Path) -> None:
+    def step(_number: int, body: llm.Body) -> llm.Reply:
+        # A choice is not asked for.
+        assert "structured_outputs" not in body
+        return llm.completion(WRITTEN[blocks_of(body)["RESPONSE"]])
+
+    file = write_lines(tmp_path / "answers.jsonl", charts(*WRITTEN))
+    given = ("score", "charthal", "-r", file, "--variant", "evaluated", "--judgements", "llm")
+    with scripted(step) as server:
+        flags = ("--llm-url", server.url, "--llm-model", "m")
+        cache = ("--verdict-cache", tmp_path / "verdicts.sqlite")
+        run = here(*given, *flags, *cache, "-o", tmp_path / "out")
+        assert run.returncode == 3, run.stderr
+        here(*given, *flags, *cache, "-o", tmp_path / "again")
+        assert server.chats == len(WRITTEN)
+        remote = ServerProcess(*flags)
+        try:
+            here(*given, "--server", remote.address, "-o", tmp_path / "there")
+        finally:
+            remote.stop()
+    rows = (tmp_path / "out/items.jsonl").read_bytes()
+    assert rows == (tmp_path / "again/items.jsonl").read_bytes()
+    report, there = (
+        json.loads((tmp_path / name / "report.json").read_text()) for name in ("out", "there")
+    )
+    assert (report["scores"], report["signature"]) == (there["scores"], there["signature"])
+    accuracy = report["scores"]["accuracy"]
+    assert (accuracy["value"], accuracy["n"]) == (pytest.approx(2 / 3), 3)
+    assert report["coverage"]["reasons"] == {"NO_VERDICT": 2}
+    assert "charthal-score-1@" in report["signature"]
+    _, second, *_, last = read_rows(tmp_path / "out/items.jsonl")
+    assert second["evidence"]["answers"][0]["how"] == "text 'Score: 0.6'"
+    assert last["detail"] == "the judge's text 'It is right.' has no verdict"

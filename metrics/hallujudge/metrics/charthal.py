@@ -16,6 +16,7 @@ without a mark of 0 or 1 are unscored in all variants: exceptions, which leave e
   three lines the number after the word score, else a number before "/10", else the first lone
   number from 0 to 10; limited to 0 to 10 and rounded, halves to even. "Score: 0.6" is 1, and "The
   chart has 4 series. So the mark is 1." is 4.
+  A language model that judges then replies with a text, as the released judge does.
 * ``corrected`` takes the last "score: N" of the judge's text, and ``score`` where there is none.
   Values between 0 and 1 are no marks.
 
@@ -27,9 +28,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .answers.answer_scores import accuracy, unparsed_rate
 from .answers.answer_text import remembered
+from .answers.answers_metric import EXTRACTED, AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswerParser,
@@ -77,6 +81,18 @@ def _marks_in(text: str) -> str:
     return f"evaluated={_released(text)} stated={stated}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Marked(AnswersMetric):
+    """A metric whose judge may write texts with marks."""
+
+    verdict_prompts: ClassVar[Mapping[str, str]] = {"evaluated": "charthal_score"}
+
+    @classmethod
+    def verdict_in(cls, reply: str) -> str:
+        """Return the marks of a judge's text, as those of a file."""
+        return f"score= {_marks_in(reply)}"
+
+
 def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with what its record says of its mark: the score, and what a text states."""
     score, text = record.get("score"), record.get("eval_resp")
@@ -98,7 +114,9 @@ def _read(how: str, *names: str) -> AnswerParser:
         held = dict(part.partition("=")[::2] for part in said.split(" "))
         # A judge's own mark is the whole judgement.
         found = next(filter(None, map(held.get, names)), "") if "=" in said else said
-        return Parsed(found if found in MARKS else None, found == "1", how)
+        written = answer.fields.get(EXTRACTED)
+        rule = f"{how} {written!r}" if written else how
+        return Parsed(found if found in MARKS else None, found == "1", rule)
 
     return parse
 
@@ -180,6 +198,7 @@ BENCHMARK = ClosedQuestions(
         answer_fields={"judgement": "1", "reference": "The chart has no red line."},
     ),
     group_by=("q_type", "q_relation", "q_type_q_relation"),
+    base=_Marked,
 )
 """The declaration."""
 BENCHMARKS = (BENCHMARK,)

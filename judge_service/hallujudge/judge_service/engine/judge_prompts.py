@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hallujudge.metrics.answers.answer_text import folded, texts_in
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, JudgedAnswers
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.asking import is_prompt_text
 from hallujudge.metrics.framework.metric import OptionDefinition
 
@@ -140,3 +142,34 @@ def template_of(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[
     if not text and is_prompt_text(name):
         return replace(own_template(name, slots), name=spec.metric)
     return own_template(text, slots) if text else load_template(name)
+
+
+def judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
+    """Return what a judge may be asked in a benchmark."""
+    assert benchmark.judged is not None, "only such benchmarks have this pipeline"
+    return benchmark.judged
+
+
+def declared_prompts(benchmark: ClosedQuestions, spec: ScoreSpec) -> dict[str, tuple[str, ...]]:
+    """Return each declared prompt -> the options that may hold the user's own instead.
+
+    The prompt that extracts, if the variant has one, is the last.
+    """
+    how, metric = judged_in(benchmark), metric_of(benchmark)
+    extracting = metric.extraction_prompts.get(spec.variant)
+    first: dict[str, tuple[str, ...]] = {extracting: ()} if extracting else {}
+    if own := metric.verdict_prompts.get(spec.variant):
+        return {own: ("prompt",), **first}
+    if not benchmark.prompt_by:
+        return dict.fromkeys(how.prompts.values(), ("prompt",)) | first
+    return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()} | first
+
+
+def own_prompts(benchmark: ClosedQuestions) -> Iterator[OptionDefinition]:
+    """Yield the options of a user's own prompts."""
+    how, by = judged_in(benchmark), benchmark.prompt_by
+    yield prompt_option("prompt", tuple(how.slots), by and f" for all {by}s")
+    if printed := printed_prompts(benchmark.name):
+        yield preset_option(*printed)
+    for value in how.prompts if by else ():
+        yield prompt_option(f"prompt_{value}", tuple(how.slots), f" for {value}")

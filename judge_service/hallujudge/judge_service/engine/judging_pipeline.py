@@ -20,10 +20,9 @@ from hallujudge.metrics.answers.closed_questions import (
     AnswersEvidence,
     AnswersItem,
     ClosedQuestions,
-    JudgedAnswers,
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES, OptionDefinition
+from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES
 from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
@@ -36,11 +35,12 @@ from .judge_prompts import (
     NO_PRESET,
     PROMPT_PRESET,
     choice_question,
+    declared_prompts,
     extracting_question,
-    preset_option,
+    judged_in,
+    own_prompts,
     printed_prompts,
     printed_question,
-    prompt_option,
     template_of,
 )
 from .judge_quality import (
@@ -88,13 +88,14 @@ class JudgedAnswersPipeline(AnswersPipeline):
         super().__init__(metric, responses, notes)
         declared = metric.benchmark
         self.judge = judge
-        self._how = _judged_in(declared)
+        self._how = judged_in(declared)
         self._partial = declared.bundle.partial
         self._verdict_field = declared.verdict
         self._each = declared.judges_each
         self._prompt_by = declared.prompt_by
         self._given = getattr(metric, declared.judge_option) == GIVEN
         self._extracts = metric.variant in metric.extraction_prompts
+        self._choices = () if metric.variant in metric.verdict_prompts else tuple(self._how.choices)
         printed = printed_prompts(declared.name)
         self._is_printed = judge is not None and judge.templates[0].name in printed
         # A judge sees more of an answer than parsers do.
@@ -159,8 +160,8 @@ class JudgedAnswersPipeline(AnswersPipeline):
         template, values = self.judge.templates[place], {s: how.text(s, answer) for s in how.slots}
         if self._extracts and self.metric.extracts(item):
             both = self.judge.templates[-1], template
-            return self._asked_of(item, extracting_question(both, values, tuple(how.choices)))
-        return self._asked_of(item, choice_question(template, values, tuple(how.choices)))
+            return self._asked_of(item, extracting_question(both, values, self._choices))
+        return self._asked_of(item, choice_question(template, values, self._choices))
 
     def _asked_of(self, item: AnswersItem, asked: Question) -> Question:
         payer = payer_of(item.id, asked.messages)
@@ -198,7 +199,7 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if not self._partial and (chosen is None or not chosen.choice):
             return self._unjudged(item, chosen)
         verdict = self._verdict(item, chosen)
-        known = self._with_verdict(item, verdict, chosen.extracted if chosen else "")
+        known = self._with_verdict(item, verdict, self._written(chosen))
         if chosen is None:
             return self.result(known)
         made = self.score(known, self._probability(item, chosen))
@@ -207,11 +208,16 @@ class JudgedAnswersPipeline(AnswersPipeline):
             made.evidence, given=given, margin=chosen.margin, judging=chosen.judging()
         )
         result = self.made_result(item, made._replace(evidence=evidence))
-        if result.outcome is Outcome.UNSCORED and not verdict:
+        if result.outcome is not Outcome.UNSCORED:
+            return result
+        if not verdict:
             return structs.replace(
                 result, reason=UnscoredReason(chosen.reason), detail=chosen.detail
             )
-        return result
+        if self._choices:
+            return result
+        detail = f"the judge's text {chosen.choice[-_SHOWN_CHARS:]!r} has no verdict"
+        return structs.replace(result, reason=UnscoredReason.NO_VERDICT, detail=detail)
 
     def _each_judged(self, item: AnswersItem, found: Mapping[int, Chosen]) -> ItemResult:
         """Return the result of an item whose answers are all judged; without any verdict, none."""
@@ -241,7 +247,15 @@ class JudgedAnswersPipeline(AnswersPipeline):
             return None
         if chosen is not None and self._is_printed:
             return chosen.choice
+        if chosen is not None and not self._choices:
+            return self.metric.verdict_in(chosen.choice)
         return self._how.choices.get(chosen.choice, "") if chosen is not None else ""
+
+    def _written(self, chosen: Chosen | None) -> str:
+        """Return the text that a judge extracted, or wrote of an answer; empty without any."""
+        if chosen is None:
+            return ""
+        return chosen.extracted if self._choices else chosen.choice
 
     def _leaves_unparsed(self) -> bool:
         """Return whether the variant leaves out what it can't parse."""
@@ -361,11 +375,6 @@ class JudgedAnswersPipeline(AnswersPipeline):
                 yield answer
 
 
-def _judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
-    assert benchmark.judged is not None, "only such benchmarks have this pipeline"
-    return benchmark.judged
-
-
 def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
     """Return the judges that were asked several questions about an item, each with all of them."""
     parts: dict[str, list[Asked]] = {}
@@ -385,12 +394,14 @@ def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
 
 def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
     """Return the registration of a benchmark of which a language model may judge answers."""
-    how, metric = _judged_in(benchmark), metric_of(benchmark)
+    how, metric = judged_in(benchmark), metric_of(benchmark)
 
     def opened(spec: ScoreSpec, resources: Resources) -> JudgedAnswersPipeline:
         responses = ResponseCheck(spec.options)
-        judge = choice_judge(spec, entry, _prompts(benchmark, spec), tuple(how.slots), resources)
-        if judge is not None and spec.variant in metric.extraction_prompts:
+        prompts = declared_prompts(benchmark, spec)
+        judge = choice_judge(spec, entry, prompts, tuple(how.slots), resources)
+        writing = {*metric.extraction_prompts, *metric.verdict_prompts}
+        if judge is not None and spec.variant in writing:
             judge.check_writes()
         card = card_of(spec, judge.signatures) if judge else None
         made = metric(
@@ -416,35 +427,11 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
             *(ESCALATION_OPTIONS if metric.judged else ()),
             SHARE_OPTION,
             *((CARD_OPTION,) if metric.judged else ()),
-            *_own(benchmark),
+            *own_prompts(benchmark),
         ),
         open=opened,
     )
     return entry
-
-
-def _prompts(benchmark: ClosedQuestions, spec: ScoreSpec) -> dict[str, tuple[str, ...]]:
-    """Return each declared prompt -> the options that may hold the user's own instead.
-
-    The prompt that extracts, if the variant has one, is the last.
-    """
-    how, extracting = _judged_in(benchmark), metric_of(benchmark).extraction_prompts
-    first: dict[str, tuple[str, ...]] = (
-        {extracting[spec.variant]: ()} if spec.variant in extracting else {}
-    )
-    if not benchmark.prompt_by:
-        return dict.fromkeys(how.prompts.values(), ("prompt",)) | first
-    return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()} | first
-
-
-def _own(benchmark: ClosedQuestions) -> Iterator[OptionDefinition]:
-    """Yield the options of a user's own prompts."""
-    how, by = _judged_in(benchmark), benchmark.prompt_by
-    yield prompt_option("prompt", tuple(how.slots), by and f" for all {by}s")
-    if printed := printed_prompts(benchmark.name):
-        yield preset_option(*printed)
-    for value in how.prompts if by else ():
-        yield prompt_option(f"prompt_{value}", tuple(how.slots), f" for {value}")
 
 
 def choice_judge(

@@ -52,7 +52,7 @@ _MOST_KEPT = 1 << 16
 
 
 EXTRACTED = "extracted"
-"""The field of an answer with what a judge extracted from its response."""
+"""The field of an answer with the text that a judge extracted from its response, or wrote of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,9 @@ class AnswersMetric(SoftMetric):
     """Reads a released list of questions. Answers that no list has are noted, not refused."""
     conditions: ClassVar[Conditions | None] = None
     """Conditions under which each question is asked; None if it is asked once."""
+    verdict_prompts: ClassVar[Mapping[str, str]] = {}
+    """Variant -> the prompt to which a judge replies with a text in place of a choice.
+    :meth:`verdict_in` reads its verdict."""
     outcomes_repeat: ClassVar[bool] = True
     """Whether outcomes depend on the responses, labels, names and ``seen`` fields of answers alone,
     so that those of equal answers are remembered; false also where answers hardly repeat."""
@@ -204,6 +207,11 @@ class AnswersMetric(SoftMetric):
     def remarks(cls, items: Sequence[AnswersItem]) -> Iterable[str]:  # noqa: ARG003
         """Return notes on how an archive differs from the benchmark's."""
         return ()
+
+    @classmethod
+    def verdict_in(cls, reply: str) -> str:
+        """Return the verdict of a judge's text, as the field of verdicts has it."""
+        return reply
 
     def extracts(self, item: AnswersItem) -> bool:  # noqa: ARG002 - few benchmarks do
         """Return whether a judge extracts an item's answer, where the variant has such a prompt."""
