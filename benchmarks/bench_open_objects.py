@@ -234,7 +234,7 @@ def main() -> None:
             server = ScriptedLlm(by_scene_graph)
             open_until_end.callback(server.in_thread())
             url, model, name = server.url, server.model, "scripted judge (equal words)"
-        settings = {"llm_url": url, "llm_model": model}
+        settings = {"llm.url": url, "llm.model": model}
         client = open_until_end.enter_context(Client.embedded(settings))
         values = values_of(captions, scored(client, "open-objects", responses=captions))
         print_folds(values, truth, given.repeats)

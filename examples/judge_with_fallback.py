@@ -35,7 +35,14 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     """Score the answers and print each claim with its judge and verdict."""
-    settings = {name: value for name, value in vars(parsed()).items() if value is not None}
+    given = parsed()
+    settings = {
+        "llm.url": given.llm_url,
+        "llm.model": given.llm_model,
+        "fallback.url": given.fallback_url,
+        "fallback.model": given.fallback_model,
+        "max_calls": given.max_calls,
+    }
     with Client.embedded(settings) as client:
         report = client.score(
             "tri-he",

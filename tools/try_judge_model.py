@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import HttpSettings, ServerSettings
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "call-over-http.md"
 ITEM = json.dumps({"response": "A cat and a dog.", "reference": ["cat"]})
@@ -38,7 +38,7 @@ def serving() -> Iterator[str]:
     def run(work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
-    server = run(start(ServerSettings(port=0, http_port=0)))
+    server = run(start(ServerSettings(port=0, http=HttpSettings(port=0))))
     try:
         yield f"http://{server.http_address}/v1"
     finally:

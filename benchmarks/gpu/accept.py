@@ -29,7 +29,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -56,15 +56,16 @@ from hallujudge.judge_service.llm.vllm_sizing import (
     sizing_table,
 )
 from hallujudge.judge_service.settings.judge_settings import (
-    CHOICES,
+    APIS,
     JudgeKeys,
     JudgeSettings,
+    LlmSettings,
+    VllmSettings,
     load_judge_keys,
 )
 from hallujudge.metrics.framework.claims import Triplet, Verdict, reference_of
 
 CONCURRENCY = (1, 8, 32, 128, 512)
-_APIS = CHOICES.get("llm_api", ("chat",))
 Found = dict[str, Any]
 
 
@@ -96,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--load-format", default="auto", help="dummy: random weights, speed only")
     parser.add_argument("--vllm-command", default="vllm")
     parser.add_argument("--vllm-arguments", default="")
-    parser.add_argument("--protocols", type=lambda text: text.split(","), default=_APIS)
+    parser.add_argument("--protocols", type=lambda text: text.split(","), default=APIS)
     parser.add_argument("--claims", type=int, default=600)
     parser.add_argument("--concurrency", type=_numbers, default=CONCURRENCY)
     parser.add_argument("--level-seconds", type=float, default=12.0)
@@ -220,15 +221,16 @@ class _Kit:
             return
         more = shlex.split(self.given.vllm_arguments)
         settings = JudgeSettings(
-            vllm=self.given.model,
-            # vllm bench serve needs a port.
-            vllm_socket=0,
-            vllm_command=self.given.vllm_command,
-            vllm_tensor_parallel_size=self.given.tensor_parallel_size,
-            vllm_max_model_len=self.given.max_model_len,
-            vllm_quantization=self.given.quantization,
-            vllm_batch_invariant=int(self.given.batch_invariant),
-            vllm_arguments=shlex.join([*more, "--load-format", self.given.load_format]),
+            vllm=VllmSettings(
+                model=self.given.model,
+                socket=0,
+                command=self.given.vllm_command,
+                tensor_parallel_size=self.given.tensor_parallel_size,
+                max_model_len=self.given.max_model_len,
+                quantization=self.given.quantization,
+                batch_invariant=int(self.given.batch_invariant),
+                arguments=shlex.join([*more, "--load-format", self.given.load_format]),
+            )
         )
         server = vllm_server(
             settings, environ=os.environ, data_folder=self.folder, progress=_progress
@@ -253,14 +255,10 @@ class _Kit:
     def judge(self, endpoint: Endpoint, api: str, concurrency: int, wait: float = 60) -> LlmJudge:
         """Return the judge as a run would use it, without a cache of verdicts."""
         settings = JudgeSettings(
-            llm_model=self.given.model,
-            llm_max_concurrency=concurrency,
+            llm=LlmSettings(model=self.given.model, api=api, max_concurrency=concurrency),
             outage_seconds=wait,
             give_up_after=2 * wait,
         )
-        if any(entry.name == "llm_api" for entry in fields(settings)):
-            changed: Any = {"llm_api": api}
-            settings = replace(settings, **changed)
         return JudgeFactory(settings, JudgeKeys(), endpoint).llm()
 
     async def protocol(self, api: str, endpoint: Endpoint) -> Found:

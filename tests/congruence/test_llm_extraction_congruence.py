@@ -83,7 +83,7 @@ def spec_of(metric: str, **options: str) -> ScoreSpec:
 @pytest.mark.parametrize("metric", ["mementos", "tri-he"])
 def test_no_item_is_lost_however_long_its_reply_is(model: llm.ScriptedLlm, metric: str) -> None:
     invalid = []
-    with Client.embedded({"llm_url": model.url, "llm_model": "tiny"}) as client:
+    with Client.embedded({"llm.url": model.url, "llm.model": "tiny"}) as client:
         for length in LENGTHS:
             report = client.score_items(spec_of(metric), items_of(metric, length))
             assert report.coverage.unscored == 0
@@ -98,7 +98,7 @@ def test_no_item_is_lost_however_long_its_reply_is(model: llm.ScriptedLlm, metri
 def test_files_with_invalid_entries_are_equal(
     model: llm.ScriptedLlm, tmp_path: Path, metric: str
 ) -> None:
-    settings = {"llm_url": model.url, "llm_model": "tiny"}
+    settings = {"llm.url": model.url, "llm.model": "tiny"}
     run: dict[str, Any] = {"responses": [], "options": {"extractor": "llm"}, "html": True}
     texts = {str(n): f"A man holds it, sequence {n} of length 96." for n in range(8)}
     if metric == "mementos":
@@ -143,7 +143,7 @@ def test_given_lists_have_no_invalid_keywords(model: llm.ScriptedLlm) -> None:
         for number in range(SEQUENCES)
     ]
     found: list[Any] = []
-    with Client.embedded({"llm_url": model.url, "llm_model": "tiny"}) as client:
+    with Client.embedded({"llm.url": model.url, "llm.model": "tiny"}) as client:
         client.score_items(
             spec_of("mementos"), items, on_batch=lambda batch: found.extend(batch.results)
         )
@@ -152,7 +152,7 @@ def test_given_lists_have_no_invalid_keywords(model: llm.ScriptedLlm) -> None:
 
 
 def test_transferred_synonyms_are_in_the_signature(model: llm.ScriptedLlm) -> None:
-    with Client.embedded({"llm_url": model.url, "llm_model": "tiny"}) as client:
+    with Client.embedded({"llm.url": model.url, "llm.model": "tiny"}) as client:
         report = client.score_items(
             spec_of("mementos", synonyms="transfer"), items_of("mementos", 8)[:1]
         )

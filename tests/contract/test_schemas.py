@@ -65,7 +65,7 @@ def test_what_language_models_judge_is_valid() -> None:
     stop = server.in_thread()
     claims = [["man", "riding", "horse"], ["cat", "REFUSE", "horse"], ["dog", "near", "horse"]]
     try:
-        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
+        with Client.embedded({"llm.url": server.url, "llm.model": "tiny"}) as client:
             report, results = scored(
                 client,
                 "tri-he",
@@ -90,7 +90,7 @@ def test_evidence_of_a_judge_of_answers_is_valid(metric: str, option: str, said:
     server = llm.ScriptedLlm(llm.completion_of_odd(said))
     stop = server.in_thread()
     try:
-        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
+        with Client.embedded({"llm.url": server.url, "llm.model": "tiny"}) as client:
             run = RUNS[metric]()
             report, results = scored(client, metric, **run | {"options": {option: "llm"}})
     finally:

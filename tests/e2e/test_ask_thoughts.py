@@ -220,7 +220,7 @@ def test_a_thought_that_takes_too_long_costs_its_question_only(
     run = here(*llm.ask(server, *questions_of(tmp_path)))
     assert run.returncode == 3, run.stderr
     assert f"{late} without an answer: MODEL_TIMEOUT" in run.stderr
-    for named in ("llm_timeout_seconds", "allow fewer tokens", "enable_thinking"):
+    for named in ("llm.timeout_seconds", "allow fewer tokens", "enable_thinking"):
         assert named in run.stderr
     assert "cut off at --max-tokens" not in run.stderr
     assert "start the same command again" in run.stderr

@@ -234,7 +234,7 @@ def test_the_client_takes_the_same_options(tmp_path: Path) -> None:
     path = archive(tmp_path, ROWS[:4])
     with (
         scripted(JUDGE) as server,
-        Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client,
+        Client.embedded({"llm.url": server.url, "llm.model": "tiny"}) as client,
     ):
         report = client.score("hallusion-bench", responses=path, options={"correctness": "llm"})
     assert report["question_accuracy"].value == 0.5

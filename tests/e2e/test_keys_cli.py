@@ -17,7 +17,7 @@ from hallujudge.judge_service.access.caller import Caller
 from hallujudge.judge_service.access.key_store import now, read_keys
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import AccessSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Hold, Limits
 
 _CREATE = ("create", "ana", "--scope", "score")
@@ -42,7 +42,7 @@ def locked(keys: Path) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    settings = ServerSettings(port=0, keys_file=str(keys))
+    settings = ServerSettings(port=0, access=AccessSettings(keys_file=str(keys)))
     server = asyncio.run_coroutine_threadsafe(start(settings), loop).result()
     yield server.address
     asyncio.run_coroutine_threadsafe(server.stop(0), loop).result()

@@ -19,7 +19,9 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Offers, Resources
 from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
+from hallujudge.judge_service.settings.definitions import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 
@@ -62,10 +64,10 @@ async def pipeline(
 ) -> AsyncIterator[tuple[TriHePipeline, llm.ScriptedLlm, llm.ScriptedLlm]]:
     async with llm.ScriptedLlm(judge_step) as one, llm.ScriptedLlm(judge_step) as two:
         made: dict[str, Any] = {
-            "llm_url": one.url, "llm_model": "tiny", "llm_dialect": "vllm", "fallback_url": two.url,
+            "llm.url": one.url, "llm.model": "tiny", "llm.dialect": "vllm", "fallback.url": two.url,
             "outage_seconds": 0,
         }  # fmt: skip
-        factory = JudgeFactory(JudgeSettings(**made | settings))
+        factory = JudgeFactory(from_names(JudgeSettings, made | names_of(settings)))
         try:
             await factory.prepare()
             resources = Resources(lambda: factory)
@@ -146,11 +148,11 @@ async def test_claims_are_taken_by_a_prompt_of_ones_own() -> None:
 async def test_a_rerun_from_the_cache_gives_the_same_bytes(tmp_path: Path) -> None:
     options = {"judge": "router", "extractor": "llm"}
     settings: dict[str, Any] = {
-        "verdict_cache": str(tmp_path / "c"), "fallback_model": "big", "llm_url": "",
+        "verdict_cache": str(tmp_path / "c"), "fallback.model": "big", "llm.url": "",
     }  # fmt: skip
     given = [items()[0], TriHeItem(id="9", response="Hi.", reference_triplets=SCENE)]
     async with llm.ScriptedLlm(judge_step) as one, llm.ScriptedLlm(judge_step) as two:
-        settings |= {"llm_url": one.url, "fallback_url": two.url}
+        settings |= {"llm.url": one.url, "fallback.url": two.url}
         texts = [await scored(options, given, **settings) for _ in range(2)]
         assert (one.chats, two.chats) == (3, 0)
     assert texts[0] == texts[1]
@@ -181,7 +183,7 @@ async def test_a_budget_of_zero_sends_nothing_and_reports_it() -> None:
 
 async def test_an_estimate_sends_nothing() -> None:
     settings: dict[str, Any] = {
-        "fallback_model": "big", "fallback_price_prompt": 1.0, "fallback_price_completion": 1.0,
+        "fallback.model": "big", "fallback.price_prompt": 1.0, "fallback.price_completion": 1.0,
     }  # fmt: skip
     async with pipeline({"judge": "router"}, **settings) as (made, one, two):
         local, remote = await made.estimate(items())

@@ -174,7 +174,7 @@ def test_given_lists_are_kept_and_only_the_other_text_is_read() -> None:
         reference_behaviors=("throw",),
     )
     with scripted() as server:
-        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
+        with Client.embedded({"llm.url": server.url, "llm.model": "tiny"}) as client:
             spec = ScoreSpec(metric="mementos", options={"extractor": "llm"})
             report = client.score_items(spec, [item])
         (body,) = server.requests
@@ -188,7 +188,7 @@ def test_single_descriptions_are_still_extracted_here_and_at_a_server(tmp_path: 
     with scripted() as server:
         flags = ("--llm-url", server.url, "--llm-model", "tiny")
         remote = ServerProcess(*flags, "--data-folder", str(tmp_path / "data"))
-        settings = {"llm_url": server.url, "llm_model": "tiny"}
+        settings = {"llm.url": server.url, "llm.model": "tiny"}
         try:
             with Client.embedded(settings) as near, Client(remote.address) as far:
                 found = near.extract("mementos", texts, options={"extractor": "llm"})
@@ -206,7 +206,7 @@ def test_single_descriptions_are_still_extracted_here_and_at_a_server(tmp_path: 
 
 def test_a_description_whose_keywords_are_not_known_is_an_error_of_the_extractor() -> None:
     with scripted() as server:
-        settings = {"llm_url": server.url, "llm_model": "tiny"}
+        settings = {"llm.url": server.url, "llm.model": "tiny"}
         failed = pytest.raises(UnavailableError, match="from text 0")
         with Client.embedded(settings) as client, failed as raised:
             client.extract("mementos", ["A dog. NOT_A_TEXT"], options={"extractor": "llm"})

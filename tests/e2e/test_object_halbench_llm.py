@@ -65,7 +65,7 @@ def model() -> Iterator[llm.ScriptedLlm]:
 
 
 def asked(model: llm.ScriptedLlm, text: str, variant: str = "published") -> ItemResult:
-    settings = {"llm_url": model.url, "llm_model": "tiny"}
+    settings = {"llm.url": model.url, "llm.model": "tiny"}
     report, [result] = score([item(1, text)], settings, objects="llm", variant=variant)
     assert "|extract:llm:tiny:extract-objects-1@" in report.signature
     return result
@@ -112,9 +112,9 @@ def test_a_reply_without_objects_is_unscored(
 
 
 def test_a_model_is_needed_and_calls_are_estimated(model: llm.ScriptedLlm) -> None:
-    with pytest.raises(InvalidInputError, match="llm_model"):
+    with pytest.raises(InvalidInputError, match=r"llm\.model"):
         score([item(1, "A dog is here now.")], objects="llm")
-    with Client.embedded({"llm_url": model.url, "llm_model": "tiny"}) as client:
+    with Client.embedded({"llm.url": model.url, "llm.model": "tiny"}) as client:
         [estimate] = client.estimate(
             METRIC,
             responses={"1": "A dog is here now.", "2": "No."},
@@ -133,7 +133,7 @@ def test_files_are_equal_at_a_server(model: llm.ScriptedLlm, tmp_path: Path) -> 
         "options": {"objects": "llm"},
     }
     remote = ServerProcess("--llm-url", model.url, "--llm-model", "tiny")
-    settings = {"llm_url": model.url, "llm_model": "tiny"}
+    settings = {"llm.url": model.url, "llm.model": "tiny"}
     try:
         with Client.embedded(settings) as here, Client(remote.address) as there:
             for name, client in (("here", here), ("there", there)):

@@ -211,7 +211,7 @@ def test_a_server_that_fails_after_its_start_stops_before_the_process_ends(tmp_p
     script = """
 import asyncio, socket, sys
 from hallujudge.judge_service.server.server import serve
-from hallujudge.judge_service.settings.server_settings import load_settings
+from hallujudge.judge_service.settings.loading import load_settings
 
 def fail(address):
     addresses.append(address)

@@ -166,7 +166,7 @@ def test_from_python() -> None:
     reply = llm.stating({"supported": 0.6, "relation": 0.4})
     with (
         scripted(llm.always(reply)) as server,
-        Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client,
+        Client.embedded({"llm.url": server.url, "llm.model": "tiny"}) as client,
     ):
         report = client.score(
             "tri-he",

@@ -236,7 +236,7 @@ def test_a_judge_that_refuses_every_request_ends_the_run(tmp_path: Path) -> None
         run = score(tmp_path, ANSWERS, *flags(server))
     assert run.returncode == 2
     assert "cannot be used: HTTP 400: no such parameter: seed" in run.stderr
-    assert "llm_omit" in run.stderr
+    assert "llm.omit" in run.stderr
     assert not (tmp_path / "out" / "report.json").exists()
 
 
@@ -368,7 +368,7 @@ def test_the_model_takes_claims_from_answers(tmp_path: Path) -> None:
     with scripted(step) as server:
         more = (*flags(server), "--extractor", "llm")
         assert score(tmp_path, rows, *more, kind="--responses").returncode == 3
-        settings = {"llm_url": server.url, "llm_model": "tiny"}
+        settings = {"llm.url": server.url, "llm.model": "tiny"}
         with Client.embedded(settings) as client:
             options = {"extractor": "llm", "judge": "llm"}
             ((claim,),) = client.extract("tri-he", [rows[0]["response"]], options=options)
@@ -388,7 +388,7 @@ def test_the_dialect_and_the_constraint_are_options(tmp_path: Path) -> None:
         found = here("doctor", "--llm-url", server.url, "--llm-model", "tiny", *given)
         other = score(tmp_path, ANSWERS, *flags(server), "--dialect", "sglang")
     assert all("response_format" in body and "top_k" not in body for body in asked)
-    line = "llm judge, settings: set llm_dialect=vllm llm_constraint=structured_outputs"
+    line = "llm judge, settings: set llm.dialect=vllm llm.constraint=structured_outputs"
     assert line in found.stdout, "the stand-in enforces vLLM's constraints only"
     assert "ok  llm judge, extraction: " in found.stdout
     assert other.returncode == 2
@@ -473,7 +473,7 @@ def test_probabilities_without_text(
 def test_judging_without_a_report(tmp_path: Path) -> None:
     rows = [{**row, "triplets": SCENE} for row in ANSWERS[:2]]
     with scripted() as server:
-        settings = {"llm_url": server.url, "llm_model": "tiny"}
+        settings = {"llm.url": server.url, "llm.model": "tiny"}
         remote = ServerProcess(*flags(server)[2:])
         try:
             with Client.embedded(settings) as one, Client(remote.address) as two:

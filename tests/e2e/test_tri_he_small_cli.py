@@ -17,7 +17,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Offers, Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import NotFoundError
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, SmallSettings
 
 pytestmark = [
     pytest.mark.slow,
@@ -140,7 +140,7 @@ def test_an_estimate_of_a_served_judge_sends_nothing(
 
 
 def test_a_server_offers_the_small_judges_of_its_settings(model: Path) -> None:
-    listed = JudgeSettings(small_models=f"minicheck-roberta={model}")
+    listed = JudgeSettings(small=SmallSettings(models=f"minicheck-roberta={model}"))
     resources = Resources(lambda: JudgeFactory(listed), offers=Offers(models=("minilm",)))
     pipeline = ENTRY.open(
         ScoreSpec(metric="tri-he", options={"judge": "minicheck-roberta"}), resources

@@ -15,7 +15,7 @@ from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTriple
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.questions import TRIPLET_CHOICES, questions_of
 from hallujudge.judge_service.matchers import MatcherSettings
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import FallbackSettings, JudgeSettings
 from hallujudge.metrics.framework.agreement import krippendorff_alpha, pearson
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Sentence, Triplet, Verdict
 from hallujudge.metrics.framework.published import published_rows
@@ -113,7 +113,10 @@ def _judge(_: Path) -> list[int]:
 def _fallback(_: Path) -> list[list[str]]:
     # That it is asked for refused claims only: tests/e2e/test_tri_he_judges_cli.py.
     return [
-        judges_of(JudgeSettings(judge_order="llm,fallback", fallback_model=model), "router")
+        judges_of(
+            JudgeSettings(judge_order="llm,fallback", fallback=FallbackSettings(model=model)),
+            "router",
+        )
         for model in ("", "gpt-4-1106-preview")
     ]
 

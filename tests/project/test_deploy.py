@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 import runpy
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from hallujudge.judge_service.llm.vllm import VllmSettings
+from hallujudge.judge_service.llm.vllm import VllmRun
 from hallujudge.judge_service.llm.vllm_sizing import PROFILES
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.judge_settings import JUDGES
+from hallujudge.judge_service.settings.server_settings import SERVER, ServerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -55,9 +54,7 @@ def test_the_published_port_is_the_one_that_the_server_has() -> None:
 
 
 def test_every_setting_that_is_named_exists() -> None:
-    known = {
-        entry.name.upper() for table in (ServerSettings, JudgeSettings) for entry in fields(table)
-    }
+    known = {each.option.upper() for each in (*SERVER, *JUDGES)}
     known |= BESIDE | {f"{name}_FILE" for name in BESIDE}
     for path in sorted(DEPLOY.rglob("*")):
         if path.is_file() and "secrets" not in path.parts:
@@ -340,7 +337,7 @@ def substituted(arguments: list[str], values: dict[str, str], pattern: str) -> l
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 def test_compose_and_kubernetes_start_vllm_as_serve_does(profile: Any, tmp_path: Path) -> None:
-    served = VllmSettings(
+    served = VllmRun(
         model=profile.model,
         data_folder=tmp_path,
         tensor_parallel_size=profile.gpus,

@@ -209,7 +209,7 @@ async def test_a_claim_takes_the_steps_of_the_architecture_page() -> None:
             entered[frame.f_code.co_qualname] = None
 
     async with ScriptedLlm() as llm:
-        judges = {"llm_url": llm.url, "llm_model": llm.model}
+        judges = {"llm.url": llm.url, "llm.model": llm.model}
         async with AsyncClient.embedded(judges) as client:
             sys.setprofile(note)
             try:

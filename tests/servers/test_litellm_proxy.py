@@ -109,7 +109,7 @@ def test_verdicts_are_those_of_own_requests(server: real.RealServer, tmp_path: P
 
 def test_doctor_finds_the_dialect(server: real.RealServer) -> None:
     found = real.doctor(server)
-    assert found["dialect"] == "ok found by itself: llm_dialect=plain llm_constraint=json_schema"
+    assert found["dialect"] == "ok found by itself: llm.dialect=plain llm.constraint=json_schema"
     assert found["structured output"] == "ok enforced"
     assert found["extraction"].startswith("ok")
 
@@ -117,7 +117,7 @@ def test_doctor_finds_the_dialect(server: real.RealServer) -> None:
 def test_doctor_names_what_to_set_in_place_of_vllms_dialect(server: real.RealServer) -> None:
     found = real.doctor(server, "--dialect", "vllm")
     real.figure(f"{NAME} before llama-server", f"doctor --dialect vllm: {found['settings']}")
-    assert found["settings"].startswith("FAILED set llm_dialect=plain llm_constraint=json_schema")
+    assert found["settings"].startswith("FAILED set llm.dialect=plain llm.constraint=json_schema")
 
 
 def test_a_model_that_takes_no_schema_is_asked_without_one(
@@ -134,7 +134,7 @@ def test_a_model_that_takes_no_schema_is_asked_without_one(
     assert found.reasons <= {"REPLY_OUT_OF_CHOICE", "REPLY_TRUNCATED", "JUDGE_BAD_REPLY"}
     assert "refuses the constraint json_schema and is called without one" in caplog.text
     assert real.doctor(plain)["dialect"].startswith(
-        "ok found by itself: llm_dialect=plain llm_constraint=none"
+        "ok found by itself: llm.dialect=plain llm.constraint=none"
     )
 
 

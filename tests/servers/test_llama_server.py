@@ -67,7 +67,7 @@ def test_verdicts_are_those_of_own_requests(
 
 def test_doctor_finds_the_dialect_and_that_choices_are_enforced(server: real.RealServer) -> None:
     found = real.doctor(server)
-    assert found["dialect"] == "ok found by itself: llm_dialect=plain llm_constraint=json_schema"
+    assert found["dialect"] == "ok found by itself: llm.dialect=plain llm.constraint=json_schema"
     assert found["answer"].startswith("ok")
     assert found["structured output"] == "ok enforced"
     assert found["extraction"] == "ok the schemas of LLM extraction are accepted"
@@ -81,7 +81,7 @@ def test_doctor_names_what_to_set_in_place_of_vllms_dialect(
     found = real.doctor(server, "--dialect", "vllm")
     real.figure(name, f"doctor --dialect vllm: {found['settings']}")
     assert found["settings"] == (
-        "FAILED set llm_dialect=plain llm_constraint=json_schema; the server then enforces the "
+        "FAILED set llm.dialect=plain llm.constraint=json_schema; the server then enforces the "
         "choices"
     )
 

@@ -54,7 +54,7 @@ def test_verdicts_are_those_of_own_requests(
 
 def test_doctor_says_that_it_ignores_constraints(server: real.RealServer) -> None:
     found = real.doctor(server)
-    assert found["dialect"] == "ok found by itself: llm_dialect=plain llm_constraint=json_schema"
+    assert found["dialect"] == "ok found by itself: llm.dialect=plain llm.constraint=json_schema"
     assert found["answer"].startswith("ok")
     assert found["structured output"].startswith("FAILED the server accepts the constraint and")
     assert found["log-probabilities"].startswith("absent not reported")
@@ -68,7 +68,7 @@ def test_doctor_names_what_to_set_in_place_of_vllms_dialect(server: real.RealSer
     real.figure(NAME, f"doctor --dialect vllm: {found['settings']}")
     assert found["answer"].startswith("FAILED")
     assert found["settings"] == (
-        "FAILED set llm_dialect=plain llm_constraint=json_schema; the server then answers, but "
+        "FAILED set llm.dialect=plain llm.constraint=json_schema; the server then answers, but "
         "does not enforce the choices"
     )
 

@@ -19,7 +19,7 @@ from support.running import here, read_rows
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.judges.questions import Question
 from hallujudge.judge_service.llm.prompt_templates import load_template
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 
 pytestmark = pytest.mark.timeout(3600)
 
@@ -131,7 +131,7 @@ def margin_of(reply: real.Reply) -> float:
 async def test_the_end_token_decides_between_a_choice_and_one_that_it_begins(
     server: real.RealServer,
 ) -> None:
-    judge = JudgeFactory(JudgeSettings(llm_url=server.url, llm_model=server.model)).llm()
+    judge = JudgeFactory(JudgeSettings(llm=LlmSettings(url=server.url, model=server.model))).llm()
     await judge.prepare()
     found: dict[str, list[float | None]] = {SHORT: [], LONG: []}
     for number in range(24):
@@ -174,7 +174,7 @@ def test_choices_that_are_equally_likely_have_no_verdict(tmp_path: Path) -> None
 
 def test_doctor_finds_all_of_it(server: real.RealServer) -> None:
     found = real.doctor(server)
-    expected = "ok found by itself: llm_dialect=vllm llm_constraint=structured_outputs"
+    expected = "ok found by itself: llm.dialect=vllm llm.constraint=structured_outputs"
     assert found["dialect"] == expected
     assert found["structured output"] == "ok enforced"
     assert found["extraction"] == "ok the schemas of LLM extraction are accepted"
@@ -281,7 +281,7 @@ def test_a_text_that_takes_too_long_costs_its_question_only(
     real.figure(f"{NAME}, ask", late.stderr.strip().replace("\n", " ")[:300])
     assert late.returncode == 3
     assert "without an answer: MODEL_TIMEOUT" in late.stderr
-    assert "for the model thinks; raise llm_timeout_seconds" in late.stderr
+    assert "for the model thinks; raise llm.timeout_seconds" in late.stderr
     assert whole.returncode == 0, whole.stderr
     rows = read_rows(tmp_path / "answers.jsonl")
     assert [row["model_prediction"].strip() for row in rows] == ["supported"] * 3

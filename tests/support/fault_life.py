@@ -173,7 +173,7 @@ def _live(settings: dict[str, Any], log: int, reins: int) -> int:
     from hallujudge.judge_service.errors import HallujudgeError
     from hallujudge.judge_service.server.logs import set_up_logging
     from hallujudge.judge_service.server.server import serve
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     os.dup2(log, 2)
     os.close(log)
@@ -186,7 +186,7 @@ def _live(settings: dict[str, Any], log: int, reins: int) -> int:
     test.say(pid=os.getpid())
     test.follow()
     resolved = load_settings(settings, environ={})
-    set_up_logging(resolved.server.log_level)
+    set_up_logging(resolved.server.log.level)
     try:
         with asyncio.Runner(loop_factory=_new_loop) as runner:
             runner.run(serve(resolved, lambda address: test.say(address=address)))

@@ -37,10 +37,11 @@ OUTPUT = "output-"
 _DATABASES = ("jobs", "verdicts", "spending")
 # Prices that make a call of the scripted judge cost about a thousandth.
 _SETTINGS = {
-    "port": 0, "metrics_port": 0, "llm_model": "m", "llm_max_concurrency": AT_ONCE,
-    "llm_price_prompt": 10.0, "llm_price_completion": 10.0,
+    "port": 0, "metrics.port": 0, "llm.model": "m", "llm.max_concurrency": AT_ONCE,
+    "llm.price_prompt": 10.0, "llm.price_completion": 10.0,
     # In a life's seconds: no step of a schedule is to meet them on a busy machine.
-    "llm_timeout_seconds": 3000.0, "first_message_seconds": 3000.0, "idle_seconds": 20_000.0,
+    "llm.timeout_seconds": 3000.0, "limits.first_message_seconds": 3000.0,
+    "limits.idle_seconds": 20_000.0,
     "drain_seconds": 500.0, "self_check_seconds": 0.0, "workers": 1,
 }  # fmt: skip
 _PAUSE = 0.01
@@ -220,8 +221,8 @@ class World:
         self.life = Life()
         settings = _SETTINGS | {
             "data_folder": str(self.folder),
-            "keys_file": str(self.folder / "keys.json"),
-            "llm_url": self.judge.url,
+            "access.keys_file": str(self.folder / "keys.json"),
+            "llm.url": self.judge.url,
             "jumped": self._jumped,
             "full": self._is_full,
         }

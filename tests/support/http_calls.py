@@ -15,6 +15,8 @@ from support.threads import PATIENCE
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 __all__ = [
@@ -64,7 +66,7 @@ async def serving(
     engine: Engine | None = None, jobs: JobService | None = None, **settings: object
 ) -> AsyncIterator[RunningServer]:
     """Run a server that listens for HTTP."""
-    chosen = ServerSettings(port=0, http_port=0, **settings)  # type: ignore[arg-type]  # by the tests
+    chosen = from_names(ServerSettings, {"port": 0, "http.port": 0, **names_of(settings)})
     server = await start(chosen, engine, jobs)
     try:
         yield server

@@ -17,7 +17,9 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
@@ -25,7 +27,7 @@ from hallujudge.metrics.tri_he import TriHeItem
 
 @asynccontextmanager
 async def running(engine: Engine | None = None, **settings: Any) -> AsyncIterator[RunningServer]:
-    server = await start(ServerSettings(port=0, **settings), engine)
+    server = await start(from_names(ServerSettings, {"port": 0, **names_of(settings)}), engine)
     try:
         yield server
     finally:
@@ -59,7 +61,7 @@ async def judging(**settings: Any) -> AsyncIterator[RunningServer]:
     """A server with a language model."""
     async with llm.ScriptedLlm(model="judge-model") as at:
         judges = JudgeSettings(
-            llm_url=at.url, llm_model="judge-model", llm_price_prompt=1, llm_price_completion=2
+            llm=LlmSettings(url=at.url, model="judge-model", price_prompt=1, price_completion=2)
         )
         resources = Resources(lambda: JudgeFactory(judges))
         try:

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
         client.score_into(output, PreparedRun.of(run), watch)
     if not watch.killed:
         return 5
-    settings = {"llm_url": urls, "llm_model": "m", "llm_max_concurrency": 4}
+    settings = {"llm.url": urls, "llm.model": "m", "llm.max_concurrency": 4}
     with Client.embedded(settings) as client:
         client.score(
             "tri-he",

@@ -10,7 +10,7 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec, metric_names
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.server.judge_servicer import JudgeServicer
 from hallujudge.judge_service.server.worker_tasks import WorkerSettings
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import LimitSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item
 
@@ -25,7 +25,7 @@ __all__ = [
     "worker_settings",
 ]
 
-SETTINGS = ServerSettings(port=0)
+SETTINGS = LimitSettings()
 RULE_METRICS = tuple(
     name for name in metric_names() if not metric_entry(name).needs_models(ScoreSpec(metric=name))
 )

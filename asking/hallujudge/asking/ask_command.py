@@ -190,16 +190,16 @@ class _Asking:
     def model_settings(self) -> dict[str, object]:
         """Return the settings of the model that were given, by their names."""
         settings = {
-            "llm_url": ",".join(self.url) if self.url else None,
-            "llm_model": self.model,
-            "llm_dialect": self.dialect,
-            "batch_requests": None if self.batch_requests is None else str(self.batch_requests),
-            "batch_replies": None if self.batch_replies is None else str(self.batch_replies),
-            "llm_max_concurrency": self.max_concurrency,
+            "llm.url": ",".join(self.url) if self.url else None,
+            "llm.model": self.model,
+            "llm.dialect": self.dialect,
+            "batch.requests": None if self.batch_requests is None else str(self.batch_requests),
+            "batch.replies": None if self.batch_replies is None else str(self.batch_replies),
+            "llm.max_concurrency": self.max_concurrency,
             "max_calls": self.max_calls,
             "max_cost": self.max_cost,
-            "llm_price_prompt": self.llm_price_prompt,
-            "llm_price_completion": self.llm_price_completion,
+            "llm.price_prompt": self.llm_price_prompt,
+            "llm.price_completion": self.llm_price_completion,
         }
         return {name: value for name, value in settings.items() if value is not None}
 

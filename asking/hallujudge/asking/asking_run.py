@@ -19,7 +19,7 @@ from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
-from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
+from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
 from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
@@ -40,7 +40,7 @@ from .replies import CUT_OFF, Answered, Asker
 from .request_parameters import checked_parameters, shown_parameters
 
 _TICK_SECONDS = 1.0
-_URL = "llm_url, the base address of its server (such as http://localhost:8000/v1)"
+_URL = "llm.url, the base address of its server (such as http://localhost:8000/v1)"
 # A run of the first records is tried before one of all. Calls' keys have the hashes of images.
 _MAY_DIFFER = ("release", "images", "limit")
 
@@ -82,7 +82,7 @@ class AskRun:
     parameters: Mapping[str, object] = field(default_factory=dict)
     """More parameters of the requests, such as ``{"seed": 7}``."""
     model: Mapping[str, object] = field(default_factory=dict)
-    """Settings of the model, with the names of a judge's: ``llm_url``, ``llm_model``, ...; what
+    """Settings of the model, with the names of a judge's: ``llm.url``, ``llm.model``, ...; what
     is not given comes from the environment and the settings file."""
     replies: str | Path | None = None
     """File that keeps replies, which several runs may share; None for one next to the archive."""
@@ -284,9 +284,9 @@ class _Prepared:
         benchmark = benchmark_of(run.benchmark, run.protocol, run.prompts, run.prompt_preset)
         parameters = checked_parameters(run.parameters)
         settings = load_settings(dict(run.model))
-        offline = settings.judges.batch_requests or settings.judges.batch_replies
-        missing = [] if settings.judges.llm_url or offline else [_URL]
-        missing += [] if settings.judges.llm_model else ["llm_model, its name there"]
+        offline = settings.judges.batch.requests or settings.judges.batch.replies
+        missing = [] if settings.judges.llm.url or offline else [_URL]
+        missing += [] if settings.judges.llm.model else ["llm.model, its name there"]
         if missing:
             raise InvalidInputError(f"no model to ask is named: set {' and '.join(missing)}")
         folder = MediaFolder(Path(run.images))
@@ -401,7 +401,7 @@ class _Prepared:
             "schema": schema_of("asked"),
             "release": __version__,
             "benchmark": self.benchmark.name,
-            "model": self.settings.judges.llm_model,
+            "model": self.settings.judges.llm.model,
             "protocol": self.benchmark.protocol.name,
             "frames": self.frames.label,
             "temperature": self.run.temperature,
@@ -463,7 +463,7 @@ class _Prepared:
         Raises:
             OutputError: A file can't be written.
         """
-        files, model = self.run.files, self.settings.judges.llm_model
+        files, model = self.run.files, self.settings.judges.llm.model
         shown = asker.shown
         how = self.how(videos=shown.had_videos, sounds=shown.had_sounds)
         about: dict[str, JsonValue] = {

@@ -22,7 +22,7 @@ from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
-from hallujudge.judge_service.settings.server_settings import load_settings
+from hallujudge.judge_service.settings.loading import load_settings
 
 from .replies import Reply, reason_of
 
@@ -127,7 +127,7 @@ async def text_model(
     """Yield a language model.
 
     Args:
-        model: Its settings, with the names of a judge's: ``llm_url``, ``llm_model``, ...; what is
+        model: Its settings, with the names of a judge's: ``llm.url``, ``llm.model``, ...; what is
             not given comes from the environment and the settings file.
         replies: The file in which replies are kept.
         temperature: Temperature.

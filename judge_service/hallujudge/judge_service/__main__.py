@@ -13,7 +13,8 @@ from functools import partial
 from .errors import HallujudgeError, InvalidInputError
 from .installation import __version__
 from .memory_budget import address_space, memory_problem
-from .settings.server_settings import load_settings, silence_grpc
+from .settings.loading import load_settings
+from .settings.process_environments import silence_grpc
 from .standard_files import run_command
 
 # Threads, gRPC and OpenBLAS reserve addresses: 684 MiB are too few, 977 MiB suffice.
@@ -37,7 +38,7 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
     from .server.logs import say, set_up_logging
     from .server.server import serve
 
-    set_up_logging(resolved.server.log_level)
+    set_up_logging(resolved.server.log.level)
     # Scripts parse this line.
     asyncio.run(serve(resolved, lambda address: say(f"hallujudge serves at {address}")))
 

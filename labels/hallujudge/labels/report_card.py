@@ -16,7 +16,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.judge_quality import card_sha256
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import retry_claims
-from hallujudge.judge_service.settings.server_settings import load_settings
+from hallujudge.judge_service.settings.loading import load_settings
 from hallujudge.metrics.calibration.judge_accuracy import (
     JudgeAccuracy,
     Reliability,

@@ -71,7 +71,7 @@ class AsyncClient:
         """Return a client that scores in this process.
 
         Args:
-            settings: Settings of the judges by name, such as ``{"llm_url": "http://…/v1"}``, over
+            settings: Settings of the judges by name, such as ``{"llm.url": "http://…/v1"}``, over
                 those of the environment. API keys are read from the environment only.
         """
         with MissingExtraError.unless_whole("scoring in this process"):

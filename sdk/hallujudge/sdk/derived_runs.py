@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.estimate import Estimate
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.metrics import Report, Tally
 from hallujudge.metrics.framework.signature import before_items
 
@@ -250,7 +251,7 @@ def _refuse_merged(run: StoredRun) -> None:
 def judges_of(run: StoredRun) -> dict[str, object]:
     """Return the settings of a run's judges, with its verdict cache and no call allowed."""
     repeat = run.manifest.run if run.manifest is not None else {}
-    settings = dict(repeat.get("judges", {}))
+    settings = names_of(repeat.get("judges", {}))
     if (run.folder / VERDICTS).exists():
         settings["verdict_cache"] = str(run.folder / VERDICTS)
     return settings | {"max_calls": 0}

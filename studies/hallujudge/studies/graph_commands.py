@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from hallujudge.judge_service.engine.resources import read_graph
-from hallujudge.judge_service.settings.server_settings import load_settings
+from hallujudge.judge_service.settings.loading import load_settings
 from hallujudge.sdk.archives.local_files import read_bytes
 from hallujudge.sdk.archives.records import read_records
 from hallujudge.sdk.cli.app import (
@@ -451,7 +451,7 @@ def _wordnet(folder: str) -> WordNet | None:
 def _chooser(given: Mapping[str, object], kind: str) -> RootChooser | None:
     """Return the language model of the settings; None if none is configured."""
     resolved = load_settings(given)
-    if not given and not (resolved.judges.llm_url and resolved.judges.llm_model):
+    if not given and not (resolved.judges.llm.url and resolved.judges.llm.model):
         return None
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.extractors.llm_extractor_base import LlmRootChooser, root_chooser

@@ -55,7 +55,7 @@ def run_of(case: Case, folder: Path, url: str, **more: Any) -> AskRun:
         references=folder / "questions.json",
         images=folder / "images",
         out=folder / "answers.jsonl",
-        model={"llm_url": url, "llm_model": "m"},
+        model={"llm.url": url, "llm.model": "m"},
         **{**case.more, **more},
     )
 
@@ -242,16 +242,16 @@ def test_a_benchmark_from_outside_is_asked_by_its_labels(asked: Asked) -> None:
 
 def test_requests_are_written_to_a_batch_file_and_its_replies_read(tmp_path: Path) -> None:
     case = CASES["pope"]
-    files = {"batch_requests": str(tmp_path / "requests.jsonl")}
-    first = ask(replace(run_of(case, tmp_path, ""), model={"llm_model": "m", **files}))
+    files = {"batch.requests": str(tmp_path / "requests.jsonl")}
+    first = ask(replace(run_of(case, tmp_path, ""), model={"llm.model": "m", **files}))
     assert dict(first.unanswered) == {"MODEL_NO_REPLY": 1}
     [request] = read_rows(tmp_path / "requests.jsonl")
     assert llm.images_of(request["body"]) == [png(0)]
     reply = json.loads(llm.completion("Yes.").body)
     line = {"custom_id": request["custom_id"], "response": {"status_code": 200, "body": reply}}
     (tmp_path / "replies.jsonl").write_text(json.dumps(line) + "\n")
-    files = {"batch_replies": str(tmp_path / "replies.jsonl")}
-    second = ask(replace(run_of(case, tmp_path, ""), model={"llm_model": "m", **files}))
+    files = {"batch.replies": str(tmp_path / "replies.jsonl")}
+    second = ask(replace(run_of(case, tmp_path, ""), model={"llm.model": "m", **files}))
     assert second.answered == 1
     assert read_rows(tmp_path / "answers.jsonl")[0]["response"] == "Yes."
 

@@ -23,7 +23,7 @@ def run_of(server: llm.ScriptedLlm, folder: Path, *files: Path) -> AskRun:
         references=files,
         images=folder / "images",
         out=folder / "answers.jsonl",
-        model={"llm_url": server.url, "llm_model": "m"},
+        model={"llm.url": server.url, "llm.model": "m"},
     )
 
 

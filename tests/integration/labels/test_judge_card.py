@@ -33,7 +33,7 @@ def test_the_last_line_of_a_call_says_who_decided(capsys: pytest.CaptureFixture[
     server = llm.ScriptedLlm(judge_step)
     stop = server.in_thread()
     try:
-        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
+        with Client.embedded({"llm.url": server.url, "llm.model": "tiny"}) as client:
             client.score(
                 "tri-he",
                 responses=[{"image_id": 1, "claims": SCENE}],
@@ -53,7 +53,7 @@ def test_a_language_models_margins_state_probabilities(tmp_path: Path) -> None:
     stop = server.in_thread()
     claims = [["man", "riding", "horse"], ["cat", "near", "horse"]]
     try:
-        with Client.embedded({"llm_url": server.url, "llm_model": "tiny"}) as client:
+        with Client.embedded({"llm.url": server.url, "llm.model": "tiny"}) as client:
             report = client.score(
                 "tri-he",
                 responses=[{"image_id": 1, "claims": claims}],
@@ -134,7 +134,7 @@ def score(client: Client, **options: str) -> RunReport:
 
 @contextmanager
 def judged_by(server: llm.ScriptedLlm, model: str = "tiny") -> Iterator[Client]:
-    with Client.embedded({"llm_url": server.url, "llm_model": model}) as client:
+    with Client.embedded({"llm.url": server.url, "llm.model": model}) as client:
         yield client
 
 

@@ -62,7 +62,7 @@ def asked() -> Iterator[Asked]:
 def scored(asked: Asked, records: Any, **more: Any) -> tuple[Report, list[ItemResult]]:
     results: list[ItemResult] = []
     options = {"judge": "llm", **more.pop("options", {})}
-    with Client.embedded({"llm_url": asked.server.url, "llm_model": "m"}) as client:
+    with Client.embedded({"llm.url": asked.server.url, "llm.model": "m"}) as client:
         report = client.score(
             "seen-claims",
             responses=records,

@@ -167,7 +167,7 @@ def test_odd_addresses_are_not_called(host: str, url: str) -> None:
 def test_what_is_no_picture_leaves_its_response_unscored(host: str) -> None:
     records = [{"id": 1, "image": f"http://{host}/page", "response": "The ball is red."}]
     inputs = InputOptions(own={"fetch": host})
-    with Client.embedded({"llm_url": "http://127.0.0.1:9/v1", "llm_model": "m"}) as client:
+    with Client.embedded({"llm.url": "http://127.0.0.1:9/v1", "llm.model": "m"}) as client:
         with pytest.raises(ArchiveError, match="is not a whole PNG"):
             client.score("seen-claims", responses=records, inputs=inputs, options={"judge": "llm"})
         report = client.score(

@@ -106,7 +106,7 @@ JUDGED = """
 import multiprocessing, sys
 from hallujudge.sdk import Client
 
-settings = {"llm_url": sys.argv[1], "llm_model": "m", "verdict_cache": sys.argv[2]}
+settings = {"llm.url": sys.argv[1], "llm.model": "m", "verdict_cache": sys.argv[2]}
 client = Client.embedded(settings)
 GRAPHS = [{"image_id": 1, "triplets": [["dog", "on", "sofa"]]}]
 

@@ -15,6 +15,7 @@ from support.word_matchers import WordEncoder
 
 from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.sdk.rewards import Reward
 
 GRAPH = [["man", "riding", "horse"], ["dog", "under", "tree"]]
@@ -65,7 +66,7 @@ def judged(url: str, **settings: object) -> Reward:
         "tri-he",
         "hallu_q",
         options={"judge": "llm"},
-        settings={"llm_url": url, "llm_model": "m", **settings},
+        settings={"llm.url": url, "llm.model": "m", **names_of(settings)},
     )
 
 

@@ -72,7 +72,7 @@ def test_wrong_settings_fail_when_the_scorer_is_made(server: str) -> None:
         with pytest.raises(ArchiveError):
             Scorer("chair", references="/no/such/file.json", server=address)
     unjudged = Scorer("tri-he", options={"judge": "llm"}, server=server)
-    with pytest.raises(HallujudgeError, match="llm_url"):
+    with pytest.raises(HallujudgeError, match=r"llm\.url"):
         unjudged.header()
     unjudged.close()
     with pytest.raises(InvalidInputError, match="deadline"):
@@ -135,7 +135,7 @@ def judged(url: str, **more: Any) -> Scorer:
         "tri-he",
         references={"1": [["dog", "on", "grass"]]},
         options={"judge": "llm"},
-        settings={"llm_url": url, "llm_model": "tiny"},
+        settings={"llm.url": url, "llm.model": "tiny"},
         **more,
     )
 

@@ -51,7 +51,7 @@ def shown(tmp_path: Path) -> Iterator[Shown]:
 
 
 def settings_of(server: llm.ScriptedLlm, **more: object) -> dict[str, object]:
-    return {"llm_url": server.url, "llm_model": "m", **more}
+    return {"llm.url": server.url, "llm.model": "m", **more}
 
 
 def scored(
@@ -153,9 +153,9 @@ def test_a_fallback_is_asked_about_what_the_first_model_cannot_see(shown: Shown)
     stop = blind.in_thread()
     settings = {
         **settings_of(blind, judge_order="llm,fallback"),
-        "fallback_url": shown.server.url,
-        "fallback_model": "big",
-        "fallback_dialect": "vllm",
+        "fallback.url": shown.server.url,
+        "fallback.model": "big",
+        "fallback.dialect": "vllm",
     }
     records = [{"image": "one.png", "response": f"{WRONG} The ball is fragrant."}]
     try:
@@ -173,9 +173,9 @@ def test_a_panel_of_vision_models_votes(shown: Shown) -> None:
     stop = yes.in_thread()
     settings = {
         **settings_of(shown.server),
-        "fallback_url": yes.url,
-        "fallback_model": "big",
-        "fallback_dialect": "vllm",
+        "fallback.url": yes.url,
+        "fallback.model": "big",
+        "fallback.dialect": "vllm",
     }
     records = [{"image": "one.png", "response": f"{RIGHT} There is a tent."}]
     try:

@@ -160,7 +160,7 @@ class Ledger:
         except (sqlite3.Error, OSError) as err:
             raise OutputError(
                 f"the spending file {path} can't be used ({err}); check its folder, or set "
-                "spending_file"
+                "access.spending_file"
             ) from err
 
     @property
@@ -200,7 +200,7 @@ class Ledger:
         if limits.cost_per_day is not None and not priced:
             return (
                 f"{user.name} has a budget in money, but this server has no prices; set "
-                "llm_price_prompt and llm_price_completion"
+                "llm.price_prompt and llm.price_completion"
             )
         hold = Hold(key=user.key_id, day=self._day(), cost=cost)
         if self._is_punctual and limits.cost_per_day is None and limits.judge_calls_per_day is None:

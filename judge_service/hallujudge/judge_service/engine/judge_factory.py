@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from ..errors import InvalidInputError
 from ..judges import Judge
@@ -17,7 +17,7 @@ from ..judges.panel import Panel, PanelRule
 from ..judges.router import Router
 from ..judges.small_judges import MatcherJudge, PooledJudge, ServedJudge, ServedPreset
 from ..llm.budget import Budget, Prices, Usage
-from ..llm.chat import Sampling
+from ..llm.chat import ApiName, Sampling
 from ..llm.chat_servers import BatchFiles
 from ..llm.chat_settings import ChatSettings
 from ..llm.client import ChatClient
@@ -101,13 +101,13 @@ class JudgeFactory:
             InvalidInputError: A setting cannot be used.
         """
         settings = self.settings
-        if settings.llm_url or self._llm_endpoint:
+        if settings.llm.url or self._llm_endpoint:
             self.llm()
-        if settings.fallback_model:
+        if settings.fallback.model:
             self.llm("fallback")
         if settings.judge_order != type(settings)().judge_order:
             judges_of(settings, "router")
-        read_small_models(settings.small_models)
+        read_small_models(settings.small.models)
         if self.cache is not None:
             self.cache.check()
 
@@ -191,7 +191,7 @@ class JudgeFactory:
     @property
     def small_models(self) -> Mapping[str, str]:
         """The models of small judges in the settings, by judge."""
-        return read_small_models(self.settings.small_models)
+        return read_small_models(self.settings.small.models)
 
     def choice_judge(
         self,
@@ -266,7 +266,7 @@ class JudgeFactory:
             made_by: Its class.
             options: What it takes besides client, cache and revision.
         """
-        revision = self.settings.llm_revision
+        revision = self.settings.llm.revision
         return made_by(self.llm().client, cache=self.cache, revision=revision, **options)
 
     @property
@@ -305,8 +305,8 @@ class JudgeFactory:
         if self.cache is not None:
             await self.cache.open()
         # Signatures contain the versions, so they must be known before a pipeline is opened.
-        names = ["llm"] if self.settings.llm_model or self.settings.vllm else []
-        names += ["fallback"] if self.settings.fallback_model else []
+        names = ["llm"] if self.settings.llm.model or self.settings.vllm.model else []
+        names += ["fallback"] if self.settings.fallback.model else []
         for judge in (*map(self.llm, names), *map(self.served, served_in_order(self.settings))):
             await judge.prepare(asks=asks)
 
@@ -331,7 +331,7 @@ class JudgeFactory:
     def _downloading(self, settings: MatcherSettings) -> MatcherSettings:
         """Return the settings, with downloads allowed where the judges' settings allow them."""
         return (
-            replace(settings, allow_download=True) if self.settings.matcher_download else settings
+            replace(settings, allow_download=True) if self.settings.matcher.download else settings
         )
 
     def _matcher_models(self) -> MatcherModels:
@@ -342,17 +342,17 @@ class JudgeFactory:
 
     def _llm(self) -> LlmJudge:
         settings = self.settings
-        model = settings.llm_model or AddedArguments.of(settings.vllm_arguments).served_name
-        model = model or settings.vllm
-        if not (settings.llm_url or self._llm_endpoint or self._offline()) or not model:
+        model = settings.llm.model or AddedArguments.of(settings.vllm.arguments).served_name
+        model = model or settings.vllm.model
+        if not (settings.llm.url or self._llm_endpoint or self._offline()) or not model:
             raise InvalidInputError(
-                "no llm judge is configured: llm_url is set without a model; set llm_model"
-                if settings.llm_url
-                else "no llm judge is configured; set llm_url and llm_model. A server can also "
-                "start a model by itself: its setting vllm",
+                "no llm judge is configured: llm.url is set without a model; set llm.model"
+                if settings.llm.url
+                else "no llm judge is configured; set llm.url and llm.model. A server can also "
+                "start a model by itself: its setting vllm.model",
                 reason="JUDGE_NOT_CONFIGURED",
             )
-        return self._judge("llm", model, self._llm_endpoints(), settings.llm_revision)
+        return self._judge("llm", model, self._llm_endpoints(), settings.llm.revision)
 
     def _llm_endpoints(self) -> list[Endpoint]:
         """Return the judge's servers: the one that this process started, or those of the settings.
@@ -361,84 +361,81 @@ class JudgeFactory:
             InvalidInputError: An address is not a web address, or is given twice.
         """
         if self._llm_endpoint is not None:
-            return [replace(self._llm_endpoint, timeout_seconds=self.settings.llm_timeout_seconds)]
-        urls = listed(self.settings.llm_url) or (NOWHERE,)
+            return [replace(self._llm_endpoint, timeout_seconds=self.settings.llm.timeout_seconds)]
+        urls = listed(self.settings.llm.url) or (NOWHERE,)
         if len({url.rstrip("/") for url in urls}) < len(urls):
             raise InvalidInputError(
-                f"llm_url names a server twice: {masked(self.settings.llm_url)}; name each once"
+                f"llm.url names a server twice: {masked(self.settings.llm.url)}; name each once"
             )
         return [self._endpoint("llm", url, self._keys.llm) for url in urls]
 
     def _endpoint(self, name: str, url: str, key: Secret) -> Endpoint:
         """Return a server of ``llm`` or ``fallback``, with what sends to it."""
         settings = self.settings
-        sender: SenderName | Literal["auto"] = getattr(settings, f"{name}_sender")
-        if sender == "auto":
-            of_vllm = name == "llm" or settings.fallback_dialect == "vllm"
+        own = settings.language_model(name)
+        sender = cast(SenderName, own.sender)
+        if own.sender == "auto":
+            of_vllm = name == "llm" or own.dialect == "vllm"
             sender = hosted_by(url) or ("http" if of_vllm else "openai")
         return Endpoint(
             url=url,
             key=key,
             sender=sender,
-            deployment=settings.azure_deployment,
-            api_version=settings.azure_api_version,
-            entra=sender == "azure" and bool(settings.azure_entra),
+            deployment=settings.azure.deployment,
+            api_version=settings.azure.api_version,
+            entra=sender == "azure" and bool(settings.azure.entra),
             # OpenAI's package reads the environment itself.
-            proxy=getattr(settings, f"{name}_proxy")
-            or (environment_proxy(url) if sender == "http" else ""),
-            timeout_seconds=settings.llm_timeout_seconds,
+            proxy=own.proxy or (environment_proxy(url) if sender == "http" else ""),
+            timeout_seconds=settings.llm.timeout_seconds,
         )
 
     def _fallback(self) -> LlmJudge:
         settings = self.settings
-        if not settings.fallback_model:
+        if not settings.fallback.model:
             raise InvalidInputError(
-                "no fallback is configured; set fallback_model", reason="JUDGE_NOT_CONFIGURED"
+                "no fallback is configured; set fallback.model", reason="JUDGE_NOT_CONFIGURED"
             )
-        endpoint = self._endpoint("fallback", settings.fallback_url, self._keys.fallback)
-        return self._judge("fallback", settings.fallback_model, [endpoint])
+        endpoint = self._endpoint("fallback", settings.fallback.url, self._keys.fallback)
+        return self._judge("fallback", settings.fallback.model, [endpoint])
 
     def _judge(
         self, name: str, model: str, endpoints: Sequence[Endpoint], revision: str = ""
     ) -> LlmJudge:
-        """Return a language model, called as the settings say that begin with its name."""
-
-        def own(setting: str) -> Any:
-            return getattr(self.settings, f"{name}_{setting}")
-
+        """Return a language model, called as its group of settings says."""
+        own = self.settings.language_model(name)
         endpoint, *replicas = endpoints
-        batches = bool(self.settings.batch_requests or self.settings.batch_replies)
-        check_api(name, own("api"), endpoint, offline=batches)
+        batches = bool(self.settings.batch.requests or self.settings.batch.replies)
+        check_api(name, own.api, endpoint, offline=batches)
         # Batch files are for vLLM or OpenAI, and a server that this process started is vLLM.
         is_known = batches or self._llm_endpoint is not None or hosted_by(endpoint.url)
         chat = ChatSettings(
             endpoint=endpoint,
             replicas=tuple(replicas),
             model=model,
-            reply_models=listed(own("reply_models")),
-            dialect=dialect_of(f"{name}_dialect", own("dialect"), endpoint.url),
-            is_dialect_guessed=own("dialect") == "auto" and not is_known,
-            is_constraint_guessed=own("dialect") == "auto" and not is_known,
-            api=own("api"),
-            constraint=own("constraint"),
-            sampling=Sampling(seed=self.settings.llm_seed, omit=listed(own("omit"))),
+            reply_models=listed(own.reply_models),
+            dialect=dialect_of(f"{name}.dialect", own.dialect, endpoint.url),
+            is_dialect_guessed=own.dialect == "auto" and not is_known,
+            is_constraint_guessed=own.dialect == "auto" and not is_known,
+            api=cast(ApiName, own.api),
+            constraint=own.constraint,
+            sampling=Sampling(seed=self.settings.llm.seed, omit=listed(own.omit)),
             retry=retry_policy(self.settings),
-            max_tokens=own("max_tokens"),
-            max_concurrency=own("max_concurrency"),
+            max_tokens=own.max_tokens,
+            max_concurrency=own.max_concurrency,
             offline=self._offline(),
-            tokenizer=own("tokenizer"),
+            tokenizer=own.tokenizer,
         )
         return LlmJudge(
             name,
             ChatClient(chat, self._call_budget(name), store=self.cache),
             cache=self.cache,
-            claims_per_call=own("claims_per_call"),
+            claims_per_call=own.claims_per_call,
             revision=revision,
         )
 
     def _offline(self) -> BatchFiles | None:
         """Return the files that all language models share in place of servers, if any are set."""
-        requests, replies = self.settings.batch_requests, self.settings.batch_replies
+        requests, replies = self.settings.batch.requests, self.settings.batch.replies
         with self._lock:
             if self._batch is None and (requests or replies):
                 self._batch = BatchFiles(
@@ -453,11 +450,11 @@ class JudgeFactory:
             InvalidInputError: The cost is limited, and prices are not set.
         """
         prices = prices_of(self.settings, judge)
-        max_calls = self.settings.fallback_max_calls if judge == "fallback" else -1
+        max_calls = self.settings.fallback.max_calls if judge == "fallback" else -1
         if self.settings.max_cost >= 0 and prices is None:
             raise InvalidInputError(
                 f"max_cost is {self.settings.max_cost:g}, but the prices of judge {judge!r} are "
-                f"not set; set {judge}_price_prompt and {judge}_price_completion per million "
+                f"not set; set {judge}.price_prompt and {judge}.price_completion per million "
                 "tokens, or 0 for your own server"
             )
         with self._lock:
@@ -486,13 +483,12 @@ def prices_of(settings: JudgeSettings, judge: str) -> Prices | None:
     Raises:
         InvalidInputError: Only one of two prices is set.
     """
-    prompt, cached, completion = (
-        getattr(settings, f"{judge}_price_{kind}") for kind in ("prompt", "cached", "completion")
-    )
+    own = settings.language_model(judge)
+    prompt, cached, completion = own.price_prompt, own.price_cached, own.price_completion
     if (prompt < 0) != (completion < 0):
         missing = "prompt" if prompt < 0 else "completion"
         raise InvalidInputError(
-            f"{judge}_price_{missing} is not set; set the prices of both prompt and "
+            f"{judge}.price_{missing} is not set; set the prices of both prompt and "
             "completion tokens, or neither"
         )
     if prompt < 0:

@@ -130,11 +130,11 @@ def judges_of(settings: JudgeSettings, name: str) -> list[str]:
             f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
         )
     # The fallback is optional, and skipped unless it is configured.
-    chosen = [part for part in order if part != "fallback" or settings.fallback_model]
+    chosen = [part for part in order if part != "fallback" or settings.fallback.model]
     if not chosen:
         raise InvalidInputError(
             f"judge_order is {settings.judge_order!r}, but none of these judges is "
-            f"configured; name some of {', '.join(known)}; the fallback needs fallback_model"
+            f"configured; name some of {', '.join(known)}; the fallback needs fallback.model"
         )
     return chosen
 
@@ -200,7 +200,7 @@ def member_of(name: str) -> tuple[str, str]:
 
 
 def read_small_models(text: str) -> Mapping[str, str]:
-    """Return the models of the setting ``small_models`` by judge.
+    """Return the models of the setting ``small.models`` by judge.
 
     Args:
         text: Entries such as ``hhem=/models/hhem``, with commas between.
@@ -213,7 +213,7 @@ def read_small_models(text: str) -> Mapping[str, str]:
         judge, _, model = (part.strip() for part in entry.partition("="))
         if judge not in ALL_SMALL_JUDGES or not model:
             raise InvalidInputError(
-                f"small_models has the entry {entry!r}; write JUDGE=MODEL with one of "
+                f"small.models has the entry {entry!r}; write JUDGE=MODEL with one of "
                 f"{', '.join(ALL_SMALL_JUDGES)} and a folder, a hub id or a server's name for it"
             )
         found[judge] = model
@@ -223,7 +223,7 @@ def read_small_models(text: str) -> Mapping[str, str]:
 def configured_small_judges(settings: JudgeSettings) -> list[str]:
     """Return the small judges that the settings name: with a model, or in the router's order."""
     order = {part.strip() for part in settings.judge_order.split(",")}
-    named = {*read_small_models(settings.small_models), *order}
+    named = {*read_small_models(settings.small.models), *order}
     return [name for name in ALL_SMALL_JUDGES if name in named]
 
 
@@ -232,7 +232,7 @@ def offered_judges(models: Iterable[str], listed: Iterable[str]) -> tuple[str, .
 
     Args:
         models: The models that callers may name.
-        listed: The judges of the setting ``small_models``.
+        listed: The judges of the setting ``small.models``.
     """
     ids, names = {*models}, {*listed}
     small = SMALL_JUDGES.values()
@@ -243,12 +243,12 @@ def served_in_order(settings: JudgeSettings) -> list[str]:
     """Return the router's small judges behind a server, if a server is configured."""
     order = {part.strip() for part in settings.judge_order.split(",")}
     known = [name for name in ALL_SMALL_JUDGES if is_served(name, settings)]
-    return [name for name in known if name in order and settings.small_url]
+    return [name for name in known if name in order and settings.small.url]
 
 
 def is_served(name: str, settings: JudgeSettings) -> bool:
     """Return whether a judge is a small one behind a server."""
-    return name in SERVED_JUDGES or (name in SMALL_JUDGES and settings.small_api != "chat")
+    return name in SERVED_JUDGES or (name in SMALL_JUDGES and settings.small.api != "chat")
 
 
 def _api_of(preset: ServedPreset | SmallPreset, settings: JudgeSettings) -> ApiName:
@@ -262,9 +262,9 @@ def _api_of(preset: ServedPreset | SmallPreset, settings: JudgeSettings) -> ApiN
         # vLLM scores pairs by one number, and classifies single texts.
         right = "score" if not preset.template else None
         right = "classify" if preset.head == "second" else right
-    if right is None or settings.small_api != right:
+    if right is None or settings.small.api != right:
         raise InvalidInputError(
-            f"small_api is {settings.small_api!r}, and judge {preset.name} "
+            f"small.api is {settings.small.api!r}, and judge {preset.name} "
             + (f"is asked by {right}" if right else "runs in this process only: set it to chat")
         )
     return right
@@ -278,7 +278,7 @@ def settings_of(
     Args:
         name: ``matcher``, or the name of a small judge.
         settings: What the caller chose, or None for the defaults.
-        models: The models of the setting ``small_models``.
+        models: The models of the setting ``small.models``.
     """
     settings = settings or MatcherSettings()
     if name not in SMALL_JUDGES:
@@ -297,7 +297,7 @@ def check_one_model(order: Sequence[str], settings: MatcherSettings | None) -> N
     if settings is not None and settings.small_model and len(small) > 1:
         raise InvalidInputError(
             f"small_model is {settings.small_model!r}, but judge_order has {len(small)} small "
-            f"judges ({', '.join(small)}); name their models in the setting small_models"
+            f"judges ({', '.join(small)}); name their models in the setting small.models"
         )
 
 
@@ -318,26 +318,26 @@ def served_chat(
     Raises:
         InvalidInputError: No server is configured.
     """
-    if not settings.small_url and offline is None:
+    if not settings.small.url and offline is None:
         raise InvalidInputError(
-            f"judge {preset.name} needs a server; set small_url to its base address",
+            f"judge {preset.name} needs a server; set small.url to its base address",
             reason="JUDGE_NOT_CONFIGURED",
         )
     return ChatSettings(
         endpoint=Endpoint(
-            url=settings.small_url or NOWHERE,
+            url=settings.small.url or NOWHERE,
             key=key,
-            proxy=settings.llm_proxy or environment_proxy(settings.small_url),
-            timeout_seconds=settings.llm_timeout_seconds,
+            proxy=settings.llm.proxy or environment_proxy(settings.small.url),
+            timeout_seconds=settings.llm.timeout_seconds,
         ),
-        model=read_small_models(settings.small_models).get(preset.name, preset.model),
+        model=read_small_models(settings.small.models).get(preset.name, preset.model),
         reply_models=("*",),
         dialect="vllm",
         api=_api_of(preset, settings),
         constraint="none",
-        sampling=Sampling(seed=settings.llm_seed),
+        sampling=Sampling(seed=settings.llm.seed),
         retry=retry_policy(settings),
-        max_concurrency=settings.llm_max_concurrency,
+        max_concurrency=settings.llm.max_concurrency,
         offline=offline,
     )
 
@@ -376,19 +376,19 @@ def check_api(name: str, api: str, endpoint: Endpoint, *, offline: bool) -> None
     """
     if api != "chat" and offline:
         raise InvalidInputError(
-            f"{name}_api is {api!r}, and batch files hold requests of chat; set {name}_api to chat"
+            f"{name}.api is {api!r}, and batch files hold requests of chat; set {name}.api to chat"
         )
     if api == "scoring" and endpoint.sender != "http":
         raise InvalidInputError(
-            f"{name}_api is 'scoring', which vLLM has; OpenAI's package calls {endpoint.url}: set "
-            f"{name}_api to decisions or chat, or {name}_sender to http"
+            f"{name}.api is 'scoring', which vLLM has; OpenAI's package calls {endpoint.url}: set "
+            f"{name}.api to decisions or chat, or {name}.sender to http"
         )
 
 
 def retry_policy(settings: JudgeSettings) -> RetryPolicy:
     """Return how failed calls to language models are repeated."""
     return RetryPolicy(
-        attempts=settings.llm_attempts,
+        attempts=settings.llm.attempts,
         outage_seconds=settings.outage_seconds,
         give_up_after=settings.give_up_after,
     )

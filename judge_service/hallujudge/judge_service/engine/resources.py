@@ -20,7 +20,7 @@ from .spec import GraphSource, InlineGraph, ShippedGraph
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs import SynonymGraph
 
-    from ..settings.server_settings import ServerSettings
+    from ..settings.server_settings import OfferedSettings
     from .judge_factory import JudgeFactory
 
 
@@ -135,13 +135,13 @@ class Offers(Struct, frozen=True, kw_only=True):
     """Devices of matchers."""
 
     @classmethod
-    def of(cls, settings: ServerSettings) -> Offers:
+    def of(cls, settings: OfferedSettings) -> Offers:
         """Return what the settings of a server offer."""
         return cls(
-            models=listed(settings.offered_models),
-            vectors=listed(settings.offered_vectors),
-            pipelines=listed(settings.offered_pipelines),
-            devices=listed(settings.offered_devices),
+            models=listed(settings.models),
+            vectors=listed(settings.vectors),
+            pipelines=listed(settings.pipelines),
+            devices=listed(settings.devices),
         )
 
     def check(self, option: str, value: str, offered: tuple[str, ...]) -> None:

@@ -160,22 +160,6 @@ class ResultPage:
     """Whether the job has no items beyond this page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobLimits:
-    """Limits of jobs."""
-
-    jobs_per_owner: int = 100
-    """Jobs that the server keeps for one caller."""
-    max_items: int = 1_000_000
-    """Items of one job."""
-    max_bytes: int = 256 << 20
-    """Bytes of the items of one job, its spec and its note."""
-    retention_days: float = 30.0
-    """Days for which a job is kept after its end."""
-    max_running: int = 4
-    """Jobs that run at once, with and without a judge, in addition to one of each owner."""
-
-
 class Trial(NamedTuple):
     """Items that were in flight when the server died, and are scored together now."""
 

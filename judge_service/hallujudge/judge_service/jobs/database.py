@@ -186,7 +186,7 @@ def _prepare(address: str, busy_seconds: float) -> None:
     if "://" in address:
         scheme = address.partition("://")[0]
         raise InvalidInputError(
-            f"jobs_database is an address ({scheme}://...), but jobs are kept in a file; name the "
+            f"jobs.database is an address ({scheme}://...), but jobs are kept in a file; name the "
             "file, or leave the setting out for jobs.sqlite in data_folder"
         )
     path = Path(address)
@@ -204,7 +204,7 @@ def _prepare(address: str, busy_seconds: float) -> None:
 
 def _unusable(path: Path, error: Exception) -> HallujudgeError:
     return InvalidInputError(
-        f"jobs_database {str(path)!r} can't be used: {error}; name another file, or move this one "
+        f"jobs.database {str(path)!r} can't be used: {error}; name another file, or move this one "
         "away"
     )
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ..access.caller import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
 from ..llm.failures import CONFIGURATION_REASONS
+from ..settings.server_settings import JobSettings
 from ..stopping import KEEPING_CALLS, begun, cancel_all
-from . import Job, JobLimits, Problem, caller_of
+from . import Job, Problem, caller_of
 from .job_scoring import JobScoring, StoppedError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class JobRunner:
         self,
         scoring: JobScoring,
         lock: RunnerLock,
-        limits: JobLimits,
+        limits: JobSettings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._scoring = scoring

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import HallujudgeError, InvalidInputError, UnavailableError, VersionMismatchError
+from ..settings.server_settings import JobSettings
 from ..stopping import CallDrain, Grace, begun, cancel_all
 from . import (
     FINISHED,
     Job,
     JobCodec,
     JobDetails,
-    JobLimits,
     JobWorkers,
     NewItem,
     NewJob,
@@ -82,7 +82,7 @@ class JobService:
         address: str,
         engine: Engine,
         codec: JobCodec,
-        limits: JobLimits | None = None,
+        limits: JobSettings | None = None,
         *,
         now: Callable[[], float] = time.time,
         workers: JobWorkers | None = None,
@@ -91,7 +91,7 @@ class JobService:
         self._address = address
         self._engine = engine
         self._codec = codec
-        self._limits = limits or JobLimits()
+        self._limits = limits or JobSettings()
         self._now = now
         self._workers = workers
         self._opened = opened

@@ -11,11 +11,11 @@ from hallujudge.metrics.framework.tally import cluster_key
 
 from ..engine.streams import repeated_id
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
+from ..settings.server_settings import JobSettings
 from . import (
     FINISHED,
     Job,
     JobDetails,
-    JobLimits,
     JobState,
     NewItem,
     NewJob,
@@ -41,7 +41,7 @@ class JobStore:
         limits: Limits of jobs.
     """
 
-    def __init__(self, database: Database, limits: JobLimits) -> None:
+    def __init__(self, database: Database, limits: JobSettings) -> None:
         self._database = database
         self._limits = limits
 
@@ -268,12 +268,12 @@ class JobStore:
         [count] = connection.execute(
             "SELECT count(*) FROM hallujudge_jobs WHERE owner = ?", (owner,)
         ).fetchone()
-        if count >= self._limits.jobs_per_owner:
+        if count >= self._limits.per_owner:
             raise OverloadedError(
-                f"the server keeps {count} jobs for you, as many as it may (jobs_per_owner); "
+                f"the server keeps {count} jobs for you, as many as it may (jobs.per_owner); "
                 "delete some that are finished",
                 reason="JOB_LIMIT",
-                metadata={"limit": str(self._limits.jobs_per_owner)},
+                metadata={"limit": str(self._limits.per_owner)},
             )
 
     def _added(
@@ -301,11 +301,11 @@ class JobStore:
     def _check_size(self, count: int, size: int) -> None:
         limits = self._limits
         for name, value, limit in (
-            ("job_max_items", count, limits.max_items),
-            ("job_max_bytes", size, limits.max_bytes),
+            ("jobs.max_items", count, limits.max_items),
+            ("jobs.max_bytes", size, limits.max_bytes),
         ):
             if value > limit:
-                unit = "items" if name == "job_max_items" else "bytes of items"
+                unit = "items" if name == "jobs.max_items" else "bytes of items"
                 raise InvalidInputError(
                     f"the job would have {value} {unit}; a job may have {limit} ({name}). "
                     "Make several jobs of it",

@@ -147,7 +147,7 @@ async def _tried(check: Callable[[], Awaitable[Check]], name: str) -> Check:
 
 
 def _found_dialect(before: ChatSettings, settings: ChatSettings) -> Check:
-    found = f"llm_dialect={settings.dialect} llm_constraint={settings.sent_constraint}"
+    found = f"llm.dialect={settings.dialect} llm.constraint={settings.sent_constraint}"
     if settings.is_dialect_guessed:
         return Check(name="dialect", ok=None, detail=f"no server answers; guessed: {found}")
     if settings.sent_constraint == "none" != before.sent_constraint:
@@ -159,7 +159,7 @@ def _silence(settings: ChatSettings, patience: float) -> Check:
     detail = (
         f"none in {patience:g} s: the server takes the call and does not answer. It hangs, is "
         f"busy, or still loads its model; a run waits for {settings.endpoint.timeout_seconds:g} s "
-        "(llm_timeout_seconds)"
+        "(llm.timeout_seconds)"
     )
     return Check(name="answer", ok=False, detail=detail)
 
@@ -252,7 +252,7 @@ async def _slow_thought(
             pace = f" at {rate:.3g} tokens/s they take {most / rate:,.0f} s;"
         told = (
             f"the judge thinks before it answers, and a reply may have {most:,} tokens;{pace} "
-            f"llm_timeout_seconds is {seconds:g}: raise it to more than that, or {NO_THOUGHT}"
+            f"llm.timeout_seconds is {seconds:g}: raise it to more than that, or {NO_THOUGHT}"
         )
         return [
             Check(name="answer", ok=False, detail=f"none in {patience:g} s: it still thinks"),
@@ -269,7 +269,7 @@ def _thoughts(replies: Sequence[ChatReply]) -> list[Check]:
     first = thinking[0]
     tokens = max(reply.completion_tokens for reply in thinking)
     if not first.is_unfinished_thought:
-        limit = "llm_max_tokens limits both, and choices are not enforced in a thought"
+        limit = "llm.max_tokens limits both, and choices are not enforced in a thought"
         detail = f"before the answer, {tokens} completion tokens together; {limit}"
         return [Check(name="reasoning", ok=None, detail=detail)]
     if first.is_cut_off:

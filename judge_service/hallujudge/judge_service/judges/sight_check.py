@@ -38,7 +38,7 @@ async def check_sight(client: ChatClient) -> Check:
         client: Calls the judge.
     """
     if (api := client.settings.api) != "chat":
-        detail = f"not shown: llm_api is {api!r}; set it to chat for a judge that sees"
+        detail = f"not shown: llm.api is {api!r}; set it to chat for a judge that sees"
         return Check(name=_NAME, ok=None, detail=detail)
     for colour in _SHOWN:
         try:

@@ -137,17 +137,17 @@ async def other_settings(judge: LlmJudge, reason: str = "") -> list[Check]:
         if (dialect, constraint) == (asked.dialect, asked.sent_constraint):
             continue
         way = replace(asked, dialect=dialect, constraint=constraint, retry=_ONCE)
-        found, line = await _found_with(way), f"llm_dialect={dialect} llm_constraint={constraint}"
+        found, line = await _found_with(way), f"llm.dialect={dialect} llm.constraint={constraint}"
         if found == _ENFORCED:
             detail = f"set {line}; the server then enforces the choices"
             return [Check(name="settings", ok=False, detail=detail)]
         answers = answers or (line if found == _ANSWERED else "")
     if not reason:
-        detail = "no llm_dialect and llm_constraint was found that makes it enforce the choices"
+        detail = "no llm.dialect and llm.constraint was found that makes it enforce the choices"
         return [Check(name="settings", ok=None, detail=detail)]
     detail = f"set {answers}; the server then answers, but does not enforce the choices"
     if not answers:
-        detail = "no llm_dialect and llm_constraint was found with which the server answers"
+        detail = "no llm.dialect and llm.constraint was found with which the server answers"
     return [Check(name="settings", ok=False, detail=detail)]
 
 

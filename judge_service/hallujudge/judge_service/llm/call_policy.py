@@ -281,7 +281,7 @@ class Patience:
     def _never_reached(self, failure: CallFailedError) -> UnavailableError:
         return UnavailableError(
             f"{self._role} {self._judge} can't be reached: {failure.detail}. Start its server, or "
-            "correct llm_url",
+            "correct llm.url",
             reason="JUDGE_UNREACHABLE",
             metadata={"judge": self._judge, "cause": failure.kind.value},
         )

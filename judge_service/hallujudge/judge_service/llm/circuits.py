@@ -276,15 +276,15 @@ def _advice(kind: FailureKind, role: str, model: str) -> str:
         )
     if kind is FailureKind.OTHER_MODEL:
         return (
-            "set llm_model (fallback_model) to the model that you want, or llm_reply_models "
-            "(fallback_reply_models) to the names that its replies carry"
+            "set llm.model (fallback.model) to the model that you want, or llm.reply_models "
+            "(fallback.reply_models) to the names that its replies carry"
         )
     if kind is FailureKind.REFUSED_REQUEST:
         # Nothing constrains a model's own answers.
-        known = "llm_dialect" if role == "model" else "llm_dialect and llm_constraint"
+        known = "llm.dialect" if role == "model" else "llm.dialect and llm.constraint"
         return (
             "it refused another question with the same words; check the key and the model name "
             f"{model!r}, set {known} to what the server knows, which "
-            "`hallujudge doctor` finds out, or llm_omit to the parameters that it refuses"
+            "`hallujudge doctor` finds out, or llm.omit to the parameters that it refuses"
         )
     return f"check the address and the model name {model!r}"

@@ -148,7 +148,7 @@ class OpenAISender:
             return openai.AsyncOpenAI(base_url=endpoint.url, api_key=key, **options)
         if not endpoint.api_version:
             raise InvalidInputError(
-                f"Azure at {endpoint.url} needs the version of its API; set azure_api_version, such"
+                f"Azure at {endpoint.url} needs the version of its API; set azure.api_version, such"
                 " as 2024-10-21"
             )
         try:
@@ -163,7 +163,7 @@ class OpenAISender:
         except openai.OpenAIError as err:
             raise InvalidInputError(
                 f"Azure at {endpoint.url} needs a key or a token; set AZURE_OPENAI_API_KEY, or "
-                "azure_entra = 1 for a token of Microsoft Entra",
+                "azure.entra = 1 for a token of Microsoft Entra",
                 reason=FailureKind.AUTH.value,
             ) from err
 

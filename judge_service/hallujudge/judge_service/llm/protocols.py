@@ -52,13 +52,13 @@ MOST_TOGETHER = {"scoring": 32, "decisions": 200}
 _SCORING = "/generative_scoring"
 _DECISIONS = "decisions"
 _TOKENS = "/tokenize"
-_GENERATES = "which vLLM has for models that generate text; set llm_api to chat for others"
+_GENERATES = "which vLLM has for models that generate text; set llm.api to chat for others"
 _NEEDS = {
     _SCORING: _GENERATES,
     _TOKENS: _GENERATES,
     "/classify": "which vLLM has for models that classify",
     "/score": "which vLLM has for models that classify",
-    _DECISIONS: "which OpenAI and vLLM have for some models; set llm_api to chat for others",
+    _DECISIONS: "which OpenAI and vLLM have for some models; set llm.api to chat for others",
 }
 # A model that gives all letters together less than this would write something else.
 _LEAST_SHARE = 0.01
@@ -111,7 +111,7 @@ class Exchanges:
             if len(tokens) != 1 or tokens[0] in self._letters:
                 raise InvalidInputError(
                     f"the answer {letter!r} is not one token of its own for {self._model!r} "
-                    f"(tokens {tokens[:5]}), which scoring needs; set llm_api to chat"
+                    f"(tokens {tokens[:5]}), which scoring needs; set llm.api to chat"
                 )
             self._letters.append(tokens[0])
         return self._letters[:count]

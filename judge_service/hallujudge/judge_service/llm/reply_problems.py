@@ -18,9 +18,9 @@ NO_THOUGHT = (
     '(vLLM: default-chat-template-kwargs with {"enable_thinking": false})'
 )
 """What to do at the server of a model that is not to think."""
-ROOM_ADVICE = f"raise llm_max_tokens and llm_timeout_seconds, or {NO_THOUGHT}"
+ROOM_ADVICE = f"raise llm.max_tokens and llm.timeout_seconds, or {NO_THOUGHT}"
 """What to set for a model whose thoughts are cut off, or take too long."""
-TIME_ADVICE = f"raise llm_timeout_seconds, allow fewer tokens, or {NO_THOUGHT}"
+TIME_ADVICE = f"raise llm.timeout_seconds, allow fewer tokens, or {NO_THOUGHT}"
 """What to set for a model whose texts take too long, because it thinks before it writes."""
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError, UnavailableError
 from ..settings.connection import Secret, masked
-from ..settings.judge_settings import JudgeSettings
+from ..settings.judge_settings import JudgeSettings, VllmSettings
 from ..stopping import begun, cancel_all
 from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
@@ -28,7 +28,7 @@ _LOG_TAIL_BYTES = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VllmSettings:
+class VllmRun:
     """How ``vllm serve`` is run."""
 
     model: str
@@ -103,7 +103,7 @@ class VllmServer:
 
     def __init__(
         self,
-        settings: VllmSettings,
+        settings: VllmRun,
         *,
         environ: Mapping[str, str] | None = None,
         progress: Callable[[str], None] = lambda _line: None,
@@ -381,38 +381,38 @@ def vllm_server(
 
     Args:
         settings: The settings of the judges.
-        environ: The server's environment, to which ``vllm_download`` and ``vllm_batch_invariant``
+        environ: The server's environment, to which ``vllm.download`` and ``vllm.batch_invariant``
             add variables: without the first, the model hub is disabled.
         data_folder: The folder for its log.
         progress: Called with one line for each event.
 
     Raises:
-        InvalidInputError: ``llm_url`` is set as well.
+        InvalidInputError: ``llm.url`` is set as well.
     """
-    if settings.llm_url:
+    if settings.llm.url:
         raise InvalidInputError(
-            f"vllm is {settings.vllm!r}, which starts a server, and llm_url is "
-            f"{masked(settings.llm_url)!r}, which names a running one; set only one of them"
+            f"vllm.model is {settings.vllm.model!r}, which starts a server, and llm.url is "
+            f"{masked(settings.llm.url)!r}, which names a running one; set only one of them"
         )
-    offline = {} if settings.vllm_download else {"HF_HUB_OFFLINE": "1"}
-    invariant = {"VLLM_BATCH_INVARIANT": "1"} if settings.vllm_batch_invariant else {}
+    offline = {} if settings.vllm.download else {"HF_HUB_OFFLINE": "1"}
+    invariant = {"VLLM_BATCH_INVARIANT": "1"} if settings.vllm.batch_invariant else {}
     return VllmServer(
-        _vllm_settings(settings, data_folder),
+        _run_of(settings.vllm, data_folder),
         environ={**environ, **offline, **invariant},
         progress=progress,
     )
 
 
-def _vllm_settings(settings: JudgeSettings, data_folder: Path) -> VllmSettings:
-    return VllmSettings(
-        model=settings.vllm,
+def _run_of(settings: VllmSettings, data_folder: Path) -> VllmRun:
+    return VllmRun(
+        model=settings.model,
         data_folder=data_folder,
-        tensor_parallel_size=settings.vllm_tensor_parallel_size,
-        max_model_len=settings.vllm_max_model_len,
-        quantization=settings.vllm_quantization,
-        socket=bool(settings.vllm_socket),
-        executable=tuple(shlex.split(settings.vllm_command)) or ("vllm",),
-        added=AddedArguments.of(settings.vllm_arguments),
+        tensor_parallel_size=settings.tensor_parallel_size,
+        max_model_len=settings.max_model_len,
+        quantization=settings.quantization,
+        socket=bool(settings.socket),
+        executable=tuple(shlex.split(settings.command)) or ("vllm",),
+        added=AddedArguments.of(settings.arguments),
     )
 
 

@@ -97,7 +97,7 @@ class AddedArguments:
 
     @classmethod
     def of(cls, text: str) -> AddedArguments:
-        """Return the arguments of the setting ``vllm_arguments``.
+        """Return the arguments of the setting ``vllm.arguments``.
 
         Raises:
             InvalidInputError: One of them would leave the judge without an answer.
@@ -172,4 +172,4 @@ def _merge(into: dict[str, Any], path: str, values: Sequence[str]) -> None:
 
 
 def _unusable(problem: str, advice: str) -> InvalidInputError:
-    return InvalidInputError(f"vllm_arguments can't be used: {problem}; {advice}")
+    return InvalidInputError(f"vllm.arguments can't be used: {problem}; {advice}")

@@ -163,7 +163,7 @@ def local_verdict(
     """
     machine = f"{len(found)} x {found[0].name}, {found[0].total / 2**30:,.0f} GiB"
     if gpus > len(found):
-        return False, f"{machine}: vllm_tensor_parallel_size is {gpus}"
+        return False, f"{machine}: vllm.tensor_parallel_size is {gpus}"
     least = min(gpu.total for gpu in found)
     tokens = room(shape, precision, gpus, least)
     if tokens >= _LEAST_TOKENS:

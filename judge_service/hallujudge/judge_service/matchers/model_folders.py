@@ -155,7 +155,7 @@ def _hub_folder(model_id: str, allow_download: bool, patterns: tuple[str, ...] =
             "could not be downloaded: the hub cannot be reached, or has no such model for you. "
             "Check the id and the network"
             if allow_download
-            else "is not on this machine; allow its download from the hub with matcher_download = 1"
+            else "is not on this machine; allow its download from the hub with matcher.download = 1"
         )
         local = isinstance(err, LocalEntryNotFoundError)
         cause = "" if local else f" ({type(err).__name__})"

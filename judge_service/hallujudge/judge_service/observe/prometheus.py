@@ -455,7 +455,7 @@ class MetricsPage:
         except OSError as err:
             raise InvalidInputError(
                 f"metrics cannot listen on {with_port(host, port)}: {err.strerror or err}; set "
-                "another metrics_host or metrics_port (port 0 chooses a free one)"
+                "another metrics.host or metrics.port (port 0 chooses a free one)"
             ) from err
         self.address = with_port(host, self._server.server_port)
         self._thread = threading.Thread(

@@ -125,7 +125,7 @@ def otlp_exporter(endpoint: str) -> SpanExporter:
     parts = web_address(endpoint)
     if parts is None or "@" in parts.netloc or parts.query:
         raise InvalidInputError(
-            f"trace_endpoint is {masked(endpoint)!r:.80}; write the address of a collector, such "
+            f"trace.endpoint is {masked(endpoint)!r:.80}; write the address of a collector, such "
             "as http://localhost:4317"
         )
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter

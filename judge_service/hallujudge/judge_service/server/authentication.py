@@ -94,22 +94,22 @@ def new_authenticator(settings: ServerSettings) -> Authenticator:
 
     Raises:
         InvalidInputError: The settings would serve every caller from other machines without
-            ``allow_anonymous``, or the file of keys can't be read.
+            ``access.allow_anonymous``, or the file of keys can't be read.
     """
-    keys = KeyStore(Path(settings.keys_file)) if settings.keys_file else None
+    keys = KeyStore(Path(settings.access.keys_file)) if settings.access.keys_file else None
     if keys is not None:
         look_regularly(keys.look, "hallujudge-keys")
-    known = keys is not None or bool(settings.tls_ca)
-    if not known and not settings.allow_anonymous and (place := _open_place(settings)):
+    known = keys is not None or bool(settings.tls.ca)
+    if not known and not settings.access.allow_anonymous and (place := _open_place(settings)):
         raise InvalidInputError(
             f"the server would serve anybody who reaches {place}; set "
-            "keys_file (hallujudge keys create makes it) or tls_ca, listen on 127.0.0.1, or set "
-            "allow_anonymous = 1 to serve anybody"
+            "access.keys_file (hallujudge keys create makes it) or tls.ca, listen on 127.0.0.1, or "
+            "set access.allow_anonymous = 1 to serve anybody"
         )
     return Authenticator(
         keys,
-        certificates=bool(settings.tls_ca),
-        anonymous=bool(settings.allow_anonymous) or not known,
+        certificates=bool(settings.tls.ca),
+        anonymous=bool(settings.access.allow_anonymous) or not known,
     )
 
 
@@ -117,8 +117,8 @@ def _open_place(settings: ServerSettings) -> str:
     """Return the address that other machines can reach, or an empty text."""
     if not is_loopback(settings.host):
         return with_port(settings.host, settings.port)
-    if settings.http_port >= 0 and not is_loopback(settings.http_host):
-        return with_port(settings.http_host, settings.http_port)
+    if settings.http.port >= 0 and not is_loopback(settings.http.host):
+        return with_port(settings.http.host, settings.http.port)
     return ""
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from .authentication import network_of, peer_of
 
 if TYPE_CHECKING:
-    from ..settings.server_settings import ServerSettings
+    from ..settings.server_settings import LimitSettings
 
 _LOG = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class ConnectionLimits:
     """Connections of one address; of IPv6, of one network (/64)."""
 
     @classmethod
-    def of(cls, settings: ServerSettings, files: int) -> ConnectionLimits:
+    def of(cls, settings: LimitSettings, files: int) -> ConnectionLimits:
         """Return the limits of the settings for a process that may open so many files.
 
         No address has more than three quarters, so that there is room for another one.
@@ -271,8 +271,8 @@ class ConnectionGuard:
         address, most = next(iter(counts.most_common(1)), ("anybody", 0))
         _LOG.warning(
             "closed %d idle connections: %d were open, %d of them from %s, and %d in all and %d of "
-            "one address may be; see max_connections, max_connections_by_address and ulimit -n "
-            "(%d)",
+            "one address may be; see limits.max_connections, limits.max_connections_by_address and "
+            "ulimit -n (%d)",
             self._closed,
             len(connections),
             most,

@@ -17,9 +17,9 @@ from ..access.caller import Scope, current_caller
 from ..engine.registry import metric_entry
 from ..errors import UnsupportedError
 from ..flights import Flights
-from ..jobs import JobLimits, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
+from ..jobs import NewItem, NewJob, ScoredChunk, current_owner, kept_caller
 from ..jobs.job_service import JobService
-from ..settings.server_settings import state_folder
+from ..settings.loading import state_folder
 from ..state_files import create_folder
 from ..tenancy import tenancy
 from ..wire import convert as _convert
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
     from ..engine import Engine
     from ..engine.spec import ScoreSpec
     from ..settings.judge_settings import JudgeSettings
-    from ..settings.server_settings import ResolvedSettings, ServerSettings
+    from ..settings.loading import ResolvedSettings
+    from ..settings.server_settings import LimitSettings
     from .interceptors import Context
     from .workers import Workers
 
 
 _LOG = logging.getLogger(__name__)
 
-# The value of jobs_database without jobs.
+# The value of jobs.database without jobs.
 _OFF = "off"
 _DATABASE = "jobs.sqlite"
 _VERDICTS = "verdicts.sqlite"
@@ -73,7 +74,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         settings: The limits of calls.
     """
 
-    def __init__(self, jobs: JobService | None, settings: ServerSettings) -> None:
+    def __init__(self, jobs: JobService | None, settings: LimitSettings) -> None:
         self._kept = jobs
         self._settings = settings
 
@@ -173,7 +174,8 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
             response.report.ClearField("groups")
             response.report.notes.append(
                 f"This response leaves out groups: with them it has {size} bytes, and a message "
-                "may have less (max_message_bytes). The results have the fields of the items."
+                "may have less (limits.max_message_bytes). The results have the fields of the "
+                "items."
             )
         return response
 
@@ -181,7 +183,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
     def _jobs(self) -> JobService:
         if self._kept is None:
             raise UnsupportedError(
-                "this server runs no jobs (jobs_database is off); score without a job"
+                "this server runs no jobs (jobs.database is off); score without a job"
             )
         return self._kept
 
@@ -208,23 +210,17 @@ def job_service(
         workers: Worker processes for scoring without models; by default the engine does it.
         opened: Called in a thread with the id of a file of jobs that was opened.
     """
-    settings = resolved.server
     if not (address := jobs_address(resolved)):
         return None
-    limits = JobLimits(
-        jobs_per_owner=settings.jobs_per_owner,
-        max_items=settings.job_max_items,
-        max_bytes=settings.job_max_bytes,
-        retention_days=settings.job_retention_days,
-        max_running=settings.max_running_jobs,
-    )
     helpers = None if workers is None else partial(WorkersOfJob, workers)
-    return JobService(address, engine, WireCodec(), limits, workers=helpers, opened=opened)
+    return JobService(
+        address, engine, WireCodec(), resolved.server.jobs, workers=helpers, opened=opened
+    )
 
 
 def jobs_address(resolved: ResolvedSettings) -> str:
     """Return the address of the jobs' database; empty if the server runs no jobs."""
-    address = resolved.server.jobs_database
+    address = resolved.server.jobs.database
     if address == _OFF:
         return ""
     return address or str(state_folder(resolved.judges) / _DATABASE)
@@ -294,7 +290,7 @@ def with_verdict_cache(resolved: ResolvedSettings) -> JudgeSettings:
     verdicts on its claims, so that no call is paid for twice.
     """
     judges = resolved.judges
-    called = judges.llm_url or judges.vllm or judges.fallback_model
+    called = judges.llm.url or judges.vllm.model or judges.fallback.model
     if judges.verdict_cache or not called or not jobs_address(resolved):
         return judges
     folder = state_folder(judges)

@@ -25,7 +25,7 @@ from .request_checks import GroupLimit, groups_of
 
 if TYPE_CHECKING:
     from ..engine.spec import ScoreSpec
-    from ..settings.server_settings import ServerSettings
+    from ..settings.server_settings import LimitSettings
     from .interceptors import Context
 
 _MessageT = TypeVar("_MessageT", bound=Message)
@@ -45,7 +45,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         start_id: Another one after each start of the server.
     """
 
-    def __init__(self, engine: Engine, settings: ServerSettings, start_id: str = "") -> None:
+    def __init__(self, engine: Engine, settings: LimitSettings, start_id: str = "") -> None:
         self._calls = Calls(engine, settings)
         self._settings = settings
         self._start_id = start_id

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidInputError
-from ..settings.server_settings import ResolvedSettings, spending_path, state_folder
+from ..settings.loading import ResolvedSettings, spending_path, state_folder
 from ..state_files import create_folder, database_id, locked, replace_private
 from .jobs_servicer import jobs_address, with_verdict_cache
 
@@ -151,7 +151,7 @@ def _change(resolved: ResolvedSettings, ids: Mapping[str, str]) -> None:
 def _paths(resolved: ResolvedSettings) -> dict[str, Path]:
     jobs = jobs_address(resolved)
     return {
-        **({"spending": spending_path(resolved)} if resolved.server.keys_file else {}),
+        **({"spending": spending_path(resolved)} if resolved.server.access.keys_file else {}),
         **({"jobs": Path(jobs)} if jobs and "://" not in jobs else {}),
     }
 

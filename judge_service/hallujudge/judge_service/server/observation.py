@@ -230,7 +230,7 @@ def _opened(target: str) -> int:
         return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as err:
         raise OutputError(
-            f"the access log {target!r} can't be written ({err.strerror or err}); set access_log "
+            f"the access log {target!r} can't be written ({err.strerror or err}); set log.access "
             "to a file in a folder that the server may write, or to -"
         ) from err
 
@@ -377,20 +377,20 @@ def observe(
     """
     check = SelfCheck(engine, interval=settings.self_check_seconds, limit=_CHECK_LIMIT_SECONDS)
     parts: list[Recorder] = []
-    if settings.trace_endpoint:
+    if settings.trace.endpoint:
         from ..observe.tracing import Tracing, otlp_exporter
 
-        tracing = Tracing(otlp_exporter(settings.trace_endpoint), settings.trace_ratio)
-        tracing.name = f"sending traces to {settings.trace_endpoint}"
+        tracing = Tracing(otlp_exporter(settings.trace.endpoint), settings.trace.ratio)
+        tracing.name = f"sending traces to {settings.trace.endpoint}"
         parts.append(tracing)
     if settings.evaluation_endpoint:
         from ..observe.evaluation_events import EventRecorder, otlp_provider
 
         parts.append(EventRecorder(otlp_provider(settings.evaluation_endpoint)))
     page, access = None, None
-    if settings.access_log:
-        access = AccessLog(settings.access_log, errors=bool(settings.access_log_errors))
-    if settings.metrics_port >= 0:
+    if settings.log.access:
+        access = AccessLog(settings.log.access, errors=bool(settings.log.access_errors))
+    if settings.metrics.port >= 0:
         page, recorder = _metrics(settings, engine, check, workers, jobs, access)
         parts.append(recorder)
     # After the others, because it writes what they wrote into a call.
@@ -422,8 +422,8 @@ def _metrics(
         Readings(
             memory_held=lambda: memory.held,
             memory_limit=memory.limit or 0,
-            running_limit=settings.max_running_calls,
-            waiting_limit=settings.max_waiting_calls,
+            running_limit=settings.limits.max_running_calls,
+            waiting_limit=settings.limits.max_waiting_calls,
             judges=judges,
             well=lambda: not check.ready(),
             check_seconds=lambda: check.seconds,
@@ -434,8 +434,8 @@ def _metrics(
     )
     recorder = MetricsRecorder(registry)
     page = MetricsPage(
-        settings.metrics_host,
-        settings.metrics_port,
+        settings.metrics.host,
+        settings.metrics.port,
         registry,
         alive=check.alive,
         ready=check.ready,

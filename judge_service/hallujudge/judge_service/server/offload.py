@@ -25,7 +25,7 @@ from ..access.memory import call_memory
 from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..engine.streams import ID_BYTES, TICK_SECONDS, StreamIds, ordered_map, with_ticks
-from ..settings.server_settings import ServerSettings
+from ..settings.server_settings import LimitSettings
 from ..tenancy import tenancy
 from ..threads import LONG_CHARS, import_in_thread
 from .flow_control import Held, Window
@@ -70,7 +70,7 @@ class OffloadInterceptor(WrappingInterceptor):
             again for workers, which takes a hundredth of the time of scoring.
     """
 
-    def __init__(self, pool: Workers, settings: ServerSettings, *, raw: bool = True) -> None:
+    def __init__(self, pool: Workers, settings: LimitSettings, *, raw: bool = True) -> None:
         super().__init__()
         self._pool = pool
         self._settings = settings
@@ -129,7 +129,7 @@ class _Streams:
         handler: Scores streams in this process.
     """
 
-    def __init__(self, pool: Workers, settings: ServerSettings, handler: Handler) -> None:
+    def __init__(self, pool: Workers, settings: LimitSettings, handler: Handler) -> None:
         self._pool = pool
         self._settings = settings
         self._reader = RequestReader(ProtobufForm(handler.request_deserializer))
@@ -169,7 +169,7 @@ class _Run:
     def __init__(
         self,
         pool: Workers,
-        settings: ServerSettings,
+        settings: LimitSettings,
         spec: ScoreSpec,
         first: pb.ScoreStreamRequest,
     ) -> None:

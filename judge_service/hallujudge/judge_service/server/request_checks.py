@@ -34,7 +34,7 @@ def check_count(limit: int, count: int, field: str) -> None:
     """Refuse a message with too many elements.
 
     Args:
-        limit: The setting ``max_batch_items``.
+        limit: The setting ``limits.max_batch_items``.
         count: Number of elements.
         field: The field that holds them.
 
@@ -75,8 +75,8 @@ class GroupLimit:
             raise _too_costly(
                 "spec.group_by",
                 f"the report would have more than {self._limit} groups over all fields (setting "
-                f"max_report_groups), {counts[key]} of the field {key[:80]!r}; group by fields "
-                "with fewer values",
+                f"limits.max_report_groups), {counts[key]} of the field {key[:80]!r}; group by "
+                "fields with fewer values",
             )
 
 

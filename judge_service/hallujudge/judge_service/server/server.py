@@ -29,13 +29,10 @@ from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
 from ..memory_budget import MemoryBudget
 from ..observe.recorder import begin_recording
 from ..settings.connection import with_port
-from ..settings.server_settings import (
-    ResolvedSettings,
-    ServerSettings,
-    child_environment,
-    spending_path,
-    state_folder,
-)
+from ..settings.judge_settings import MatcherDownloads
+from ..settings.loading import ResolvedSettings, spending_path, state_folder
+from ..settings.process_environments import child_environment
+from ..settings.server_settings import ServerSettings
 from ..state_files import make_private, warn_of_readers
 from ..stopping import MARGIN_SECONDS, Grace, begun, cancel_all, in_daemon_thread
 from ..threads import use_scheduler
@@ -193,8 +190,10 @@ async def start(
         InvalidInputError: The server cannot listen on the address, would serve every caller from
             other machines, or can't use a file of keys or certificates.
     """
-    authenticator, credentials = new_authenticator(settings), server_credentials(settings)
-    engine = engine or Engine(Resources(offers=Offers.of(settings), memory=_memory(settings)))
+    authenticator, credentials = new_authenticator(settings), server_credentials(settings.tls)
+    engine = engine or Engine(
+        Resources(offers=Offers.of(settings.offered), memory=_memory(settings))
+    )
     observation = observe(settings, engine, workers, jobs)
     services = Services(
         settings=settings,
@@ -236,7 +235,7 @@ async def start(
 
 async def _http(services: Services) -> HttpListener | None:
     """Return the listener for HTTP, if the settings have a port for it."""
-    if services.settings.http_port < 0:
+    if services.settings.http.port < 0:
         return None
     from .http import listener_of
 
@@ -270,9 +269,9 @@ async def serve(resolved: ResolvedSettings, announce: Callable[[str], None]) -> 
     new_authenticator(settings)
     await asyncio.to_thread(refuse_foreign_folders, resolved)
     await asyncio.to_thread(refuse_lost_databases, resolved)
-    if server_credentials(settings) is None and not is_loopback(settings.host):
+    if server_credentials(settings.tls) is None and not is_loopback(settings.host):
         _LOG.warning(
-            "keys and responses are readable on their way: set tls_cert and tls_key, or let only a "
+            "keys and responses are readable on their way: set tls.cert and tls.key, or let only a "
             "proxy with TLS reach %s:%d",
             settings.host,
             settings.port,
@@ -312,7 +311,7 @@ async def _announced(
     gc.set_threshold(*_CYCLES)
     running.watch()
     if running.http_address:
-        scheme = "https" if resolved.server.tls_cert else "http"
+        scheme = "https" if resolved.server.tls.cert else "http"
         _LOG.info("HTTP with JSON at %s://%s", scheme, running.http_address)
     if running.metrics_address:
         _LOG.info("metrics at http://%s/metrics", running.metrics_address)
@@ -390,12 +389,12 @@ async def _judges(resolved: ResolvedSettings, shutdown: Shutdown) -> AsyncIterat
     """Provide the judges, with a vLLM server if the settings name a model for it."""
     stopping = shutdown.stopping
     # Callers must not cause downloads: every offered model is fetched before the first call.
-    settings = replace(with_verdict_cache(resolved), matcher_download=0)
-    offers = Offers.of(resolved.server)
-    if resolved.judges.matcher_download:
+    settings = replace(with_verdict_cache(resolved), matcher=MatcherDownloads())
+    offers = Offers.of(resolved.server.offered)
+    if resolved.judges.matcher.download:
         await asyncio.to_thread(_fetch, offers, settings)
     ledger, memory = await asyncio.to_thread(_ledger, resolved), _memory(resolved.server)
-    vllm = _new_vllm(settings) if settings.vllm else None
+    vllm = _new_vllm(settings) if settings.vllm.model else None
     endpoint = None
     try:
         if vllm is not None:
@@ -428,7 +427,7 @@ async def _judges(resolved: ResolvedSettings, shutdown: Shutdown) -> AsyncIterat
 
 
 def _memory(settings: ServerSettings) -> MemoryBudget:
-    return MemoryBudget(settings.max_memory_bytes)
+    return MemoryBudget(settings.limits.max_memory_bytes)
 
 
 def _fetch(offers: Offers, settings: JudgeSettings) -> None:
@@ -436,7 +435,7 @@ def _fetch(offers: Offers, settings: JudgeSettings) -> None:
     from ..matchers.model_folders import find_model, find_tokenizer
     from ..matchers.small_judge_presets import SMALL_JUDGES
 
-    listed = read_small_models(settings.small_models)
+    listed = read_small_models(settings.small.models)
     local = [model for judge, model in listed.items() if judge in SMALL_JUDGES]
     for name in (*offers.models, *local):
         find_model(name, allow_download=True)
@@ -447,7 +446,7 @@ def _fetch(offers: Offers, settings: JudgeSettings) -> None:
 
 def _make_private(resolved: ResolvedSettings) -> None:
     """Take other users' access to what this server keeps."""
-    keys, tls_key = resolved.server.keys_file, resolved.server.tls_key
+    keys, tls_key = resolved.server.access.keys_file, resolved.server.tls.key
     jobs, cache = jobs_address(resolved), with_verdict_cache(resolved).verdict_cache
     named = (keys, cache, "" if "://" in jobs else jobs)
     files = [spending_path(resolved), *(Path(name) for name in named if name)]
@@ -458,7 +457,7 @@ def _make_private(resolved: ResolvedSettings) -> None:
 
 def _ledger(resolved: ResolvedSettings) -> Ledger | None:
     """Return the ledger of what API keys spend, if there are keys."""
-    if not resolved.server.keys_file:
+    if not resolved.server.access.keys_file:
         return None
     path = spending_path(resolved)
     ledger = Ledger(path)

@@ -34,7 +34,7 @@ from .workers import Workers
 if TYPE_CHECKING:
     from ..engine import Engine
     from ..jobs.job_service import JobService
-    from ..settings.server_settings import ServerSettings
+    from ..settings.server_settings import LimitSettings, ServerSettings
 
 try:
     from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -82,15 +82,15 @@ class Services:
     def __post_init__(self) -> None:
         settings = self.settings
         admission = Admission(
-            running=settings.max_running_calls, waiting=settings.max_waiting_calls
+            running=settings.limits.max_running_calls, waiting=settings.limits.max_waiting_calls
         )
         times = CallTimes(
-            first_message=settings.first_message_seconds,
-            idle=settings.idle_seconds,
-            total=settings.max_call_seconds,
+            first_message=settings.limits.first_message_seconds,
+            idle=settings.limits.idle_seconds,
+            total=settings.limits.max_call_seconds,
         )
         object.__setattr__(self, "admission", admission)
-        limits = ConnectionLimits.of(settings, open_file_limit())
+        limits = ConnectionLimits.of(settings.limits, open_file_limit())
         object.__setattr__(self, "calls", RunningCalls(times))
         object.__setattr__(self, "connections", ConnectionGuard(limits))
 
@@ -119,14 +119,16 @@ class Services:
             wraps.insert(0, ObservingInterceptor(self.recorder))
         if self.workers is not None:
             # Innermost: a call is admitted and recorded before a worker gets it.
-            wraps.append(OffloadInterceptor(self.workers, self.settings, raw=form is ProtobufForm))
+            wraps.append(
+                OffloadInterceptor(self.workers, self.settings.limits, raw=form is ProtobufForm)
+            )
         return wraps
 
     def register(self, server: Any) -> None:
         """Register the methods at a gRPC server, or at the routes of HTTP."""
-        judge = JudgeServicer(self.engine, self.settings, self.start_id)
+        judge = JudgeServicer(self.engine, self.settings.limits, self.start_id)
         judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(judge, server)
-        jobs = JobsServicer(self.jobs, self.settings)
+        jobs = JobsServicer(self.jobs, self.settings.limits)
         jobs_pb2_grpc.add_ScoringJobServiceServicer_to_server(jobs, server)
 
 
@@ -197,21 +199,21 @@ def new_server(services: Services) -> grpc.aio.Server:
     """Return a server with the limits of the settings."""
     settings = services.settings
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
-    pending = 4 * (settings.max_running_calls + settings.max_waiting_calls) + 1000
+    pending = 4 * (settings.limits.max_running_calls + settings.limits.max_waiting_calls) + 1000
     return grpc.aio.server(
         interceptors=services.interceptors(),
         options=[
-            ("grpc.max_receive_message_length", settings.max_message_bytes),
-            ("grpc.max_send_message_length", settings.max_message_bytes),
+            ("grpc.max_receive_message_length", settings.limits.max_message_bytes),
+            ("grpc.max_send_message_length", settings.limits.max_message_bytes),
             ("grpc.server.max_pending_requests", pending),
             ("grpc.server.max_pending_requests_hard_limit", pending),
             ("grpc.so_reuseport", 0),
             ("grpc.max_allowed_incoming_connections", services.connections.limits.burst),
             # For TLS and the client's settings; gRPC's default is two minutes.
-            ("grpc.server_handshake_timeout_ms", int(settings.first_message_seconds * 1000)),
+            ("grpc.server_handshake_timeout_ms", int(settings.limits.first_message_seconds * 1000)),
             # Clients ping a busy server to see if it is alive; gRPC's default forbids that.
             ("grpc.http2.min_ping_interval_without_data_ms", 500),
-            *_keepalive(settings),
+            *_keepalive(settings.limits),
         ],
     )
 
@@ -244,7 +246,7 @@ class UnnamedMethods:
         self._server.add_registered_method_handlers(service, named)
 
 
-def _keepalive(settings: ServerSettings) -> tuple[tuple[str, int], ...]:
+def _keepalive(settings: LimitSettings) -> tuple[tuple[str, int], ...]:
     """Return the options that detect clients that have disappeared."""
     milliseconds = int(settings.keepalive_seconds * 1000)
     return (

@@ -16,7 +16,7 @@ from ..state_files import never_ends
 from ..threads import look_regularly
 
 if TYPE_CHECKING:
-    from ..settings.server_settings import ServerSettings
+    from ..settings.server_settings import TlsSettings
 
 _LOG = logging.getLogger(__name__)
 _MAX_FILE_BYTES = 1 << 20
@@ -27,7 +27,7 @@ _SOON_SECONDS = 14 * _DAY_SECONDS
 _PAIR_SECONDS = 1.0
 
 
-def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | None:
+def server_credentials(settings: TlsSettings) -> grpc.ServerCredentials | None:
     """Return the credentials of the settings, or None for plain text.
 
     Replaced files are used from the next connection on.
@@ -35,11 +35,11 @@ def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | Non
     Raises:
         InvalidInputError: A file is missing, does not fit the others, or has expired.
     """
-    if not settings.tls_cert and not settings.tls_key and not settings.tls_ca:
+    if not settings.cert and not settings.key and not settings.ca:
         return None
-    if not settings.tls_cert or not settings.tls_key:
+    if not settings.cert or not settings.key:
         raise InvalidInputError(
-            f"tls_cert is {settings.tls_cert!r} and tls_key {settings.tls_key!r}; set both to "
+            f"tls.cert is {settings.cert!r} and tls.key {settings.key!r}; set both to "
             "serve over TLS"
         )
     _check(settings)
@@ -48,16 +48,16 @@ def server_credentials(settings: ServerSettings) -> grpc.ServerCredentials | Non
     return grpc.dynamic_ssl_server_credentials(
         files.configuration(),
         files.changed,  # type: ignore[arg-type]  # None, which the stub omits, means unchanged
-        require_client_authentication=bool(settings.tls_ca),
+        require_client_authentication=bool(settings.ca),
     )
 
 
-def server_context(settings: ServerSettings) -> ssl.SSLContext | None:
+def server_context(settings: TlsSettings) -> ssl.SSLContext | None:
     """Return the TLS context for HTTP; :func:`server_credentials` must have checked the files.
 
     Replaced files are used within a second, by new connections.
     """
-    if not settings.tls_cert:
+    if not settings.cert:
         return None
     files = _Files(settings)
     files.current = files.context()
@@ -76,13 +76,13 @@ class _Files:
     """The TLS files of the settings, which are read again when they change.
 
     Args:
-        settings: The settings of the server.
+        settings: The files.
     """
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
         self._paths = tuple(
-            Path(path) for path in (settings.tls_key, settings.tls_cert, settings.tls_ca) if path
+            Path(path) for path in (settings.key, settings.cert, settings.ca) if path
         )
         self._seen = self._looked_at = self._stamps()
         self._next_look = time.monotonic() + _PAIR_SECONDS
@@ -126,8 +126,8 @@ class _Files:
             return _DAY_SECONDS
         if left < _SOON_SECONDS:
             _LOG.warning(
-                "tls_cert %r ends in %.1f days, and clients refuse it from then on; renew it",
-                self._settings.tls_cert,
+                "tls.cert %r ends in %.1f days, and clients refuse it from then on; renew it",
+                self._settings.cert,
                 left / _DAY_SECONDS,
             )
         return max(left, 0) + _PAIR_SECONDS
@@ -135,10 +135,10 @@ class _Files:
     def context(self) -> ssl.SSLContext:
         """Return the current content of the files for Python's TLS."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self._settings.tls_cert, self._settings.tls_key, password="")
+        context.load_cert_chain(self._settings.cert, self._settings.key, password="")
         context.set_alpn_protocols(["http/1.1"])
-        if self._settings.tls_ca:
-            context.load_verify_locations(self._settings.tls_ca)
+        if self._settings.ca:
+            context.load_verify_locations(self._settings.ca)
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
@@ -174,31 +174,31 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _check(settings: ServerSettings) -> float:
+def _check(settings: TlsSettings) -> float:
     """Refuse files that no client accepts: gRPC would start with them and fail every handshake.
 
     Returns:
         When the certificate ends, in seconds since 1970.
     """
-    for path in filter(None, (settings.tls_cert, settings.tls_key, settings.tls_ca)):
+    for path in filter(None, (settings.cert, settings.key, settings.ca)):
         _read(Path(path))
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        serving.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
+        serving.load_cert_chain(settings.cert, settings.key, password="")
     except (ssl.SSLError, ValueError) as err:
         raise InvalidInputError(
-            f"tls_cert {settings.tls_cert!r} and tls_key {settings.tls_key!r} can't be used "
+            f"tls.cert {settings.cert!r} and tls.key {settings.key!r} can't be used "
             f"together ({_reason(err)}); give a PEM certificate and its own private key, without a "
             "password"
         ) from err
-    if settings.tls_ca:
+    if settings.ca:
         try:
-            serving.load_verify_locations(settings.tls_ca)
+            serving.load_verify_locations(settings.ca)
         except ssl.SSLError as err:
             raise InvalidInputError(
-                f"tls_ca {settings.tls_ca!r} has no certificates ({_reason(err)}); give a PEM file"
+                f"tls.ca {settings.ca!r} has no certificates ({_reason(err)}); give a PEM file"
             ) from err
-    return _check_dates(serving, settings.tls_cert)
+    return _check_dates(serving, settings.cert)
 
 
 def _check_dates(serving: ssl.SSLContext, certificate: str) -> float:
@@ -217,7 +217,7 @@ def _check_dates(serving: ssl.SSLContext, certificate: str) -> float:
             continue
         except ssl.SSLCertVerificationError as err:
             raise InvalidInputError(
-                f"tls_cert {certificate!r} can't be used: {err.verify_message}; renew it"
+                f"tls.cert {certificate!r} can't be used: {err.verify_message}; renew it"
             ) from err
     found = client.getpeercert() or {}
     return float(ssl.cert_time_to_seconds(str(found["notAfter"])))

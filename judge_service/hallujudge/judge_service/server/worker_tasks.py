@@ -207,7 +207,7 @@ def too_long(seconds: float) -> Failure:
     return Failure(
         reason="TOO_COSTLY",
         message=f"the request took more than {seconds:g} s of processor time (setting "
-        "max_work_seconds); send fewer or shorter items, or group by fewer values",
+        "limits.max_work_seconds); send fewer or shorter items, or group by fewer values",
     )
 
 

@@ -14,7 +14,8 @@ from ..errors import InvalidInputError, UnavailableError
 from ..fair_queue import FairQueue
 from ..observe.recorder import WorkerState
 from ..process_pool import ATTEMPTS, ClosedError, DiedError, ProcessPool
-from ..settings.server_settings import ServerSettings, worker_environment
+from ..settings.process_environments import worker_environment
+from ..settings.server_settings import ServerSettings
 from ..stopping import begun
 from ..tenancy import tenancy
 from ..threads import LONG_CHARS, can_fork, usable_cores
@@ -179,12 +180,12 @@ async def started(settings: ServerSettings) -> AsyncIterator[Workers | None]:
     pool = Workers(
         count,
         WorkerSettings(
-            max_message_bytes=settings.max_message_bytes,
-            max_batch_items=settings.max_batch_items,
-            max_report_groups=settings.max_report_groups,
-            max_graph_bytes=max(settings.max_memory_bytes // count, _GRAPH_BYTES),
-            max_seconds=settings.max_work_seconds,
-            log_level=settings.log_level,
+            max_message_bytes=settings.limits.max_message_bytes,
+            max_batch_items=settings.limits.max_batch_items,
+            max_report_groups=settings.limits.max_report_groups,
+            max_graph_bytes=max(settings.limits.max_memory_bytes // count, _GRAPH_BYTES),
+            max_seconds=settings.limits.max_work_seconds,
+            log_level=settings.log.level,
             benchmarks=settings.outside,
             wants_items=bool(settings.evaluation_endpoint),
         ),

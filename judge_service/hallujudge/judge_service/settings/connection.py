@@ -130,7 +130,9 @@ def is_host(text: str) -> bool:
     return _address(plain_host(text)) is not None or _HOST_NAME.fullmatch(text) is not None
 
 
-OTHER_HOST = "call localhost or an IP address, or add the name to the server's setting host_names"
+OTHER_HOST = (
+    "call localhost or an IP address, or add the name to the server's setting http.host_names"
+)
 """What to do where a request's host is refused."""
 
 

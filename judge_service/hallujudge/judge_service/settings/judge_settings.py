@@ -9,170 +9,207 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from functools import reduce
 
 from .connection import Secret, hosted_by, masked_repr, read_secret
+from .definitions import definitions, setting
+
+APIS = ("chat", "scoring", "decisions")
+"""How choices are asked for."""
+_CONSTRAINTS = ("auto", "json_schema", "structured_outputs", "none")
+_DIALECTS = ("vllm", "openai", "plain")
+_SENDERS = ("auto", "http", "openai", "azure")
 
 
-def setting(
-    default: Any, help: str, *, low: float = 0, high: float = 2**31 - 1, variable: str = ""
-) -> Any:
-    """Return a dataclass field with its bounds, its help text and another tool's variable."""
-    found = {"help": help, "low": low, "high": high, "variable": variable}
-    return field(default=default, metadata=found)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ModelSettings:
+    """A language model and its server: what ``llm`` and ``fallback`` both have."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSettings:
-    """Which judges there are, and what they may cost."""
-
-    llm_url: str = setting("", "base address of the judge's server, or several with commas")
+    url: str = setting("", "base address of the judge's server, or several with commas")
     """Base address of an OpenAI-compatible server, such as ``http://127.0.0.1:8000/v1``; several
     servers of one model are separated by commas. Empty for no llm judge."""
-    llm_model: str = setting("", "the judge's model, as its server calls it")
+    model: str = setting("", "the model, as its server calls it")
     """The model's name there."""
-    llm_revision: str = setting("", "revision of the judge's weights, for signatures")
-    """The weights' revision or digest, where known."""
-    llm_dialect: str = setting("auto", "auto, vllm, openai or plain: what the server knows")
+    dialect: str = setting(
+        "auto",
+        "auto, vllm, openai or plain: what the server knows",
+        choices=("auto", *_DIALECTS),
+    )
     """Whose extensions the server understands; ``auto``: ``openai`` for OpenAI's and Azure's
     addresses, and ``vllm`` or ``plain`` for others, which are asked whether they are vLLM."""
-    llm_sender: str = setting("auto", "auto, http, openai or azure: what sends calls")
+    sender: str = setting("auto", "auto, http, openai or azure: what sends calls", choices=_SENDERS)
     """``http`` is our own sender, ``openai`` and ``azure`` are OpenAI's package; ``auto``: that of
-    the address."""
-    llm_api: str = setting("chat", "chat, scoring or decisions: how choices are asked for")
+    the address, and for a fallback OpenAI's package unless its dialect is ``vllm``."""
+    api: str = setting(
+        "chat", "chat, scoring or decisions: how choices are asked for", choices=APIS
+    )
     """``chat`` has a choice written; ``scoring`` (vLLM) and ``decisions`` (OpenAI, vLLM) report
     probabilities, and ask about all claims of an image in one call."""
-    llm_constraint: str = setting("auto", "auto, json_schema, structured_outputs or none")
-    """How replies are constrained to the choices."""
-    llm_claims_per_call: int = setting(1, "claims in one call", low=1, high=100)
-    """Claims in one call at most; 1: one claim at a time, as published."""
-    llm_max_concurrency: int = setting(
-        64, "calls to each server at the same time", low=1, high=4096
+    constraint: str = setting(
+        "auto", "auto, json_schema, structured_outputs or none", choices=_CONSTRAINTS
     )
-    """Calls to each of the judge's servers at the same time at most."""
-    llm_timeout_seconds: float = setting(120.0, "time for one call", low=0.1, high=86_400)
-    """Time for one call."""
-    llm_proxy: str = setting("", "proxy on the way to the judge; empty: the environment's")
-    """Proxy for calls to the judge and to a small judge's server, such as ``http://proxy:3128``;
-    empty: that of ``HTTPS_PROXY`` or ``HTTP_PROXY``, except for hosts in ``NO_PROXY``."""
-    llm_attempts: int = setting(5, "calls for one answer, with retries", low=1, high=100)
-    """Calls for one answer at most, the first included."""
-    llm_reply_models: str = setting("", "names that replies of the judge may carry; *: any")
-    """Further names that replies may carry, separated by commas; ``*`` accepts any."""
-    llm_max_tokens: int = setting(0, "most tokens of a reply of judge or extractor; 0: by question")
+    """How replies are constrained to the choices."""
+    claims_per_call: int = setting(1, "claims in one call", low=1, high=100)
+    """Claims in one call at most; 1: one claim at a time, as published."""
+    max_concurrency: int = setting(64, "calls to each server at the same time", low=1, high=4096)
+    """Calls to each of the model's servers at the same time at most."""
+    max_tokens: int = setting(0, "most tokens of a reply of judge or extractor; 0: by question")
     """Limit of tokens of a reply of the judge or extractor; 0: that of the question, and 4,096 more
     where the model thinks."""
-    llm_seed: int = setting(0, "seed that is sent to the judge")
-    """Seed that is sent with every call."""
-    llm_omit: str = setting("", "parameters that the server refuses, such as seed,top_logprobs")
+    proxy: str = setting("", "proxy on the way to the server; empty: the environment's")
+    """Proxy for calls to the model's server, such as ``http://proxy:3128``; empty: that of
+    ``HTTPS_PROXY`` or ``HTTP_PROXY``, except for hosts in ``NO_PROXY``. That of ``llm`` is used for
+    a small judge's server too."""
+    reply_models: str = setting("", "names that replies may carry; *: any")
+    """Further names that replies may carry, separated by commas; ``*`` accepts any."""
+    omit: str = setting("", "parameters that the server refuses, such as seed,top_logprobs")
     """Parameters that are left out because the server refuses them, with commas between."""
-    batch_requests: str = setting("", "file for requests, which are then not sent")
-    """File that requests are written to instead of being sent; empty to send them."""
-    batch_replies: str = setting("", "file of replies to such requests; nothing is sent")
-    """File of replies to such requests, which is asked in place of a server."""
-    llm_tokenizer: str = setting("", "the judge's tokenizer.json or its folder, for estimates")
-    """The model's ``tokenizer.json``, or its folder; empty to let the server count, if it can."""
-    vllm: str = setting("", "model to serve with vllm; empty: none is started")
-    """Model id or folder that ``vllm serve`` is started with."""
-    vllm_tensor_parallel_size: int = setting(1, "GPUs for one layer", low=1, high=1024)
-    """GPUs that a layer is spread over."""
-    vllm_max_model_len: int = setting(
-        0, "longest prompt in tokens; 0: the model's own, or what fits"
-    )
-    """Longest prompt with its answer; 0 for the model's own limit, or what fits into memory."""
-    vllm_quantization: str = setting("", "how vllm quantises the weights, such as fp8; empty: not")
-    """How vLLM quantises 16-bit weights while it loads them, such as ``fp8``; empty: not at all.
-    Quantised checkpoints need nothing here."""
-    vllm_batch_invariant: int = setting(
-        0, "1: replies do not depend on other calls; slower", high=1
-    )
-    """Whether vLLM uses kernels whose results do not depend on the batch: 0 or 1."""
-    vllm_socket: int = setting(1, "1: vllm listens on a private Unix socket; 0: at a port", high=1)
-    """Whether vLLM listens on a Unix socket that only this user can reach: 1, or 0 for a port,
-    which a ``vllm_command`` that starts a container needs."""
-    vllm_command: str = setting("vllm", "the program, if it is not vllm on the path")
-    """The program that is started, with what comes before ``serve``, with spaces between."""
-    vllm_download: int = setting(0, "1: vllm may fetch the model from its hub", high=1)
-    """Whether vLLM may fetch the model from its hub: 0 or 1."""
-    vllm_arguments: str = setting("", "more arguments for vllm serve")
-    """More arguments for ``vllm serve``, with spaces between."""
-    matcher_download: int = setting(0, "1: models of the matcher may be fetched", high=1)
-    """Whether models of the matcher that are not on this machine may be fetched: 0 or 1."""
-    small_url: str = setting("", "base address of the server of a served small judge")
-    """Base address of the server of ``bespoke-minicheck`` or ``granite-guardian``; its calls have
-    the limits and prices of the llm judge."""
-    small_api: str = setting("chat", "chat; classify or score for a classifier behind vLLM")
-    """How the server of ``small_url`` is asked: ``chat``, or ``classify`` and ``score`` for a
-    classifier such as ``minicheck-roberta`` that vLLM serves."""
-    small_models: str = setting("", "models of small judges, as JUDGE=FOLDER, with commas")
-    """Models of small judges, such as ``minicheck-roberta=/models/minicheck``, with commas between;
-    a small judge that is not listed has its authors' hub id, also as its name at a server."""
-    fallback_url: str = setting(
+    tokenizer: str = setting("", "the model's tokenizer.json or its folder, for estimates")
+    """The model's ``tokenizer.json``, or its folder; empty to let the server count, if it can.
+    Without it, estimates of a fallback are marked as rough."""
+    price_prompt: float = setting(-1.0, "price of a million prompt tokens", low=-1)
+    """Price of a million prompt tokens; 0 if free, -1 if unknown."""
+    price_cached: float = setting(-1.0, "price of a million cached tokens", low=-1)
+    """Price of a million cached prompt tokens; -1: like the others."""
+    price_completion: float = setting(-1.0, "price of a million completion tokens", low=-1)
+    """Price of a million completion tokens; 0 if free, -1 if unknown."""
+
+    __repr__ = masked_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LlmSettings(ModelSettings):
+    """The judge ``llm``, and how calls to all language models are made."""
+
+    revision: str = setting("", "revision of the judge's weights, for signatures")
+    """The weights' revision or digest, where known."""
+    timeout_seconds: float = setting(120.0, "time for one call", low=0.1, high=86_400)
+    """Time for one call."""
+    attempts: int = setting(5, "calls for one answer, with retries", low=1, high=100)
+    """Calls for one answer at most, the first included."""
+    seed: int = setting(0, "seed that is sent to the judge")
+    """Seed that is sent with every call."""
+
+    __repr__ = masked_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FallbackSettings(ModelSettings):
+    """The judge ``fallback``, which is asked where ``llm`` does not answer."""
+
+    url: str = setting(
         "https://api.openai.com/v1",
         "base address of the fallback's server",
         variable="OPENAI_BASE_URL",
     )
     """Base address of the fallback; also from ``OPENAI_BASE_URL``."""
-    fallback_model: str = setting("", "the fallback's model; empty: no fallback")
+    model: str = setting("", "the fallback's model; empty: no fallback")
     """The fallback's model; empty for no fallback."""
-    fallback_dialect: str = setting("openai", "vllm, openai or plain")
+    dialect: str = setting("openai", "vllm, openai or plain", choices=_DIALECTS)
     """Whose extensions the fallback's server understands."""
-    fallback_sender: str = setting("auto", "the same of the fallback; auto: OpenAI's package")
-    """``auto`` is OpenAI's package, unless the dialect is ``vllm``."""
-    fallback_api: str = setting("chat", "the same of the fallback")
-    """How the fallback is asked for choices."""
-    fallback_constraint: str = setting("auto", "auto, json_schema, structured_outputs or none")
-    """How the fallback's replies are constrained to the choices."""
-    fallback_claims_per_call: int = setting(20, "claims in one fallback call", low=1, high=100)
+    claims_per_call: int = setting(20, "claims in one fallback call", low=1, high=100)
     """Claims in one call of the fallback at most."""
-    fallback_max_concurrency: int = setting(
-        8, "calls to the fallback at the same time", low=1, high=4096
-    )
+    max_concurrency: int = setting(8, "calls to the fallback at the same time", low=1, high=4096)
     """Calls to the fallback at the same time at most."""
-    fallback_max_tokens: int = setting(0, "the same limit of the fallback")
-    """Limit of tokens of a reply of the fallback; 0: as for the judge."""
-    fallback_reply_models: str = setting("", "names that the fallback's replies may carry")
-    """The same for the fallback."""
-    fallback_omit: str = setting("", "parameters that the fallback refuses")
-    """Parameters that are left out because the fallback's server refuses them."""
-    fallback_tokenizer: str = setting("", "the same of the fallback")
-    """The ``tokenizer.json`` of the fallback's model; without it, estimates are marked as rough."""
-    fallback_proxy: str = setting("", "the same of the fallback")
-    """The same for calls to the fallback."""
-    azure_deployment: str = setting("", "deployment at Azure; empty: called like the model")
+    max_calls: int = setting(-1, "calls to the fallback at most", low=-1)
+    """Calls to the fallback at most, within ``max_calls``; -1: any number."""
+
+    __repr__ = masked_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class VllmSettings:
+    """A vLLM server that is started here."""
+
+    model: str = setting("", "model to serve with vllm; empty: none is started", option="vllm")
+    """Model id or folder that ``vllm serve`` is started with."""
+    tensor_parallel_size: int = setting(1, "GPUs for one layer", low=1, high=1024)
+    """GPUs that a layer is spread over."""
+    max_model_len: int = setting(0, "longest prompt in tokens; 0: the model's own, or what fits")
+    """Longest prompt with its answer; 0 for the model's own limit, or what fits into memory."""
+    quantization: str = setting("", "how vllm quantises the weights, such as fp8; empty: not")
+    """How vLLM quantises 16-bit weights while it loads them, such as ``fp8``; empty: not at all.
+    Quantised checkpoints need nothing here."""
+    batch_invariant: int = setting(0, "1: replies do not depend on other calls; slower", high=1)
+    """Whether vLLM uses kernels whose results do not depend on the batch: 0 or 1."""
+    socket: int = setting(1, "1: vllm listens on a private Unix socket; 0: at a port", high=1)
+    """Whether vLLM listens on a Unix socket that only this user can reach: 1, or 0 for a port,
+    which a ``vllm.command`` that starts a container needs."""
+    command: str = setting("vllm", "the program, if it is not vllm on the path")
+    """The program that is started, with what comes before ``serve``, with spaces between."""
+    download: int = setting(0, "1: vllm may fetch the model from its hub", high=1)
+    """Whether vLLM may fetch the model from its hub: 0 or 1."""
+    arguments: str = setting("", "more arguments for vllm serve")
+    """More arguments for ``vllm serve``, with spaces between."""
+
+    __repr__ = masked_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatcherDownloads:
+    """What the matcher may fetch; how it compares is chosen by each run."""
+
+    download: int = setting(0, "1: models of the matcher may be fetched", high=1)
+    """Whether models of the matcher that are not on this machine may be fetched: 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SmallSettings:
+    """The small judges."""
+
+    url: str = setting("", "base address of the server of a served small judge")
+    """Base address of the server of ``bespoke-minicheck`` or ``granite-guardian``; its calls have
+    the limits and prices of the llm judge."""
+    api: str = setting(
+        "chat",
+        "chat; classify or score for a classifier behind vLLM",
+        choices=("chat", "classify", "score"),
+    )
+    """How the server of ``small.url`` is asked: ``chat``, or ``classify`` and ``score`` for a
+    classifier such as ``minicheck-roberta`` that vLLM serves."""
+    models: str = setting("", "models of small judges, as JUDGE=FOLDER, with commas")
+    """Models of small judges, such as ``minicheck-roberta=/models/minicheck``, with commas between;
+    a small judge that is not listed has its authors' hub id, also as its name at a server."""
+
+    __repr__ = masked_repr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AzureSettings:
+    """How models at Azure are called."""
+
+    deployment: str = setting("", "deployment at Azure; empty: called like the model")
     """The deployment of a model at Azure; empty if it is called like the model."""
-    azure_api_version: str = setting("", "version of Azure's API", variable="OPENAI_API_VERSION")
+    api_version: str = setting("", "version of Azure's API", variable="OPENAI_API_VERSION")
     """The version of Azure's API, such as ``2024-10-21``; also from ``OPENAI_API_VERSION``."""
-    azure_entra: int = setting(0, "1: a token of Microsoft Entra in place of a key", high=1)
+    entra: int = setting(0, "1: a token of Microsoft Entra in place of a key", high=1)
     """Whether calls to Azure have a token of Microsoft Entra in place of a key: 0 or 1."""
-    give_up_after: float = setting(300.0, "seconds without an answer that end a run", high=1e6)
-    """Seconds without any answer of a judge after which a run ends."""
-    outage_seconds: float = setting(90.0, "seconds that a claim waits for a judge", high=1e6)
-    """Seconds for which a claim waits for a judge that is down, before the fallback is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettings:
+    """Files in place of the language models' servers."""
+
+    requests: str = setting("", "file for requests, which are then not sent")
+    """File that requests are written to instead of being sent; empty to send them."""
+    replies: str = setting("", "file of replies to such requests; nothing is sent")
+    """File of replies to such requests, which is asked in place of a server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class JudgeSettings:
+    """Which judges there are, and what they may cost."""
+
+    judge_order: str = setting("llm,fallback", "judges of the router, the preferred one first")
+    """Judges that the router asks, in order: some of matcher, small judges, llm, fallback."""
     max_calls: int = setting(-1, "calls to language models at most; -1: any number", low=-1)
     """Calls to all language models at most, retries included; -1: any number."""
     max_cost: float = setting(-1.0, "money for language models at most; -1: any amount", low=-1)
     """Money that all language models may cost at most; needs the prices; -1: any amount."""
-    fallback_max_calls: int = setting(-1, "calls to the fallback at most", low=-1)
-    """Calls to the fallback at most, within ``max_calls``; -1: any number."""
-    llm_price_prompt: float = setting(-1.0, "the judge's price of a million prompt tokens", low=-1)
-    """Price of a million prompt tokens of the judge; 0 if free, -1 if unknown."""
-    llm_price_cached: float = setting(-1.0, "its price of a million cached tokens", low=-1)
-    """Price of a million cached prompt tokens; -1: like the others."""
-    llm_price_completion: float = setting(-1.0, "its price of a million completion tokens", low=-1)
-    """Price of a million completion tokens of the judge; 0 if free, -1 if unknown."""
-    fallback_price_prompt: float = setting(
-        -1.0, "the fallback's price of a million prompt tokens", low=-1
-    )
-    """Price of a million prompt tokens of the fallback; -1: not known."""
-    fallback_price_cached: float = setting(-1.0, "its price of a million cached tokens", low=-1)
-    """Price of a million cached prompt tokens of the fallback; -1: like the others."""
-    fallback_price_completion: float = setting(
-        -1.0, "its price of a million completion tokens", low=-1
-    )
-    """Price of a million completion tokens of the fallback; -1: not known."""
-    judge_order: str = setting("llm,fallback", "judges of the router, the preferred one first")
-    """Judges that the router asks, in order: some of matcher, small judges, llm, fallback."""
+    give_up_after: float = setting(300.0, "seconds without an answer that end a run", high=1e6)
+    """Seconds without any answer of a judge after which a run ends."""
+    outage_seconds: float = setting(90.0, "seconds that a claim waits for a judge", high=1e6)
+    """Seconds for which a claim waits for a judge that is down, before the fallback is asked."""
     verdict_cache: str = setting(
         "", "file that keeps verdicts; empty: a server with jobs has one in data_folder"
     )
@@ -183,22 +220,35 @@ class JudgeSettings:
     """More files of answers, which are only read."""
     data_folder: str = setting("", "folder for jobs, verdicts and logs; empty: the server's own")
     """Folder for jobs, verdicts, and the logs of processes that are started."""
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    """The llm judge."""
+    fallback: FallbackSettings = field(default_factory=FallbackSettings)
+    """The fallback."""
+    vllm: VllmSettings = field(default_factory=VllmSettings)
+    """A vLLM server that is started here."""
+    matcher: MatcherDownloads = field(default_factory=MatcherDownloads)
+    """What the matcher may fetch."""
+    small: SmallSettings = field(default_factory=SmallSettings)
+    """The small judges."""
+    azure: AzureSettings = field(default_factory=AzureSettings)
+    """Models at Azure."""
+    batch: BatchSettings = field(default_factory=BatchSettings)
+    """Files in place of servers."""
 
     __repr__ = masked_repr
 
+    def language_model(self, judge: str) -> ModelSettings:
+        """Return the settings of ``llm`` or ``fallback``."""
+        return self.fallback if judge == "fallback" else self.llm
 
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "llm_dialect": ("auto", "vllm", "openai", "plain"),
-    "fallback_dialect": ("vllm", "openai", "plain"),
-    "llm_sender": ("auto", "http", "openai", "azure"),
-    "fallback_sender": ("auto", "http", "openai", "azure"),
-    "llm_api": ("chat", "scoring", "decisions"),
-    "fallback_api": ("chat", "scoring", "decisions"),
-    "small_api": ("chat", "classify", "score"),
-    "llm_constraint": ("auto", "json_schema", "structured_outputs", "none"),
-    "fallback_constraint": ("auto", "json_schema", "structured_outputs", "none"),
-}
-"""Values that some settings are limited to."""
+
+JUDGES = tuple(definitions(JudgeSettings, "judges"))
+"""The settings of the judges."""
+
+
+def judge_values(settings: JudgeSettings) -> dict[str, object]:
+    """Return the values of the settings by name, such as ``llm.url``."""
+    return {each.name: reduce(getattr, each.name.split("."), settings) for each in JUDGES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +278,7 @@ def load_judge_keys(environ: Mapping[str, str], settings: JudgeSettings | None =
     names = (entry.name for entry in fields(JudgeKeys))
     own = {name: read_secret(environ, f"HALLUJUDGE_{name.upper()}_API_KEY") for name in names}
     for name in ("llm", "fallback"):
-        url = getattr(settings, f"{name}_url", "")
+        url = settings.language_model(name).url if settings else ""
         own[name] = own[name] or _providers_key(url, environ)
     return JudgeKeys(**own)
 

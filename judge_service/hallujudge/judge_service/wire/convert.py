@@ -431,7 +431,7 @@ def shrink(response: pb.ScoreResponse, max_bytes: int) -> None:
         remove(response)
         response.report.notes.append(
             f"This response leaves out {name}: with them it has {size} bytes, and a message may "
-            f"have {max_bytes} (max_message_bytes). ScoreStream sends them in pieces."
+            f"have {max_bytes} (limits.max_message_bytes). ScoreStream sends them in pieces."
         )
 
 

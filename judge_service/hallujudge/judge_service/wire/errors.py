@@ -200,7 +200,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         return InvalidInputError(
             f"a message is too large for the server at {target!r} ({details}); send fewer or "
-            "shorter items, or raise the server's setting max_message_bytes",
+            "shorter items, or raise the server's setting limits.max_message_bytes",
             reason="MESSAGE_TOO_LARGE",
         )
     return kind(f"{target}: {code.name}: {details}", metadata={"target": target})

@@ -308,7 +308,7 @@ def _certificate(err: ssl.SSLCertVerificationError, host: str) -> str:
 def _handshake(err: ssl.SSLError, connection: Connection) -> str:
     reason = _reason(err)
     if "wrong version number" in reason or "record layer" in reason or "http request" in reason:
-        return "the server speaks plain text, not TLS; leave out tls_ca, or start it with tls_cert"
+        return "the server speaks plain text, not TLS; leave out tls_ca, or start it with tls.cert"
     if "alert" in reason:
         return _refused(connection, reason)
     return f"the TLS handshake failed: {reason}"

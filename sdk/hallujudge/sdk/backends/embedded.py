@@ -6,7 +6,6 @@ import os
 import stat
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +55,7 @@ class EmbeddedBackend:
     """Scores in this process with its own engine.
 
     Args:
-        settings: Settings of the judges by name; they override the environment.
+        settings: Settings of the judges by name, such as ``llm.url``, over the environment's.
         shared: Verdict store and budgets of another process, if this one has none of its own.
     """
 
@@ -79,19 +78,16 @@ class EmbeddedBackend:
 
     def origin(self) -> dict[str, Any]:
         """Return the settings of the judges that are not at their defaults, without API keys."""
-        from hallujudge.judge_service.settings.judge_settings import JudgeSettings
-        from hallujudge.judge_service.settings.server_settings import load_settings
+        from hallujudge.judge_service.settings.loading import chosen_judges, load_settings
 
-        settings, default = load_settings(self.worker_settings).judges, JudgeSettings()
-        values = {entry.name: getattr(settings, entry.name) for entry in fields(settings)}
+        chosen = chosen_judges(load_settings(self.worker_settings).judges)
         return {
             "judges": {
                 name: value
-                for name, value in values.items()
-                # A URL may contain a password.
-                if value != getattr(default, name)
+                for name, value in chosen.items()
                 # Where a reply was found does not change a score.
-                and name != "known_verdicts"
+                if name != "known_verdicts"
+                # A URL may contain a password.
                 and not (name.endswith("url") and "@" in str(value))
             }
         }
@@ -102,7 +98,7 @@ class EmbeddedBackend:
         Verdicts of other runs next to the file's folder are used too, so that a second run repeats
         the first one without a call.
         """
-        from hallujudge.judge_service.settings.server_settings import load_settings
+        from hallujudge.judge_service.settings.loading import load_settings
 
         if load_settings(self.worker_settings).judges.verdict_cache:
             return None
@@ -193,7 +189,7 @@ class EmbeddedBackend:
 
 def _judges(arguments: Mapping[str, object], shared: SharedCalls | None) -> JudgeFactory:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     resolved = load_settings(arguments)
     return JudgeFactory(resolved.judges, resolved.keys, shared=shared)

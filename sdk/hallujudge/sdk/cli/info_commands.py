@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
     from hallujudge.judge_service.llm.vllm_sizing import ModelShape
     from hallujudge.judge_service.settings.connection import Connection
-    from hallujudge.judge_service.settings.server_settings import ResolvedSettings
+    from hallujudge.judge_service.settings.loading import ResolvedSettings
     from hallujudge.metrics import ItemResult
     from hallujudge.metrics.framework.report import JudgeShare
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 # A check says what is wrong after seconds; a run would wait for a judge that comes back.
 _SHORT_PATIENCE: Mapping[str, object] = {
-    "llm_attempts": 2,
+    "llm.attempts": 2,
     "outage_seconds": 5.0,
     "give_up_after": 20.0,
 }
@@ -63,11 +63,12 @@ def show(
     ] = ConfigFormat.TEXT,
 ) -> None:
     """Print every setting with its source."""
-    from hallujudge.judge_service.settings.server_settings import load_settings, settings_toml
+    from hallujudge.judge_service.settings.loading import load_settings
+    from hallujudge.judge_service.settings.settings_file import settings_toml
 
     resolved = load_settings(file=config)
     if format is ConfigFormat.TOML:
-        click.echo(settings_toml(resolved), nl=False)
+        click.echo(settings_toml(resolved.sources), nl=False)
         return
     for setting in resolved.sources:
         click.echo(f"{setting.name} = {setting.value!r}  # {setting.source}: {setting.help}")
@@ -175,7 +176,7 @@ def _size_vllm(model: str) -> ExitCode:
 
 def _vllm_findings(shape: ModelShape) -> Iterator[_Finding]:
     from hallujudge.judge_service.llm.vllm_sizing import local_gpus, local_verdict
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     settings = load_settings().judges
     each = shape.kv_bytes(1) / 1024
@@ -189,8 +190,8 @@ def _vllm_findings(shape: ModelShape) -> Iterator[_Finding]:
     if not gpus:
         yield _Finding(name="GPUs", ok=False, text="none seen by nvidia-smi here", needed=False)
         return
-    quantized = "FP8" if settings.vllm_quantization else shape.precision
-    ok, text = local_verdict(shape, quantized, settings.vllm_tensor_parallel_size, gpus)
+    quantized = "FP8" if settings.vllm.quantization else shape.precision
+    ok, text = local_verdict(shape, quantized, settings.vllm.tensor_parallel_size, gpus)
     yield _Finding(name="GPUs", ok=ok, text=text)
 
 
@@ -208,7 +209,7 @@ def _extras() -> Iterator[_Finding]:
 def _state() -> Iterator[_Finding]:
     """The databases of a server that was started here, compared with its last start."""
     from hallujudge.judge_service.installation import missing_modules
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     if missing_modules("server"):
         return
@@ -233,10 +234,10 @@ def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """The llm judge's server, where one is set up."""
     from hallujudge.judge_service.judges.judge_checks import check_endpoint
     from hallujudge.judge_service.judges.sight_check import check_sight
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     resolved = load_settings(arguments)
-    if not resolved.judges.llm_url and not resolved.judges.llm_model:
+    if not resolved.judges.llm.url and not resolved.judges.llm.model:
         yield _Finding(
             name="llm judge", ok=False, text="none is set up (--llm-url, --llm-model)", needed=False
         )
@@ -264,7 +265,7 @@ def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
 def _small_judges(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """Each small judge that the settings name, on a clear example."""
     from hallujudge.judge_service.engine.judge_options import configured_small_judges
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     resolved = load_settings(arguments)
     for name in configured_small_judges(resolved.judges):

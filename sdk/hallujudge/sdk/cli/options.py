@@ -128,7 +128,15 @@ def llm_options(
         more: Further settings.
     """
     given = {"llm_url": ",".join(urls) if urls else None, "llm_model": model, **more}
-    return {name: value for name, value in given.items() if value is not None}
+    return _by_setting({name: value for name, value in given.items() if value is not None})
+
+
+def _by_setting(given: Mapping[str, object]) -> dict[str, object]:
+    """Return values of options by the names of their settings, such as ``llm.url``."""
+    # Most commands have no settings, and start sooner without them.
+    from hallujudge.judge_service.settings.names import names_of
+
+    return names_of(given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,11 +214,18 @@ class JudgeOptions:
             for entry in fields(self)
             if (value := getattr(self, entry.name)) is not None
         }
-        given.pop("llm_url", None)
-        return llm_options(self.llm_url, None) | given
+        urls = given.pop("llm_url", None)
+        return {"llm_url": ",".join(urls)} | given if urls else given
 
     def settings(self, server: str | None, **more: object) -> dict[str, object]:
         """Return the settings of judges in this process: the given options and the rest.
+
+        Args:
+            server: The server that scores, if this process does not.
+            more: Further options.
+
+        Returns:
+            Values by the names of settings, such as ``llm.url``.
 
         Raises:
             InvalidInputError: A server scores; it has its own judges. Or a price is negative.
@@ -225,7 +240,7 @@ class JudgeOptions:
                 f"{flags} can't be set for the server at {server}: judges are set where the "
                 "server is started"
             )
-        return given
+        return _by_setting(given)
 
 
 _SHOWN = 5
@@ -269,10 +284,10 @@ class WriterOptions:
     def settings(self) -> dict[str, object]:
         """Return the settings that were given, by their names."""
         given = {
-            "llm_url": ",".join(self.url) if self.url else None,
-            "llm_model": self.model,
-            "llm_dialect": self.dialect,
-            "llm_max_concurrency": self.max_concurrency,
+            "llm.url": ",".join(self.url) if self.url else None,
+            "llm.model": self.model,
+            "llm.dialect": self.dialect,
+            "llm.max_concurrency": self.max_concurrency,
             "max_calls": self.max_calls,
             "max_cost": self.max_cost,
         }
@@ -365,7 +380,7 @@ def say_where_pictures_go(
     """
     from hallujudge.judge_service.engine.judge_options import LLM_NAMES, judges_of
     from hallujudge.judge_service.settings.connection import listed, masked
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     judge, panel = options.get("judge", "given"), options.get("panel", "")
     if judge == "given" and not panel:
@@ -376,10 +391,10 @@ def say_where_pictures_go(
     known = load_settings(dict(settings)).judges
     names = listed(panel) if panel else judges_of(known, "llm" if judge == SEES else judge)
     places = [
-        f"{masked(url)} (model {getattr(known, f'{name}_model')})"
+        f"{masked(url)} (model {known.language_model(name).model})"
         for name in names
         if name in LLM_NAMES
-        for url in listed(getattr(known, f"{name}_url"))
+        for url in listed(known.language_model(name).url)
     ]
     if places:
         click.echo(f"pictures go to {' and '.join(places)}, and nowhere else", err=True)

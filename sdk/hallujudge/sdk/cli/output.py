@@ -211,18 +211,22 @@ _OPTION = re.compile(
     r"\bthe option (?:(?P<metric>[a-z-]+)\.)?(?P<name>[a-z_]+)(?: = (?P<value>\w+))?"
 )
 # Settings of judges in this process; a server's have the same names, but are set elsewhere.
-_SETTINGS = (*(entry.name for entry in fields(JudgeOptions)), "matcher_download")
+_SETTINGS = {
+    f"--{name.replace('_', '-')}": re.sub("^(llm|fallback|matcher)_", r"\1.", name)
+    for name in (*(entry.name for entry in fields(JudgeOptions)), "matcher_download")
+}
 # Settings of a server that `hallujudge serve` has flags for.
-_SERVE = (
-    "accept_new_state",
-    "allow_anonymous",
-    "http_host",
-    "http_port",
-    "keys_file",
-    "tls_ca",
-    "tls_cert",
-    "tls_key",
-)
+_SERVE = {
+    "--accept-new-state": "accept_new_state",
+    "--allow-anonymous": "access.allow_anonymous",
+    "--http-host": "http.host",
+    "--http-port": "http.port",
+    "--keys-file": "access.keys_file",
+    "--tls-ca": "tls.ca",
+    "--tls-cert": "tls.cert",
+    "--tls-key": "tls.key",
+    "--vllm": "vllm.model",
+}
 # All other options have the names of their fields.
 _FIELD_FLAGS = {
     "key_map": "--map",
@@ -231,7 +235,7 @@ _FIELD_FLAGS = {
 }
 _OPTION_FLAGS = {"failure_texts": "--failure-text", "questions_per_image": "--questions"}
 # The short names of a model's settings; the long ones are those of a judge's.
-_OF_MODEL = {"--url": "llm_url", "--model": "llm_model", "--dialect": "llm_dialect"}
+_OF_MODEL = {"--url": "llm.url", "--model": "llm.model", "--dialect": "llm.dialect"}
 _NAMES = {flag: name for name, flag in (_FIELD_FLAGS | _OPTION_FLAGS).items()} | {
     "-n": "count",
     "--api-key-file": "HALLUJUDGE_API_KEY_FILE",
@@ -263,8 +267,7 @@ def in_flags(message: str, arguments: Sequence[str] = ()) -> str:
     if "ask" in arguments[:1]:
         names |= _OF_MODEL
     if "--server" not in typed and not message.startswith("settings file "):
-        own = (*_SETTINGS, *_SERVE) if "serve" in arguments[:1] else _SETTINGS
-        names.update({_flag_of(name): name for name in own})
+        names |= _SETTINGS | _SERVE if "serve" in arguments[:1] else _SETTINGS
     for flag, name in names.items():
         # Each pattern that is made takes a part of a millisecond.
         if name in flags:
@@ -289,11 +292,13 @@ def _bare(name: str) -> re.Pattern[str]:
     """Return what matches a name outside of paths and quotes; a word only where it is the subject.
 
     The name of a setting stays if the setting is from the environment or a file, and in a line of
-    settings such as ``llm_dialect=vllm``.
+    settings such as ``llm.dialect=vllm``.
     """
     given = r"(?: \(from argument\))?"
-    if "_" in name:
-        return re.compile(rf"(?<![\w/.'\"-]){name}(?: = 1)?{given}(?![\w/'\"=]|\.\w| \(from )")
+    if "_" in name or "." in name:
+        return re.compile(
+            rf"(?<![\w/.'\"-]){re.escape(name)}(?: = 1)?{given}(?![\w/'\"=]|\.\w| \(from )"
+        )
     return re.compile(rf"^{name}{given}(?= is | are )")
 
 

@@ -228,8 +228,8 @@ class ScoreExecution:
     @property
     def _judge_settings(self) -> dict[str, object]:
         files = {
-            "batch_requests": self.command.batch_requests,
-            "batch_replies": self.command.batch_replies,
+            "batch.requests": self.command.batch_requests,
+            "batch.replies": self.command.batch_replies,
         }
         batch = {name: str(path) for name, path in files.items() if path is not None}
         return {**self.command.judges, **batch}

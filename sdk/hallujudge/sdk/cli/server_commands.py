@@ -135,8 +135,9 @@ def serve(
 ) -> None:
     """Serve scores over gRPC, and HTTP if asked, until Ctrl-C."""
     from hallujudge.judge_service.__main__ import run_server
+    from hallujudge.judge_service.settings.names import names_of
 
-    given = settings | judges.given()
+    given = names_of(settings | judges.given())
     # Other installed ones are not served, unless the setting names them.
     named = context.find_root().params["benchmark"] or ()
     if sources := [each for each in added_sources() if each.endswith(".py") or each in named]:
@@ -150,7 +151,7 @@ _File = Annotated[
         "--file",
         "--keys-file",
         metavar="FILE",
-        help="File of keys; without it, the setting keys_file.",
+        help="File of keys; without it, the setting access.keys_file.",
     ),
 ]
 _PERIOD = re.compile(r"(?P<number>\d{1,7})(?P<unit>[mhd])", re.ASCII)
@@ -229,7 +230,7 @@ def _warn_of_small_budget(limits: KeyLimits) -> None:
     """Say that no call fits into a day's money, as far as this machine's settings have prices."""
     from hallujudge.judge_service.engine.judge_factory import prices_of
     from hallujudge.judge_service.judges.llm_judge import least_cost
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     if limits.cost_per_day is None:
         return
@@ -357,11 +358,11 @@ def revoke(
 
 
 def _keys_path(file: Path | None) -> Path:
-    from hallujudge.judge_service.settings.server_settings import load_settings
+    from hallujudge.judge_service.settings.loading import load_settings
 
     if file is not None:
         return file
-    if not (known := load_settings().server.keys_file):
+    if not (known := load_settings().server.access.keys_file):
         raise InvalidInputError(
             "no file of keys is named; give --file, or set HALLUJUDGE_KEYS_FILE"
         )
@@ -374,12 +375,12 @@ def _ledger(keys: Path) -> Ledger | None:
     A server keeps it in its data folder, where the file of keys often is too.
     """
     from hallujudge.judge_service.access.spending import Ledger
-    from hallujudge.judge_service.settings.server_settings import load_settings, spending_path
+    from hallujudge.judge_service.settings.loading import load_settings, spending_path
 
     settings = load_settings()
     path = spending_path(settings)
     beside = keys.with_name(path.name)
-    if not settings.server.spending_file and beside.exists():
+    if not settings.server.access.spending_file and beside.exists():
         path = beside
     if path.exists():
         return Ledger(path)

@@ -129,10 +129,10 @@ def inspect_judge(model: str | Model) -> dict[str, object]:
     for run in (loop.run_forever, server.serve_forever):
         threading.Thread(target=run, name="hallujudge-inspect-judge", daemon=True).start()
     return {
-        "llm_url": f"http://127.0.0.1:{server.server_port}{path}",
-        "llm_model": str(called),
-        "llm_dialect": "plain",
-        "llm_constraint": "none",
+        "llm.url": f"http://127.0.0.1:{server.server_port}{path}",
+        "llm.model": str(called),
+        "llm.dialect": "plain",
+        "llm.constraint": "none",
     }
 
 

@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -25,8 +25,8 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import ordered_map
 from hallujudge.judge_service.llm.budget import Prices, Reservation
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
-from hallujudge.judge_service.settings.server_settings import load_settings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, judge_values
+from hallujudge.judge_service.settings.loading import load_settings
 
 from ..errors import InternalError, MissingExtraError, UnavailableError
 from .batches import batch_size
@@ -65,12 +65,14 @@ def worker_settings(given: Mapping[str, object], workers: int) -> dict[str, obje
     settings = load_settings(given).judges
     # Rounded up, so that no worker is left without a call.
     shares = {
-        name: max(1, -(-getattr(settings, name) // workers))
-        for name in ("llm_max_concurrency", "fallback_max_concurrency")
+        f"{name}.max_concurrency": max(
+            1, -(-settings.language_model(name).max_concurrency // workers)
+        )
+        for name in ("llm", "fallback")
     }
     # The keeper stores the verdicts and counts the calls.
-    kept = {"verdict_cache": "", "max_calls": -1, "max_cost": -1.0, "fallback_max_calls": -1}
-    return {**asdict(settings), **shares, **kept}
+    kept = {"verdict_cache": "", "max_calls": -1, "max_cost": -1.0, "fallback.max_calls": -1}
+    return {**judge_values(settings), **shares, **kept}
 
 
 def keeper_settings(given: Mapping[str, object]) -> dict[str, object]:
@@ -81,12 +83,12 @@ def keeper_settings(given: Mapping[str, object]) -> dict[str, object]:
     """
     settings = load_settings(given).judges
     path = settings.verdict_cache
-    return {**asdict(settings), "verdict_cache": str(Path(path).resolve())}
+    return {**judge_values(settings), "verdict_cache": str(Path(path).resolve())}
 
 
 def is_limited(settings: JudgeSettings) -> bool:
     """Return whether calls or their cost are limited."""
-    limits = (settings.max_calls, settings.max_cost, settings.fallback_max_calls)
+    limits = (settings.max_calls, settings.max_cost, settings.fallback.max_calls)
     return any(limit >= 0 for limit in limits)
 
 

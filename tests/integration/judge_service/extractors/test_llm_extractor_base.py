@@ -18,7 +18,7 @@ from hallujudge.judge_service.extractors.llm_extractor_base import (
     RootQuestion,
     root_chooser,
 )
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 
 CHOICES = {"hound": ["dog", "cat"], "gizmo": ["dog", "cat"]}
 
@@ -35,7 +35,7 @@ def scripted(*steps: llm.Step) -> Iterator[llm.ScriptedLlm]:
 
 def settings(server: llm.ScriptedLlm) -> JudgeSettings:
     return JudgeSettings(
-        llm_url=server.url, llm_model="m", llm_attempts=1, llm_constraint="json_schema"
+        llm=LlmSettings(url=server.url, model="m", attempts=1, constraint="json_schema")
     )
 
 
@@ -140,7 +140,7 @@ def test_words_and_roots_are_data() -> None:
 
 
 def test_without_a_model_nothing_starts() -> None:
-    with pytest.raises(InvalidInputError, match="llm_model"):
+    with pytest.raises(InvalidInputError, match=r"llm\.model"):
         JudgeFactory(JudgeSettings()).extractor(LlmRootChooser, kind="objects")
 
 

@@ -11,9 +11,10 @@ import pytest
 from support.database_mishaps import copied, deleted, log_deleted, replaced, set_back
 
 from hallujudge.judge_service.errors import UnavailableError
-from hallujudge.judge_service.jobs import Job, JobLimits, NewItem, NewJob
+from hallujudge.judge_service.jobs import Job, NewItem, NewJob
 from hallujudge.judge_service.jobs.database import Database, FileLock
 from hallujudge.judge_service.jobs.job_store import JobStore
+from hallujudge.judge_service.settings.server_settings import JobSettings
 
 
 def created(store: JobStore, request_id: str) -> Job:
@@ -44,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(path: Path) -> Iterator[JobStore]:
     with closing(Database(str(path))) as database:
-        yield JobStore(database, JobLimits())
+        yield JobStore(database, JobSettings())
 
 
 def emptied(path: Path, _old: Path) -> None:
@@ -80,7 +81,7 @@ def test_a_file_that_is_put_back_has_its_jobs(path: Path, store: JobStore) -> No
 
 def test_two_servers_with_one_database_take_no_loss_from_each_other(jobs_address: str) -> None:
     with closing(Database(jobs_address)) as one, closing(Database(jobs_address)) as other:
-        stores = [JobStore(database, JobLimits()) for database in (one, other)]
+        stores = [JobStore(database, JobSettings()) for database in (one, other)]
         for number in range(6):
             created(stores[number % 2], str(number))
         assert [len(store.list("ann", 10)) for store in stores] == [6, 6]

@@ -20,7 +20,6 @@ from hallujudge.judge_service.errors import (
 from hallujudge.judge_service.jobs import (
     Answer,
     Job,
-    JobLimits,
     JobState,
     NewItem,
     NewJob,
@@ -29,6 +28,7 @@ from hallujudge.judge_service.jobs import (
 from hallujudge.judge_service.jobs.database import Database
 from hallujudge.judge_service.jobs.job_progress import JobProgress
 from hallujudge.judge_service.jobs.job_store import JobStore
+from hallujudge.judge_service.settings.server_settings import JobSettings
 
 DAY = 86_400.0
 
@@ -41,7 +41,7 @@ def database(jobs_address: str) -> Iterator[Database]:
 
 @pytest.fixture
 def store(database: Database) -> JobStore:
-    return JobStore(database, JobLimits(jobs_per_owner=3, max_items=5, max_bytes=120))
+    return JobStore(database, JobSettings(per_owner=3, max_items=5, max_bytes=120))
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_a_full_disk_is_told(database: Database, store: JobStore, progress: JobP
 def test_a_locked_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "jobs.sqlite"
     with closing(Database(str(path), busy_seconds=0.01)) as opened:
-        store = JobStore(opened, JobLimits())
+        store = JobStore(opened, JobSettings())
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             with pytest.raises(UnavailableError) as locked:

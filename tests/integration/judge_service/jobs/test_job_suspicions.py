@@ -9,11 +9,12 @@ from random import Random
 import pytest
 from support.sizes import sized
 
-from hallujudge.judge_service.jobs import Answer, Death, Job, JobLimits, JobState, NewItem, NewJob
+from hallujudge.judge_service.jobs import Answer, Death, Job, JobState, NewItem, NewJob
 from hallujudge.judge_service.jobs.database import Database
 from hallujudge.judge_service.jobs.job_progress import JobProgress
 from hallujudge.judge_service.jobs.job_store import JobStore
 from hallujudge.judge_service.jobs.job_suspicions import JobSuspicions
+from hallujudge.judge_service.settings.server_settings import JobSettings
 
 AT_ONCE = 16
 """Items in flight at once while nothing is suspected."""
@@ -29,7 +30,7 @@ class Lives:
     """A server that scores one job, and dies when a test says so."""
 
     def __init__(self, database: Database, items: int) -> None:
-        store = JobStore(database, JobLimits())
+        store = JobStore(database, JobSettings())
         new = NewJob(owner="ann", caller="{}", request_id="r", spec=b"spec")
         contents = [NewItem(str(n), b"item %d" % n) for n in range(items)]
         self.job: Job = store.create(new, b"header", contents, more=False, now=1.0)

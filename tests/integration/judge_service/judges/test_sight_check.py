@@ -74,4 +74,4 @@ async def test_a_judge_that_does_not_see_is_named_with_the_next_step(
 async def test_a_protocol_without_pictures_is_not_asked() -> None:
     check, calls = await checked(tells_colours, api="scoring")
     assert (check.ok, calls) == (None, 0)
-    assert "llm_api is 'scoring'; set it to chat" in check.detail
+    assert "llm.api is 'scoring'; set it to chat" in check.detail

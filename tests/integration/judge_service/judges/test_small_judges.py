@@ -25,7 +25,13 @@ from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.judge_settings import (
+    JudgeSettings,
+    LlmSettings,
+    SmallSettings,
+)
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 SCENE = (Triplet("man", "riding", "horse"),)
@@ -100,8 +106,8 @@ async def test_the_matcher_answers_for_a_server_that_is_down() -> None:
 
 
 def settings_at(server: llm.ScriptedLlm, **more: str) -> JudgeSettings:
-    given: dict[str, Any] = {"llm_attempts": 1, "outage_seconds": 0.0, **more}
-    return JudgeSettings(small_url=server.url, **given)
+    given: dict[str, Any] = {"llm.attempts": 1, "outage_seconds": 0.0, **names_of(more)}
+    return from_names(JudgeSettings, {"small.url": server.url, **given})
 
 
 @pytest.mark.parametrize(
@@ -170,7 +176,7 @@ async def test_the_best_part_of_a_long_document_counts_and_odd_replies_do_not() 
     ],
 )
 def test_small_judges_that_are_not_asked_in_that_way(name: str, api: str, said: str) -> None:
-    settings = JudgeSettings(small_url="http://h/v1", small_api=api)
+    settings = JudgeSettings(small=SmallSettings(url="http://h/v1", api=api))
     with pytest.raises(InvalidInputError, match=said):
         JudgeFactory(settings).judge(name)
 
@@ -298,10 +304,8 @@ async def test_a_chain_asks_it_between_matcher_and_llm() -> None:
         factory = JudgeFactory(
             JudgeSettings(
                 judge_order="granite-guardian,llm",
-                small_url=small.url,
-                small_models="granite-guardian=guard",
-                llm_url=large.url,
-                llm_model="m",
+                small=SmallSettings(url=small.url, models="granite-guardian=guard"),
+                llm=LlmSettings(url=large.url, model="m"),
             )
         )
         await factory.prepare()

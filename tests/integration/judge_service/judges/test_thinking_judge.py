@@ -120,7 +120,7 @@ async def test_a_thought_that_takes_too_long_is_its_calls_failure() -> None:
         waiting, is_open = judge.client.waiting, judge.client.state.circuit_open
         await judge.close()
     assert {claim.reason for claim in judged.verdicts} == {"REPLY_TRUNCATED"}
-    for named in ("llm_max_tokens", "llm_timeout_seconds", "enable_thinking", "HTTP 408"):
+    for named in ("llm.max_tokens", "llm.timeout_seconds", "enable_thinking", "HTTP 408"):
         assert all(claim.detail.count(named) == 1 for claim in judged.verdicts), named
     assert sum(body["max_tokens"] >= _ROOM for body in server.requests) == 1
     assert (waiting, is_open) == ("", False)
@@ -154,7 +154,7 @@ async def test_a_late_thought_of_a_judge_that_is_known_to_think_costs_its_claim_
         await judge.close()
     reasons = [claim.reason for claim in judged.verdicts]
     assert reasons == ["", "REPLY_TRUNCATED", "", ""]
-    assert "llm_timeout_seconds" in judged.verdicts[1].detail
+    assert "llm.timeout_seconds" in judged.verdicts[1].detail
     assert sum(claims == [list(CLAIMS[1])] for claims in asked_about(server)) == 1
 
 
@@ -164,7 +164,7 @@ async def test_a_limit_of_the_user_that_takes_too_long_is_named_too() -> None:
         (judged,) = await judge.judge([item(CLAIMS[0])])
         await judge.close()
     assert [claim.reason for claim in judged.verdicts] == ["REPLY_TRUNCATED"]
-    assert "llm_timeout_seconds" in judged.verdicts[0].detail
+    assert "llm.timeout_seconds" in judged.verdicts[0].detail
 
 
 async def test_a_server_that_answers_nothing_is_down_whether_it_thinks_or_not() -> None:
@@ -218,8 +218,8 @@ async def test_a_verdict_as_the_arguments_of_a_tool_or_as_parts_is_read() -> Non
 @pytest.mark.parametrize(
     ("step", "ok", "said"),
     [
-        (thinks, None, "llm_max_tokens limits both"),
-        (llm.saying(None, reasoning="Hm.", finish="length"), False, "raise llm_max_tokens"),
+        (thinks, None, "llm.max_tokens limits both"),
+        (llm.saying(None, reasoning="Hm.", finish="length"), False, "raise llm.max_tokens"),
         (llm.saying(None, reasoning="Hm."), False, "without its reasoning parser"),
     ],
 )
@@ -247,7 +247,7 @@ async def test_doctor_waits_for_a_thought_for_a_while_only_and_says_what_to_set(
         await judge.close()
     assert list(checks) == ["model", "answer", "reasoning"]
     assert (checks["answer"].ok, checks["reasoning"].ok) == (False, False)
-    for named in ("thinks", "llm_timeout_seconds", "enable_thinking", "at 32 tokens/s"):
+    for named in ("thinks", "llm.timeout_seconds", "enable_thinking", "at 32 tokens/s"):
         assert named in checks["reasoning"].detail
     assert sum(body["max_tokens"] >= _ROOM for body in server.requests) == 1
 

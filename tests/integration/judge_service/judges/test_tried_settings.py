@@ -57,8 +57,8 @@ async def checks_of(step: llm.Step, **options: Any) -> dict[str, tuple[bool | No
 @pytest.mark.parametrize(
     ("step", "ok", "said"),
     [
-        (like_llama, False, "set llm_dialect=plain llm_constraint=json_schema; the server then en"),
-        (like_transformers, False, "set llm_dialect=plain llm_constraint=json_schema; the server"),
+        (like_llama, False, "set llm.dialect=plain llm.constraint=json_schema; the server then en"),
+        (like_transformers, False, "set llm.dialect=plain llm.constraint=json_schema; the server"),
         (ignores, None, "was found that makes it enforce the choices"),
         (llm.always(llm.error(500, "no")), False, "was found with which the server answers"),
     ],
@@ -109,7 +109,7 @@ async def test_a_server_that_takes_a_call_and_does_not_answer_is_waited_for_once
     assert server.chats == 1
     assert list(found) == ["model", "answer"]
     assert "none in 0.5 s: the server takes the call and does not answer" in found["answer"]
-    assert "llm_timeout_seconds" in found["answer"]
+    assert "llm.timeout_seconds" in found["answer"]
 
 
 async def test_none_are_tried_where_no_call_was_answered_in_time() -> None:

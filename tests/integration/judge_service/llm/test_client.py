@@ -25,7 +25,11 @@ from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint, SenderName
 from hallujudge.judge_service.settings.connection import read_secret
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import (
+    JudgeSettings,
+    LlmSettings,
+    SmallSettings,
+)
 
 
 @pytest.fixture(params=["http", "openai", "azure"])
@@ -448,10 +452,10 @@ async def test_the_judges_proxy_is_that_of_its_setting_or_of_the_environment(
     async with llm.ScriptedLlm(llm.saying("ok")) as server:
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1" if given else server.root)
         settings = JudgeSettings(
-            llm_url="http://judge.invalid/v1",
-            llm_model="m",
-            llm_proxy=server.root if given else "",
-            small_url="http://small.invalid/v1",
+            llm=LlmSettings(
+                url="http://judge.invalid/v1", model="m", proxy=server.root if given else ""
+            ),
+            small=SmallSettings(url="http://small.invalid/v1"),
         )
         factory = JudgeFactory(settings)
         for judge in (factory.llm(), factory.served("bespoke-minicheck")):

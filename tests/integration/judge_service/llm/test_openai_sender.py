@@ -117,7 +117,7 @@ async def test_azure_has_addresses_and_headers_of_its_own() -> None:
 
 
 async def test_azure_without_version_or_credentials_says_what_is_missing() -> None:
-    with pytest.raises(InvalidInputError, match="azure_api_version"):
+    with pytest.raises(InvalidInputError, match=r"azure\.api_version"):
         await answer_of(Endpoint(url="http://127.0.0.1:1", sender="azure", key=Secret("k")))
     with pytest.raises(InvalidInputError, match="AZURE_OPENAI_API_KEY"):
         await answer_of(Endpoint(url="http://127.0.0.1:1", sender="azure", api_version="1"))

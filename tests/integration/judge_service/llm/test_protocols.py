@@ -20,6 +20,7 @@ from hallujudge.judge_service.judges.llm_judge import estimate_judge
 from hallujudge.judge_service.llm.http import SenderName
 from hallujudge.judge_service.llm.prompt_templates import own_template
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
+from hallujudge.judge_service.settings.definitions import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.metrics.framework.claims import Sentence
 
@@ -66,7 +67,7 @@ async def test_scoring_reads_each_claims_probabilities_and_writes_no_text() -> N
 async def test_scoring_needs_letters_of_one_token_and_says_so_at_the_start() -> None:
     async with ScoringServer(by_scene, letters={"C": [7, 8]}) as server:
         judge = judge_of(server, api="scoring")
-        with pytest.raises(InvalidInputError, match=r"'C' is not one token .* set llm_api to chat"):
+        with pytest.raises(InvalidInputError, match=r"'C' is not one token .* set llm.api to chat"):
             await judge.prepare()
         await judge.close()
     assert "/generative_scoring" not in server.paths
@@ -77,7 +78,7 @@ async def test_scoring_at_a_server_that_is_not_vllm_ends_at_once() -> None:
         # llama-server's route of the same name takes other requests.
         server.probabilities = {"tokenize": llm.always(llm.as_json({"tokens": [496]}))}
         judge = judge_of(server, api="scoring")
-        with pytest.raises(InvalidInputError, match=r"not vLLM's.*set llm_api to chat"):
+        with pytest.raises(InvalidInputError, match=r"not vLLM's.*set llm.api to chat"):
             await judge.judge([item()])
         await judge.close()
 
@@ -238,14 +239,17 @@ async def test_doctor_and_card_try_the_chosen_protocol() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"batch_requests": "r.jsonl"}, "batch files hold requests of chat; set llm_api to chat"),
-        ({"llm_sender": "openai"}, "llm_api to decisions or chat, or llm_sender to http"),
+        ({"batch.requests": "r.jsonl"}, "batch files hold requests of chat; set llm.api to chat"),
+        ({"llm.sender": "openai"}, "llm.api to decisions or chat, or llm.sender to http"),
     ],
 )
 def test_protocols_that_cannot_be_asked_are_refused(
     settings: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = JudgeSettings(llm_url="http://h/v1", llm_model="m", llm_api="scoring", **settings)
+    found = from_names(
+        JudgeSettings,
+        {"llm.url": "http://h/v1", "llm.model": "m", "llm.api": "scoring", **settings},
+    )
     with pytest.raises(InvalidInputError, match=said):
         JudgeFactory(found).llm()

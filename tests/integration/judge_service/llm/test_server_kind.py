@@ -16,6 +16,7 @@ from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.judges.sight_check import check_sight
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
+from hallujudge.judge_service.settings.definitions import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 
 # As real servers send them, seen at vLLM 0.32.0, llama-server b11549, LiteLLM 1.106.12 and
@@ -79,7 +80,7 @@ async def test_a_server_says_whether_it_is_vllm(owner: str, version: str, dialec
     assert sent(server) == dialect
     constraint = {"vllm": "structured_outputs", "plain": "json_schema"}[dialect]
     assert f'constraint="{constraint}"' in signature or f"constraint={constraint}" in signature
-    assert f"llm_dialect={dialect} llm_constraint={constraint}" in checks["dialect"].detail
+    assert f"llm.dialect={dialect} llm.constraint={constraint}" in checks["dialect"].detail
     assert checks["dialect"].ok
 
 
@@ -193,7 +194,7 @@ async def test_a_constraint_that_is_refused_is_left_out_before_anything_is_signe
     assert "constraint=none" in signature == judge.identity.signature == again.identity.signature
     assert all(verdict.verdict.value != "unscored" for verdict in judged.verdicts)
     assert "refuses the constraint json_schema and is called without one" in caplog.text
-    assert found["dialect"].detail.endswith("llm_constraint=none; the server refuses constraints")
+    assert found["dialect"].detail.endswith("llm.constraint=none; the server refuses constraints")
 
 
 async def test_a_server_that_takes_the_constraint_is_asked_one_short_question() -> None:
@@ -260,18 +261,18 @@ async def test_a_schema_of_another_form_that_is_refused_still_ends_the_run() -> 
     ("settings", "guessed"),
     [
         ({}, True),
-        ({"llm_dialect": "vllm"}, False),
-        ({"llm_url": "https://api.openai.com/v1"}, False),
-        ({"batch_requests": "requests.jsonl"}, False),
+        ({"llm.dialect": "vllm"}, False),
+        ({"llm.url": "https://api.openai.com/v1"}, False),
+        ({"batch.requests": "requests.jsonl"}, False),
     ],
 )
 async def test_when_a_dialect_is_guessed(
     tmp_path: Path, settings: dict[str, str], guessed: bool
 ) -> None:
-    if "batch_requests" in settings:
-        settings = {"batch_requests": str(tmp_path / "requests.jsonl")}
-    given = {"llm_url": "http://localhost:1/v1", "llm_model": "m", **settings}
-    judge = JudgeFactory(JudgeSettings(**given)).llm()  # type: ignore[arg-type]
+    if "batch.requests" in settings:
+        settings = {"batch.requests": str(tmp_path / "requests.jsonl")}
+    given = {"llm.url": "http://localhost:1/v1", "llm.model": "m", **settings}
+    judge = JudgeFactory(from_names(JudgeSettings, given)).llm()
     found = judge.client.settings
     assert found.is_dialect_guessed is found.is_constraint_guessed is guessed
     await judge.close()

@@ -149,7 +149,7 @@ async def test_a_missing_route_is_named() -> None:
     async with llm.ScriptedLlm() as server:
         server.probabilities["decisions"] = llm.always(llm.NO_DECISIONS_AT_VLLM)
         client = client_of(server)
-        with pytest.raises(InvalidInputError, match=r"POST decisions.*set llm_api to chat"):
+        with pytest.raises(InvalidInputError, match=r"POST decisions.*set llm.api to chat"):
             await client.ask(request)
         await client.close()
     async with llm.ScriptedLlm(llm.always(llm.error(404, "Not Found"))) as server:

@@ -24,9 +24,14 @@ from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient
-from hallujudge.judge_service.llm.vllm import VllmServer, VllmSettings, vllm_server
+from hallujudge.judge_service.llm.vllm import VllmRun, VllmServer, vllm_server
 from hallujudge.judge_service.llm.vllm_arguments import AddedArguments
-from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import (
+    JudgeKeys,
+    JudgeSettings,
+    LlmSettings,
+    VllmSettings,
+)
 from hallujudge.metrics.framework.claims import Triplet
 
 STAND_IN = (sys.executable, str(Path(scripted_vllm.__file__)))
@@ -43,7 +48,7 @@ class Supervised:
     def __init__(self, folder: Path, environ: dict[str, str], **options: Any) -> None:
         self.told: list[str] = []
         self.server = VllmServer(
-            VllmSettings(
+            VllmRun(
                 model="some/model",
                 data_folder=folder / "data",
                 executable=options.pop("executable", STAND_IN),
@@ -109,12 +114,14 @@ async def test_it_starts_waits_for_health_serves_and_stops(tmp_path: Path) -> No
 
 async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
     settings = JudgeSettings(
-        vllm="some/model",
-        vllm_command=shlex.join(STAND_IN),
-        vllm_arguments="--dtype 'a b'",
-        vllm_quantization="fp8",
-        vllm_batch_invariant=1,
-        llm_timeout_seconds=7,
+        vllm=VllmSettings(
+            model="some/model",
+            command=shlex.join(STAND_IN),
+            arguments="--dtype 'a b'",
+            quantization="fp8",
+            batch_invariant=1,
+        ),
+        llm=LlmSettings(timeout_seconds=7),
     )
     told: list[str] = []
     environ = dict(os.environ)
@@ -138,7 +145,7 @@ async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
     await factory.close()
     await server.stop()
     assert not socket.parent.exists()
-    both = JudgeSettings(vllm="m", llm_url="http://127.0.0.1:1/v1")
+    both = JudgeSettings(vllm=VllmSettings(model="m"), llm=LlmSettings(url="http://127.0.0.1:1/v1"))
     with pytest.raises(
         InvalidInputError,
         match=expected_message("judge_service.llm.vllm:vllm-is-m-which-starts-server"),
@@ -311,7 +318,7 @@ async def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_model_cannot_be_an_option(tmp_path: Path) -> None:
-    settings = VllmSettings(model="--trust-remote-code", data_folder=tmp_path)
+    settings = VllmRun(model="--trust-remote-code", data_folder=tmp_path)
     with pytest.raises(InvalidInputError, match="begins with a dash"):
         settings.arguments(1)
 

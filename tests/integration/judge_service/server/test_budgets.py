@@ -25,8 +25,13 @@ from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
+from hallujudge.judge_service.settings.server_settings import (
+    AccessSettings,
+    HttpSettings,
+    MetricsSettings,
+    ServerSettings,
+)
 from hallujudge.judge_service.tenancy import Limits
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics.framework.claims import Triplet
@@ -41,10 +46,15 @@ SCENE = (Triplet("man", "riding", "horse"),)
 async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[RunningServer]:
     """Run a server with an LLM judge, as ``serve`` builds it."""
     ledger = Ledger(folder / "spending.sqlite")
-    settings = JudgeSettings(llm_url=judge.url, llm_model="tiny", outage_seconds=0)
+    settings = JudgeSettings(llm=LlmSettings(url=judge.url, model="tiny"), outage_seconds=0)
     factory = JudgeFactory(settings, ledger=ledger)
     server = await start(
-        ServerSettings(port=0, http_port=0, metrics_port=0, keys_file=str(folder / "keys.json")),
+        ServerSettings(
+            port=0,
+            http=HttpSettings(port=0),
+            metrics=MetricsSettings(port=0),
+            access=AccessSettings(keys_file=str(folder / "keys.json")),
+        ),
         Engine(Resources(lambda: factory)),
     )
     try:

@@ -27,6 +27,8 @@ from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.server.connections import ConnectionGuard, ConnectionLimits
 from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
@@ -42,7 +44,9 @@ ALONE = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
 
 @asynccontextmanager
 async def serving(**settings: object) -> AsyncIterator[RunningServer]:
-    server = await start(ServerSettings(port=0, http_port=0, **settings))  # type: ignore[arg-type]  # by the tests
+    server = await start(
+        from_names(ServerSettings, {"port": 0, "http.port": 0, **names_of(settings)})
+    )
     try:
         yield server
     finally:
@@ -131,7 +135,7 @@ async def test_the_limit_in_all_leaves_room_for_a_new_connection() -> None:
 async def test_a_client_that_never_begins_to_speak_is_disconnected(
     tls: bool, tmp_path: Path
 ) -> None:
-    settings: dict[str, object] = {"first_message_seconds": 0.3}
+    settings: dict[str, object] = {"limits.first_message_seconds": 0.3}
     if tls:
         cert, key = make_certificates(tmp_path).server
         settings |= {"tls_cert": cert, "tls_key": key}

@@ -21,7 +21,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -64,9 +64,7 @@ class HeldJudge:
 async def serving(folder: Path, judge: HeldJudge) -> AsyncIterator[tuple[RunningServer, Any]]:
     """A server with jobs and a verdict cache; another one in the same folder goes on with both."""
     settings = JudgeSettings(
-        llm_url=judge.server.url,
-        llm_model="m",
-        llm_max_concurrency=_AT_ONCE,
+        llm=LlmSettings(url=judge.server.url, model="m", max_concurrency=_AT_ONCE),
         verdict_cache=str(folder / "verdicts.sqlite"),
     )
     resources = Resources(lambda: JudgeFactory(settings))

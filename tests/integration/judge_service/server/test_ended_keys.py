@@ -26,8 +26,8 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
+from hallujudge.judge_service.settings.server_settings import AccessSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Limits
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -81,15 +81,13 @@ async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[Server]
     """Serve as ``serve`` does; another server in the same folder goes on with its jobs."""
     ledger = Ledger(folder / "spending.sqlite")
     settings = JudgeSettings(
-        llm_url=judge.url,
-        llm_model="m",
-        llm_max_concurrency=AT_ONCE,
+        llm=LlmSettings(url=judge.url, model="m", max_concurrency=AT_ONCE),
         verdict_cache=str(folder / "verdicts.sqlite"),
     )
     factory = JudgeFactory(settings, ledger=ledger)
     engine = Engine(Resources(lambda: factory))
     running = await start(
-        ServerSettings(port=0, keys_file=str(folder / "keys.json")),
+        ServerSettings(port=0, access=AccessSettings(keys_file=str(folder / "keys.json"))),
         engine,
         JobService(str(folder / "jobs.sqlite"), engine, WireCodec()),
     )

@@ -21,6 +21,8 @@ from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.memory_budget import MemoryBudget
 from hallujudge.judge_service.server.interceptors import METHODS
 from hallujudge.judge_service.server.server import start
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 _METRICS = "/hallujudge.judge.v1.JudgeService/ListMetrics"
@@ -31,7 +33,7 @@ _STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"
 async def channel_to(
     engine: Engine | None = None, **settings: object
 ) -> AsyncIterator[grpc.aio.Channel]:
-    server = await start(ServerSettings(port=0, **settings), engine)  # type: ignore[arg-type]  # by the tests
+    server = await start(from_names(ServerSettings, {"port": 0, **names_of(settings)}), engine)
     try:
         options = [("grpc.enable_retries", 0)]
         async with grpc.aio.insecure_channel(server.address, options=options) as channel:

@@ -24,10 +24,13 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
-from hallujudge.judge_service.jobs import JobLimits
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import (
+    JobSettings,
+    LimitSettings,
+    ServerSettings,
+)
 from hallujudge.judge_service.wire.job_messages import WireCodec
 
 SPEC = scoring_pb2.ScoreSpec(
@@ -100,7 +103,7 @@ class Client:
 async def serving(
     address: str | None,
     engine: Engine | None = None,
-    limits: JobLimits | None = None,
+    limits: JobSettings | None = None,
     now: Callable[[], float] = lambda: 1000.0,
 ) -> AsyncIterator[Client]:
     engine = engine or Engine()
@@ -363,7 +366,7 @@ async def test_absent_jobs_are_not_found(tmp_path: Path, name: str) -> None:
 async def test_what_cannot_be_a_job_is_refused(
     tmp_path: Path, fields: dict[str, Any], reason: str
 ) -> None:
-    async with serving(str(tmp_path / "jobs"), limits=JobLimits(max_items=10)) as client:
+    async with serving(str(tmp_path / "jobs"), limits=JobSettings(max_items=10)) as client:
         assert await error_of(client.create(**fields)) == ("INVALID_ARGUMENT", reason)
         listed = await client.jobs.ListJobs(jobs_pb2.ListJobsRequest())
         assert list(listed.jobs) == []
@@ -408,7 +411,9 @@ async def test_calls_that_watch_take_no_place_of_calls_that_work(tmp_path: Path)
     engine = WatchedEngine()
     engine.allowed = 0
     service = JobService(str(tmp_path / "jobs"), engine, WireCodec())
-    settings = ServerSettings(port=0, max_running_calls=1, max_waiting_calls=1)
+    settings = ServerSettings(
+        port=0, limits=LimitSettings(max_running_calls=1, max_waiting_calls=1)
+    )
     running = await start(settings, engine, service)
     try:
         async with grpc.aio.insecure_channel(running.address) as channel:

@@ -28,6 +28,8 @@ from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server import judge_servicer
 from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.tenancy import Limits
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -55,7 +57,7 @@ async def serving(
 ) -> AsyncIterator[RunningServer]:
     file, engine = str(keys) if keys else "", Engine()
     service = JobService(str(jobs), engine, WireCodec()) if jobs else None
-    settings = ServerSettings(port=0, keys_file=file, **more)  # type: ignore[arg-type]  # by the tests
+    settings = from_names(ServerSettings, {"port": 0, "access.keys_file": file, **names_of(more)})
     server = await start(settings, engine, service)
     try:
         yield server

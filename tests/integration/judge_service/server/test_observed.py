@@ -31,7 +31,7 @@ from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.observe.prometheus import MetricsPage
 from hallujudge.judge_service.server.logs import WritingHandler
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import MetricsSettings, ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem, Item, ItemResult
@@ -85,7 +85,10 @@ async def test_a_key_is_known_by_its_id_and_name(tmp_path: Path) -> None:
     log = tmp_path / "access.jsonl"
     key = create_key(tmp_path / "keys.json", "Ada", scopes=[Scope.SCORE])
     id, secret = key.split("_", 2)[1:]
-    files: dict[str, Any] = {"keys_file": str(tmp_path / "keys.json"), "access_log": str(log)}
+    files: dict[str, Any] = {
+        "access.keys_file": str(tmp_path / "keys.json"),
+        "log.access": str(log),
+    }
     async with running(metrics_port=0, **files) as server:
         for one in (key, f"hj_{id}_guessed"):
             connection = Connection(api_key=Secret(one))
@@ -156,7 +159,7 @@ async def test_items_of_a_job_from_before_a_restart_are_counted(tmp_path: Path) 
     @asynccontextmanager
     async def with_jobs(engine: Engine) -> AsyncIterator[RunningServer]:
         jobs = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
-        server = await start(ServerSettings(port=0, metrics_port=0), engine, jobs)
+        server = await start(ServerSettings(port=0, metrics=MetricsSettings(port=0)), engine, jobs)
         try:
             yield server
         finally:
@@ -329,7 +332,7 @@ async def _sent(address: str, head: str) -> bytes:
 async def test_an_address_of_ipv6_to_listen_on_may_have_brackets(host: str) -> None:
     if not _has_ipv6():
         pytest.skip("no IPv6 on this machine")
-    everywhere: dict[str, Any] = {"host": host, "http_host": host, "metrics_host": host}
+    everywhere: dict[str, Any] = {"host": host, "http.host": host, "metrics.host": host}
     async with running(**everywhere, http_port=0, metrics_port=0) as server:
         places = (server.address, server.http_address, server.metrics_address)
         assert [place.rpartition(":")[0] for place in places] == ["[::1]"] * 3

@@ -31,6 +31,8 @@ from hallujudge.judge_service.errors import (
     VersionMismatchError,
 )
 from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
@@ -77,7 +79,7 @@ class GatedEngine(Engine):
 
 
 async def running(engine: Engine, **settings: object) -> RunningServer:
-    return await start(ServerSettings(port=0, **settings), engine)  # type: ignore[arg-type]  # by the tests
+    return await start(from_names(ServerSettings, {"port": 0, **names_of(settings)}), engine)
 
 
 RESPONSES = {"1": "A dog and a cat."}

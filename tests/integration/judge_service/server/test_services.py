@@ -37,8 +37,18 @@ from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.logs import WritingHandler
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings, load_judge_keys
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.judge_settings import (
+    JudgeSettings,
+    LlmSettings,
+    load_judge_keys,
+)
+from hallujudge.judge_service.settings.server_settings import (
+    AccessSettings,
+    HttpSettings,
+    LogSettings,
+    MetricsSettings,
+    ServerSettings,
+)
 from hallujudge.judge_service.tenancy import Limits
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -80,9 +90,7 @@ async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[Running
     families()
     ledger = Ledger(folder / "spending.sqlite")
     settings = JudgeSettings(
-        # By name, so that it is resolved.
-        llm_url=judge.url.replace("127.0.0.1", "localhost"),
-        llm_model="tiny",
+        llm=LlmSettings(url=judge.url.replace("127.0.0.1", "localhost"), model="tiny"),
         verdict_cache=str(folder / "verdicts.sqlite"),
     )
     keys = load_judge_keys({"HALLUJUDGE_LLM_API_KEY_FILE": str(folder / "key.txt")})
@@ -92,10 +100,10 @@ async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[Running
     server = await start(
         ServerSettings(
             port=0,
-            http_port=0,
-            metrics_port=0,
-            keys_file=str(folder / "keys.json"),
-            access_log=str(folder / "access.jsonl"),
+            http=HttpSettings(port=0),
+            metrics=MetricsSettings(port=0),
+            access=AccessSettings(keys_file=str(folder / "keys.json")),
+            log=LogSettings(access=str(folder / "access.jsonl")),
             reflection="on",
         ),
         engine,

@@ -28,8 +28,9 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
+from hallujudge.judge_service.settings.definitions import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import AccessSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Limits
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -66,17 +67,20 @@ async def serving_judge(
 ) -> AsyncIterator[tuple[RunningServer, JudgeFactory]]:
     """Run the same server with the factory of its judge, whose calls have so many places."""
     ledger = Ledger(folder / "spending.sqlite")
-    judges = JudgeSettings(
-        llm_url=judge.url,
-        llm_model="tiny",
-        llm_max_concurrency=places,
-        verdict_cache=cache,
-        **settings,
+    judges = from_names(
+        JudgeSettings,
+        {
+            "llm.url": judge.url,
+            "llm.model": "tiny",
+            "llm.max_concurrency": places,
+            "verdict_cache": cache,
+            **settings,
+        },
     )
     factory = JudgeFactory(judges, ledger=ledger)
     engine = Engine(Resources(lambda: factory))
     jobs = JobService(str(folder / "jobs.sqlite"), engine, WireCodec())
-    served = ServerSettings(port=0, keys_file=str(folder / "keys.json"))
+    served = ServerSettings(port=0, access=AccessSettings(keys_file=str(folder / "keys.json")))
     server = await start(served, engine, jobs)
     try:
         yield server, factory

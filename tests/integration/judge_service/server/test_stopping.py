@@ -21,7 +21,11 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import (
+    LogSettings,
+    ServerSettings,
+    TraceSettings,
+)
 from hallujudge.judge_service.stopping import Grace
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -113,7 +117,9 @@ async def test_a_collector_that_is_not_reached_is_named_and_the_access_log_is_wr
     log = tmp_path / "access.jsonl"
     with socket.create_server(("127.0.0.1", 0)) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        settings = ServerSettings(port=0, trace_endpoint=endpoint, access_log=str(log))
+        settings = ServerSettings(
+            port=0, trace=TraceSettings(endpoint=endpoint), log=LogSettings(access=str(log))
+        )
         server = await start(settings)
         async with asyncio.timeout(PATIENCE), grpc.aio.insecure_channel(server.address) as channel:
             await pb_grpc.JudgeServiceStub(channel).Score(REQUEST, timeout=PATIENCE)

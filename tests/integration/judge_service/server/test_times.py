@@ -22,8 +22,10 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
+from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.server_settings import LimitSettings, ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.claims import Triplet
@@ -38,7 +40,7 @@ DEADLINE = grpc.StatusCode.DEADLINE_EXCEEDED
 async def stub_of(
     engine: Engine | None = None, **settings: object
 ) -> AsyncIterator[pb_grpc.JudgeServiceAsyncStub]:
-    server = await start(ServerSettings(port=0, **settings), engine)  # type: ignore[arg-type]  # by the tests
+    server = await start(from_names(ServerSettings, {"port": 0, **names_of(settings)}), engine)
     try:
         options = [("grpc.enable_retries", 0)]
         async with grpc.aio.insecure_channel(server.address, options=options) as channel:
@@ -82,7 +84,7 @@ async def test_a_call_that_takes_too_long_ends_and_its_work_too() -> None:
 
 
 async def test_a_client_that_vanished_is_disconnected() -> None:
-    server = await start(ServerSettings(port=0, keepalive_seconds=1))
+    server = await start(ServerSettings(port=0, limits=LimitSettings(keepalive_seconds=1)))
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         # An HTTP/2 client that never answers a ping.
@@ -105,7 +107,7 @@ async def test_the_end_of_a_call_ends_its_requests_to_a_judge(by: str) -> None:
     )
     spec = spec_to_proto(ScoreSpec(metric="tri-he", options={"extractor": "given", "judge": "llm"}))
     async with llm.ScriptedLlm(slow, model="judge-model") as at:
-        settings = JudgeSettings(llm_url=at.url, llm_model="judge-model")
+        settings = JudgeSettings(llm=LlmSettings(url=at.url, model="judge-model"))
         resources = Resources(lambda: JudgeFactory(settings))
         async with stub_of(Engine(resources)) as stub:
             request = pb.ScoreRequest(spec=spec, items=[item_to_proto(item)])

@@ -19,7 +19,7 @@ from hallujudge.judge_service.access.caller import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings, TlsSettings
 from hallujudge.sdk import AsyncClient, Connection
 from hallujudge.sdk.backends.channel import diagnose
 
@@ -35,7 +35,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 async def serving(
     pair: tuple[str, str] = ("", ""), ca: str = "", engine: Engine | None = None
 ) -> AsyncIterator[RunningServer]:
-    settings = ServerSettings(port=0, tls_cert=pair[0], tls_key=pair[1], tls_ca=ca)
+    settings = ServerSettings(port=0, tls=TlsSettings(cert=pair[0], key=pair[1], ca=ca))
     server = await start(settings, engine)
     try:
         yield server

@@ -23,7 +23,7 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import ServerSettings, TraceSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
 from hallujudge.metrics import ChairItem
@@ -87,7 +87,9 @@ async def test_jobs_are_not_in_the_trace_of_the_call_that_created_the_first(
     engine = Engine()
     with collecting() as (collector, endpoint):
         jobs = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
-        server = await start(ServerSettings(port=0, trace_endpoint=endpoint), engine, jobs)
+        server = await start(
+            ServerSettings(port=0, trace=TraceSettings(endpoint=endpoint)), engine, jobs
+        )
         async with grpc.aio.insecure_channel(server.address) as channel:
             stub: Any = jobs_pb2_grpc.ScoringJobServiceStub(channel)
             for name in ("first", "second"):
@@ -155,14 +157,16 @@ def _values(span: Any) -> dict[str, Any]:
 )
 async def test_an_address_that_takes_no_traces_is_refused(endpoint: str) -> None:
     with pytest.raises(
-        InvalidInputError, match=re.escape(f"trace_endpoint is '{endpoint}'; write")
+        InvalidInputError, match=re.escape(f"trace.endpoint is '{endpoint}'; write")
     ):
-        await start(ServerSettings(port=0, trace_endpoint=endpoint))
+        await start(ServerSettings(port=0, trace=TraceSettings(endpoint=endpoint)))
 
 
 async def test_a_password_in_the_address_for_traces_is_refused_and_not_shown() -> None:
-    with pytest.raises(InvalidInputError, match="trace_endpoint is 'http://") as caught:
-        await start(ServerSettings(port=0, trace_endpoint="http://ana:secret@host:4317"))
+    with pytest.raises(InvalidInputError, match=r"trace\.endpoint is 'http://") as caught:
+        await start(
+            ServerSettings(port=0, trace=TraceSettings(endpoint="http://ana:secret@host:4317"))
+        )
     assert "secret" not in str(caught.value)
 
 

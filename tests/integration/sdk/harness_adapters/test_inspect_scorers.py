@@ -107,7 +107,7 @@ def test_a_model_of_inspect_ai_judges_claims(scorers: Any) -> None:
 
 
 def test_a_failure_is_an_error_and_others_can_not_call_the_judge(scorers: Any) -> None:
-    url = str(scorers.inspect_judge(SimpleNamespace())["llm_url"])
+    url = str(scorers.inspect_judge(SimpleNamespace())["llm.url"])
     body = json.dumps({"model": "m", "messages": []}).encode()
     with pytest.raises(urllib.error.HTTPError, match="500") as failed:
         urllib.request.urlopen(f"{url}/chat/completions", body)

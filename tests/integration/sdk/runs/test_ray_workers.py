@@ -154,8 +154,8 @@ def test_no_call_of_a_worker_that_died_is_paid_twice(runs: Runs, tmp_path: Path)
     out = judged.folder / "judged"
     assert judged.toll.paid.total() == len(judged.toll.paid) == IMAGES * CLAIMS
     settings = {
-        "llm_url": judged.urls,
-        "llm_model": "m",
+        "llm.url": judged.urls,
+        "llm.model": "m",
         "verdict_cache": str(out / "verdicts.sqlite"),
     }
     with Client.embedded(settings) as client:

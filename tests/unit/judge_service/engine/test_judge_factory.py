@@ -17,20 +17,22 @@ from hallujudge.judge_service.matchers import ClaimMatcher, MatcherSettings
 from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
 from hallujudge.judge_service.settings.connection import Secret
-from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings
+from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings, SmallSettings
 from hallujudge.metrics import Triplet, Verdict
 
-LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}
+LLM: dict[str, Any] = {"llm.url": "http://127.0.0.1:1/v1", "llm.model": "m"}
 
 
 def test_judges_of_the_settings() -> None:
     keys = JudgeKeys(llm=Secret("sk-1"), fallback=Secret("sk-2"))
-    settings = JudgeSettings(
-        **LLM, fallback_model="gpt", max_calls=0, max_cost=1.5,
-        llm_price_prompt=0.0, llm_price_completion=0.0,
-        fallback_price_prompt=2.0, fallback_price_completion=8.0,
-        llm_omit="seed, top_logprobs", llm_claims_per_call=5,
-    )  # fmt: skip
+    given = {
+        **LLM, "fallback.model": "gpt", "max_calls": 0, "max_cost": 1.5,
+        "llm.price_prompt": 0.0, "llm.price_completion": 0.0,
+        "fallback.price_prompt": 2.0, "fallback.price_completion": 8.0,
+        "llm.omit": "seed, top_logprobs", "llm.claims_per_call": 5,
+    }  # fmt: skip
+    settings = from_names(JudgeSettings, given)
     factory = JudgeFactory(settings, keys)
     router = factory.judge("router")
     assert router.name == "llm>fallback"
@@ -50,31 +52,31 @@ def test_judges_of_the_settings() -> None:
     ("settings", "senders"),
     [
         ({}, ("http", "openai")),
-        ({"llm_url": "https://api.openai.com/v1", "fallback_dialect": "vllm"}, ("openai",) * 2),
-        ({"fallback_url": "http://h/v1", "fallback_dialect": "vllm"}, ("http", "http")),
-        ({"fallback_url": "http://h/v1"}, ("http", "openai")),
+        ({"llm.url": "https://api.openai.com/v1", "fallback.dialect": "vllm"}, ("openai",) * 2),
+        ({"fallback.url": "http://h/v1", "fallback.dialect": "vllm"}, ("http", "http")),
+        ({"fallback.url": "http://h/v1"}, ("http", "openai")),
         (
-            {"llm_url": "https://lab.openai.azure.com", "fallback_sender": "http"},
+            {"llm.url": "https://lab.openai.azure.com", "fallback.sender": "http"},
             ("azure", "http"),
         ),
-        ({"llm_sender": "azure", "azure_entra": 1}, ("azure", "openai")),
+        ({"llm.sender": "azure", "azure.entra": 1}, ("azure", "openai")),
     ],
 )
 def test_who_sends_to_a_judge(settings: dict[str, Any], senders: tuple[str, str]) -> None:
-    factory = JudgeFactory(JudgeSettings(**LLM | {"fallback_model": "gpt"} | settings))
+    factory = JudgeFactory(from_names(JudgeSettings, LLM | {"fallback.model": "gpt"} | settings))
     endpoints = [factory.llm(name).client.settings.endpoint for name in ("llm", "fallback")]
     assert tuple(endpoint.sender for endpoint in endpoints) == senders
-    assert [endpoint.entra for endpoint in endpoints] == ["azure_entra" in settings, False]
+    assert [endpoint.entra for endpoint in endpoints] == ["azure.entra" in settings, False]
 
 
 def test_a_judge_may_have_several_servers() -> None:
-    several = {**LLM, "llm_url": "http://gpu1:8000/v1, http://gpu2:8000/v1/"}
-    chat = JudgeFactory(JudgeSettings(**several)).llm().client.settings
+    several = {**LLM, "llm.url": "http://gpu1:8000/v1, http://gpu2:8000/v1/"}
+    chat = JudgeFactory(from_names(JudgeSettings, several)).llm().client.settings
     assert [endpoint.url for endpoint in chat.endpoints] == [
         "http://gpu1:8000/v1",
         "http://gpu2:8000/v1/",
     ]
-    twice = JudgeSettings(**{**several, "llm_url": "http://gpu1/v1,http://gpu1/v1/"})
+    twice = from_names(JudgeSettings, {**several, "llm.url": "http://gpu1/v1,http://gpu1/v1/"})
     with pytest.raises(
         InvalidInputError,
         match=expected_message("judge_service.engine.judge_factory:llm-url-names-server-twice"),
@@ -148,7 +150,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[MatcherSettings]:
 def test_small_judges_stand_between_matcher_and_llm(opened: list[MatcherSettings]) -> None:
     order = "matcher, minicheck-roberta, hhem, llm"
     factory = JudgeFactory(
-        JudgeSettings(**LLM, judge_order=order, small_models="hhem=/models/hhem")
+        from_names(
+            JudgeSettings, {**LLM, "judge_order": order, "small.models": "hhem=/models/hhem"}
+        )
     )
     router = factory.judge("router", MatcherSettings(small_above=0.7))
     assert router.name == "matcher>minicheck-roberta>hhem>llm"
@@ -161,7 +165,9 @@ def test_small_judges_stand_between_matcher_and_llm(opened: list[MatcherSettings
 
 def test_an_option_names_the_model_of_one_small_judge(opened: list[MatcherSettings]) -> None:
     named = MatcherSettings(small_model="/mine")
-    factory = JudgeFactory(JudgeSettings(judge_order="hhem,factcg", small_models="hhem=/theirs"))
+    factory = JudgeFactory(
+        JudgeSettings(judge_order="hhem,factcg", small=SmallSettings(models="hhem=/theirs"))
+    )
     factory.judge("hhem", named)
     assert opened[0].small_model == "/mine"
     with pytest.raises(
@@ -179,61 +185,63 @@ def test_models_are_kept_but_not_for_ever(encoders: list[WordEncoder]) -> None:
 
 
 async def test_the_judges_of_one_factory_share_a_budget() -> None:
-    factory = JudgeFactory(JudgeSettings(**LLM, fallback_model="gpt", max_calls=1))
+    factory = JudgeFactory(
+        from_names(JudgeSettings, {**LLM, "fallback.model": "gpt", "max_calls": 1})
+    )
     assert await factory.llm().client.budget.reserve(1, 1) is not None
     assert await factory.llm("fallback").client.budget.reserve(1, 1) is None
 
 
 def test_the_fallback_is_off_unless_it_is_set_up() -> None:
-    assert JudgeFactory(JudgeSettings(**LLM)).judge("router").name == "llm"
+    assert JudgeFactory(from_names(JudgeSettings, LLM)).judge("router").name == "llm"
 
 
 @pytest.mark.parametrize(
     ("settings", "name", "words"),
     [
-        ({}, "llm", "no llm judge is configured; set llm_url"),
-        ({"llm_url": "http://h/v1"}, "llm", "llm_url is set without a model; set llm_model"),
+        ({}, "llm", "no llm judge is configured; set llm.url"),
+        ({"llm.url": "http://h/v1"}, "llm", "llm.url is set without a model; set llm.model"),
         ({}, "gpt", "judge 'gpt' does not exist; choose one of matcher, llm, router, nli, "),
-        ({"small_models": "magic=/m"}, "hhem", "entry 'magic=/m'; write JUDGE=MODEL"),
-        ({"small_models": "hhem"}, "hhem", "entry 'hhem'; write JUDGE=MODEL"),
+        ({"small.models": "magic=/m"}, "hhem", "entry 'magic=/m'; write JUDGE=MODEL"),
+        ({"small.models": "hhem"}, "hhem", "entry 'hhem'; write JUDGE=MODEL"),
         ({"judge_order": "nli,llm"} | LLM, "router", "judge nli needs the option small_model"),
         (LLM | {"judge_order": "llm,oracle"}, "router", "judge_order names oracle"),
         (LLM | {"judge_order": ""}, "router", "none of these judges is configured"),
-        (LLM | {"llm_dialect": "klingon"}, "llm", "llm_dialect is 'klingon'; choose"),
-        (LLM | {"llm_url": "nowhere"}, "llm", "not a web address"),
-        (LLM | {"judge_order": "fallback", "fallback_model": "g", "max_cost": 1.0}, "router",
+        (LLM | {"llm.dialect": "klingon"}, "llm", "llm.dialect is 'klingon'; choose"),
+        (LLM | {"llm.url": "nowhere"}, "llm", "not a web address"),
+        (LLM | {"judge_order": "fallback", "fallback.model": "g", "max_cost": 1.0}, "router",
          "prices of judge 'fallback' are not set"),
         (LLM | {"max_cost": 1e-6}, "llm", "prices of judge 'llm' are not set"),
-        (LLM | {"llm_price_prompt": 1.0}, "llm", "llm_price_completion is not set"),
-        (LLM | {"llm_dialect": "openai", "max_cost": 1.0}, "llm", "are not set"),
+        (LLM | {"llm.price_prompt": 1.0}, "llm", "llm.price_completion is not set"),
+        (LLM | {"llm.dialect": "openai", "max_cost": 1.0}, "llm", "are not set"),
     ],
 )  # fmt: skip
 def test_settings_that_make_no_judge(settings: dict[str, Any], name: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        JudgeFactory(JudgeSettings(**settings)).judge(name)
+        JudgeFactory(from_names(JudgeSettings, settings)).judge(name)
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (LLM | {"llm_url": "foo"}, "'foo' is not a web address"),
-        (LLM | {"llm_url": "http://h:99999/v1"}, "'http://h:99999/v1' is not a web address"),
-        (LLM | {"llm_url": "http://[::1/v1"}, r"'http://\[::1/v1' is not a web address"),
-        ({"fallback_url": "foo", "fallback_model": "g"}, "'foo' is not a web address"),
-        (LLM | {"llm_dialect": "klingon"}, "llm_dialect is 'klingon'"),
+        (LLM | {"llm.url": "foo"}, "'foo' is not a web address"),
+        (LLM | {"llm.url": "http://h:99999/v1"}, "'http://h:99999/v1' is not a web address"),
+        (LLM | {"llm.url": "http://[::1/v1"}, r"'http://\[::1/v1' is not a web address"),
+        ({"fallback.url": "foo", "fallback.model": "g"}, "'foo' is not a web address"),
+        (LLM | {"llm.dialect": "klingon"}, "llm.dialect is 'klingon'"),
         ({"judge_order": "llm,oracle"}, "judge_order names oracle"),
-        ({"small_models": "hhem=/m,nli"}, "small_models has the entry 'nli'"),
+        ({"small.models": "hhem=/m,nli"}, "small.models has the entry 'nli'"),
     ],
 )
 def test_a_server_refuses_such_settings_before_the_first_run(
     settings: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        JudgeFactory(JudgeSettings(**settings)).check()
+        JudgeFactory(from_names(JudgeSettings, settings)).check()
 
 
 async def test_a_cache_that_cannot_be_used_is_refused_before_the_first_call(tmp_path: Path) -> None:
-    settings = JudgeSettings(**LLM, verdict_cache=str(tmp_path / "absent" / "c"))
+    settings = from_names(JudgeSettings, {**LLM, "verdict_cache": str(tmp_path / "absent" / "c")})
     with pytest.raises(InvalidInputError, match="folder exists"):
         JudgeFactory(settings).check()
     with pytest.raises(InvalidInputError, match="folder exists"):

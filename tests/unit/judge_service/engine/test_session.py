@@ -21,7 +21,7 @@ from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
 from hallujudge.judge_service.matchers import MatcherSettings
 from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.synonym_graphs import SynonymGraph
 
@@ -126,8 +126,7 @@ async def test_others_go_on_while_a_graph_is_read(
 
 async def test_a_session_of_a_judge_is_refused_before_its_first_item(tmp_path: Path) -> None:
     settings = JudgeSettings(
-        llm_url="http://127.0.0.1:1/v1",
-        llm_model="m",
+        llm=LlmSettings(url="http://127.0.0.1:1/v1", model="m"),
         verdict_cache=str(tmp_path / "absent" / "cache"),
     )
     engine = Engine(Resources(lambda: JudgeFactory(settings)))

@@ -19,7 +19,7 @@ from hallujudge.judge_service.engine.registry import Pipeline, open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
-from hallujudge.judge_service.jobs import Death, Job, JobLimits, JobState, Problem, kept_caller
+from hallujudge.judge_service.jobs import Death, Job, JobState, Problem, kept_caller
 from hallujudge.judge_service.jobs.job_changes import Activity, Changes
 from hallujudge.judge_service.jobs.job_runner import JobRunner
 from hallujudge.judge_service.jobs.job_scoring import (
@@ -29,6 +29,7 @@ from hallujudge.judge_service.jobs.job_scoring import (
 )
 from hallujudge.judge_service.llm.ask_once import SingleFlight, run_bounded
 from hallujudge.judge_service.llm.client import Turn
+from hallujudge.judge_service.settings.server_settings import JobSettings
 from hallujudge.judge_service.stopping import CallDrain, Grace
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.judge_service.wire.job_messages import WireCodec
@@ -116,7 +117,7 @@ async def test_a_job_that_was_answered_in_this_run_waits_for_its_judges_key() ->
     database = ScoredSinceDatabase()
     draining, changes = asyncio.Event(), Changes()
     scoring = scoring_of(database, changes, draining, Clock())
-    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobLimits(), Clock()).run())
+    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobSettings(), Clock()).run())
     await until(lambda: bool(database.problems or database.failed))
     assert [one.reason for one in database.problems] == ["JUDGE_AUTH_FAILED"]
     assert not database.failed
@@ -151,7 +152,7 @@ async def test_a_pause_ends_in_time_when_the_systems_clock_is_set_back() -> None
     database, wall, steady = AwayDatabase(), Clock(1000 * _DAY), Clock()
     changes, draining = Changes(), asyncio.Event()
     scoring = scoring_of(database, changes, draining, wall)
-    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobLimits(), steady).run())
+    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobSettings(), steady).run())
     await until(lambda: [one.reason for one in database.problems] == ["JOBS_UNAVAILABLE"])
     wall.now -= 2 * _DAY
     steady.now += 10
@@ -185,7 +186,7 @@ async def test_a_lost_database_is_logged_once_a_minute(
     database, clock = LostDatabase(error), Clock()
     draining, changes = asyncio.Event(), Changes()
     scoring = scoring_of(database, changes, draining, Clock())
-    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobLimits(), clock).run())
+    running = asyncio.create_task(JobRunner(scoring, OwnLock(), JobSettings(), clock).run())
     for minute in range(3):
         clock.now = 60.0 * minute
         for looks in range(10 * minute, 10 * minute + 10):
@@ -279,7 +280,7 @@ async def test_calls_of_a_job_that_another_server_took_over_are_kept(wanted: boo
     database = JudgedDatabase(WireCodec().report_bytes(session.report()))
     draining, changes, lock = asyncio.Event(), Changes(), LostLock()
     scoring = scoring_of(database, changes, draining, Clock(), AskingEngine(session))
-    runner = JobRunner(scoring, lock, JobLimits(), Clock())
+    runner = JobRunner(scoring, lock, JobSettings(), Clock())
     running = asyncio.create_task(runner.run())
     await until(lambda: session.sent == 1)
     lock.lost = True

@@ -126,7 +126,7 @@ def test_this_machines_gpus_decide() -> None:
         "INT4 on 2",
     )
     assert local_verdict(shape, "FP8", 2, [gpu] * 2)[0]
-    assert local_verdict(shape, "bf16", 4, [gpu])[1].endswith("vllm_tensor_parallel_size is 4")
+    assert local_verdict(shape, "bf16", 4, [gpu])[1].endswith("vllm.tensor_parallel_size is 4")
     # 64 heads are not divided by three.
     assert room(shape, "INT4", 3, gpu.total) == 0
 

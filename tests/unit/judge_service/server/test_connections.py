@@ -10,7 +10,7 @@ from hallujudge.judge_service.server.connections import (
     ConnectionLimits,
     surplus,
 )
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import LimitSettings
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from hallujudge.judge_service.settings.server_settings import ServerSettings
 def test_files_are_left_for_other_work_and_places_for_other_addresses(
     files: int, total: int, by_address: int
 ) -> None:
-    limits = ConnectionLimits.of(ServerSettings(), files)
+    limits = ConnectionLimits.of(LimitSettings(), files)
     assert (limits.total, limits.by_address) == (total, by_address)
     assert limits.burst > total
 
 
 def test_the_settings_are_the_most() -> None:
-    settings = ServerSettings(max_connections=100, max_connections_by_address=20)
+    settings = LimitSettings(max_connections=100, max_connections_by_address=20)
     limits = ConnectionLimits.of(settings, 1 << 20)
     assert (limits.total, limits.by_address) == (100, 20)
 

@@ -19,7 +19,7 @@ from hallujudge.judge_service.errors import OverloadedError, UnavailableError
 from hallujudge.judge_service.server.authentication import anonymous
 from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
 from hallujudge.judge_service.server.judge_servicer import JudgeServicer
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import LimitSettings
 from hallujudge.judge_service.wire.convert import spec_to_proto
 
 ANA, BEN = (Caller(id=f"key:{name}", name=name) for name in ("ana", "ben"))
@@ -184,7 +184,7 @@ class Reader:
     def __init__(self, batches: int, items: int, **settings: int) -> None:
         self.sent = 0
         self._batches, self._items = batches, items
-        servicer = JudgeServicer(Engine(), ServerSettings(**settings))  # type: ignore[arg-type]  # whole numbers
+        servicer = JudgeServicer(Engine(), LimitSettings(**settings))
         self.responses = servicer.ScoreStream(self._requests(), None)  # type: ignore[arg-type]  # is not used
 
     async def _requests(self) -> AsyncIterator[pb.ScoreStreamRequest]:
@@ -213,7 +213,9 @@ class Reader:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"max_unread_bytes": 1 << 16}, {"max_batch_items": 10}], ids=["bytes", "items"]
+    "settings",
+    [{"max_unread_bytes": 1 << 16}, {"max_batch_items": 10}],
+    ids=["bytes", "items"],
 )
 async def test_a_client_that_does_not_read_is_sent_no_more(settings: dict[str, int]) -> None:
     reader = Reader(batches=20, items=10, **settings)

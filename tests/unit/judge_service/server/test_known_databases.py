@@ -16,12 +16,17 @@ from hallujudge.judge_service.server.known_databases import (
     refuse_lost_databases,
     remember_database,
 )
-from hallujudge.judge_service.settings.server_settings import ResolvedSettings, load_settings
+from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
+from hallujudge.judge_service.settings.names import names_of
 from hallujudge.judge_service.state_files import database_id
 
 
 def settings_of(folder: Path, **more: object) -> ResolvedSettings:
-    given = {"data_folder": str(folder), "keys_file": str(folder / "keys.json"), **more}
+    given = {
+        "data_folder": str(folder),
+        "access.keys_file": str(folder / "keys.json"),
+        **names_of(more),
+    }
     return load_settings(given, environ={})
 
 

@@ -180,5 +180,5 @@ def test_a_full_disk_is_told_once_and_stops_no_call(caplog: pytest.LogCaptureFix
 
 
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="access_log"):
+    with pytest.raises(OutputError, match=r"log\.access"):
         AccessLog(str(tmp_path / "none" / "access.jsonl"))

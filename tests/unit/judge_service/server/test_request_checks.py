@@ -55,4 +55,6 @@ def test_groups_are_counted_over_all_fields_of_a_report() -> None:
         limit.add(fields)
     assert raised.value.reason == "TOO_COSTLY"
     assert [one.field for one in raised.value.violations] == ["spec.group_by"]
-    assert "more than 11 groups over all fields (setting max_report_groups)" in str(raised.value)
+    assert "more than 11 groups over all fields (setting limits.max_report_groups)" in str(
+        raised.value
+    )

@@ -16,7 +16,7 @@ from hallujudge.judge_service.settings.connection import (
     web_address,
     with_port,
 )
-from hallujudge.judge_service.settings.server_settings import load_settings
+from hallujudge.judge_service.settings.loading import load_settings
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,10 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.settings.judge_settings import CHOICES, JudgeSettings, load_judge_keys
-from hallujudge.judge_service.settings.server_settings import load_settings
+from hallujudge.judge_service.settings.judge_settings import JUDGES, load_judge_keys
+from hallujudge.judge_service.settings.loading import load_settings
 
-LLM: dict[str, Any] = {"llm_url": "http://127.0.0.1:1/v1", "llm_model": "m"}
+LLM: dict[str, Any] = {"llm.url": "http://127.0.0.1:1/v1", "llm.model": "m"}
 
 
 def test_keys_come_from_the_environment_or_a_file(tmp_path: Path) -> None:
@@ -35,22 +34,22 @@ def test_openais_variables_are_read_for_the_addresses_that_they_belong_to() -> N
         "HALLUJUDGE_LLM_URL": "https://lab.openai.azure.com",
     }
     found = load_settings(environ=environ)
-    assert found.judges.fallback_url == "https://api.openai.com/v1"
-    assert found.judges.azure_api_version == "2024-10-21"
+    assert found.judges.fallback.url == "https://api.openai.com/v1"
+    assert found.judges.azure.api_version == "2024-10-21"
     assert (found.keys.llm.reveal(), found.keys.fallback.reveal()) == ("sk-azure", "sk-openai")
     gateway = environ | {"OPENAI_BASE_URL": "http://gateway/v1", "HALLUJUDGE_LLM_URL": "http://h/1"}
     found = load_settings(environ=gateway)
-    assert found.judges.fallback_url == "http://gateway/v1"
+    assert found.judges.fallback.url == "http://gateway/v1"
     assert (found.keys.llm.reveal(), found.keys.fallback.reveal()) == ("", "sk-openai")
     sources = {setting.name: setting.source for setting in found.sources}
-    assert sources["fallback_url"] == "environment OPENAI_BASE_URL"
+    assert sources["fallback.url"] == "environment OPENAI_BASE_URL"
     own = gateway | {
         "HALLUJUDGE_FALLBACK_URL": "http://own/v1",
         "HALLUJUDGE_LLM_URL": "https://api.openai.com/v1",
         "HALLUJUDGE_LLM_API_KEY": "sk-own",
     }
     found = load_settings(environ=own)
-    assert found.judges.fallback_url == "http://own/v1"
+    assert found.judges.fallback.url == "http://own/v1"
     assert (found.keys.llm.reveal(), found.keys.fallback.reveal()) == ("sk-own", "")
 
 
@@ -72,10 +71,11 @@ def test_key_files_that_hold_no_key(tmp_path: Path, content: bytes) -> None:
 
 
 def test_no_setting_holds_a_key_and_every_one_has_bounds_and_help() -> None:
-    for entry in dataclasses.fields(JudgeSettings):
-        assert "key" not in entry.name
-        assert entry.metadata["help"]
-        assert isinstance(entry.default, int | float | str)
-    names = {entry.name for entry in dataclasses.fields(JudgeSettings)}
-    assert all(name in names for name in CHOICES)
-    assert all(getattr(JudgeSettings(), name) in known for name, known in CHOICES.items())
+    for each in JUDGES:
+        found = each.field.metadata
+        assert "key" not in each.name
+        assert found["help"]
+        assert isinstance(each.field.default, int | float | str)
+        assert not found["choices"] or each.field.default in found["choices"]
+    limited = {each.name for each in JUDGES if each.field.metadata["choices"]}
+    assert {"llm.dialect", "small.api"} <= limited

@@ -9,30 +9,30 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.settings.server_settings import (
-    ServerSettings,
-    load_settings,
-    settings_toml,
-)
+from hallujudge.judge_service.settings.judge_settings import JUDGES
+from hallujudge.judge_service.settings.loading import load_settings
+from hallujudge.judge_service.settings.server_settings import SERVER
+from hallujudge.judge_service.settings.settings_file import settings_toml
 
 GUIDE = Path(__file__).resolve().parents[4] / "docs/how-to/run-a-server.md"
+DEFAULTS = {each.name: each.field.default for each in (*SERVER, *JUDGES)}
 UNITS = {"": 1, "s": 1, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 def test_sources_in_order(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
-    file.write_text('[server]\nport = 1\nmax_batch_items = 2\nlog_level = "debug"\n')
+    file.write_text('[server]\nport = 1\n[limits]\nmax_batch_items = 2\n[log]\nlevel = "debug"\n')
     environ = {"HALLUJUDGE_PORT": "3", "HALLUJUDGE_MAX_BATCH_ITEMS": "4", "PORT": "9"}
     resolved = load_settings({"port": 5, "host": None}, file=str(file), environ=environ)
     server = resolved.server
-    assert (server.port, server.max_batch_items, server.log_level) == (5, 4, "debug")
+    assert (server.port, server.limits.max_batch_items, server.log.level) == (5, 4, "debug")
     assert server.host == "127.0.0.1"
     sources = {setting.name: setting.source for setting in resolved.sources}
     assert sources["port"] == "argument"
-    assert sources["max_batch_items"] == expected_message(
+    assert sources["limits.max_batch_items"] == expected_message(
         "sdk.cli.server_commands:environment-hallujudge-max-batch-items"
     )
-    assert sources["log_level"] == f"file {file}"
+    assert sources["log.level"] == f"file {file}"
     assert sources["host"] == "default"
 
 
@@ -58,14 +58,16 @@ def test_bad_values(environ: dict[str, str], said: str) -> None:
 
 
 def test_defaults_are_those_of_the_guide() -> None:
-    row = re.compile(r"^\| [^|]+ \| `(\w+)`[^|]* \| ([\d,]+) ?(\w*) \|", re.MULTILINE)
+    row = re.compile(r"^\| [^|]+ \| `([\w.]+)`[^|]* \| ([\d,]+) ?(\w*) \|", re.MULTILINE)
     rows = row.findall(GUIDE.read_text(encoding="utf-8"))
-    assert {"max_running_calls", "first_message_seconds", "max_memory_bytes"} <= {
-        name for name, _, _ in rows
-    }
+    assert {
+        "limits.max_running_calls",
+        "limits.first_message_seconds",
+        "limits.max_memory_bytes",
+    } <= {name for name, _, _ in rows}
     for name, number, unit in rows:
         said = int(number.replace(",", "")) * UNITS[unit]
-        assert (name, getattr(ServerSettings(), name)) == (name, said)
+        assert (name, DEFAULTS[name]) == (name, said)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +84,8 @@ def test_a_setting_may_be_at_its_limits_and_not_beyond(
 ) -> None:
     variable = f"HALLUJUDGE_{name.upper()}"
     for value in (lowest, highest):
-        server = load_settings(environ={variable: value}).server
-        assert getattr(server, name) == float(value)
+        limits = load_settings(environ={variable: value}).server.limits
+        assert getattr(limits, name) == float(value)
     for value in (too_low, too_high):
         with pytest.raises(InvalidInputError, match=f"{variable}.* is '{value}'"):
             load_settings(environ={variable: value})
@@ -93,7 +95,8 @@ def test_a_setting_may_be_at_its_limits_and_not_beyond(
     ("text", "said"),
     [
         ("[server", "not TOML"),
-        ("port = 1", r"into the tables \[server\] and \[judges\]"),
+        ("port = 1", r"unknown port; put settings into the tables \[server\], \[http\], "),
+        ("[llm]\nlink = 1", r"unknown link in \[llm\]; known: url, model, "),
         ("[server]\nprot = 1", "unknown prot"),
         ("[server]\nport = true", "port .* is True"),
         ("server = 3", r"a table \[server\]"),
@@ -107,14 +110,18 @@ def test_bad_files(tmp_path: Path, text: str, said: str) -> None:
 
 
 def test_no_address_shows_its_password(tmp_path: Path) -> None:
-    urls = ["llm_url", "small_url", "fallback_url", "fallback_proxy", "trace_endpoint"]
-    urls += ["llm_proxy", "jobs_database", "evaluation_endpoint"]
-    environ = {f"HALLUJUDGE_{name.upper()}": f"http://ana:secret@{name}:1" for name in urls}
-    resolved = load_settings(environ=environ)
-    assert resolved.judges.fallback_proxy == "http://ana:secret@fallback_proxy:1"
+    urls = ["llm.url", "small.url", "fallback.url", "fallback.proxy", "trace.endpoint"]
+    urls += ["llm.proxy", "jobs.database", "evaluation_endpoint"]
+    resolved = load_settings({name: f"http://ana:secret@{name}:1" for name in urls}, environ={})
+    assert resolved.judges.fallback.proxy == "http://ana:secret@fallback.proxy:1"
     shown = {one.name: one.value for one in resolved.sources if one.name in urls}
     assert shown == {name: f"http://***@{name}:1" for name in urls}
-    texts = [repr(resolved), str(resolved.judges), str(resolved.server), settings_toml(resolved)]
+    texts = [
+        repr(resolved),
+        str(resolved.judges),
+        str(resolved.server),
+        settings_toml(resolved.sources),
+    ]
     assert not any("secret" in text for text in texts)
     file = tmp_path / "settings.toml"
     file.write_text(texts[-1])
@@ -122,10 +129,10 @@ def test_no_address_shows_its_password(tmp_path: Path) -> None:
         load_settings(file=str(file), environ={})
 
 
-@pytest.mark.parametrize("name", ["host", "log_level", "llm_api", "max_calls"])
+@pytest.mark.parametrize("name", ["host", "log.level", "llm.api", "max_calls"])
 def test_no_refused_value_shows_its_password(name: str) -> None:
     with pytest.raises(InvalidInputError, match=name) as refused:
-        load_settings(environ={f"HALLUJUDGE_{name.upper()}": "http://ana:secret@h:1?key=secret"})
+        load_settings({name: "http://ana:secret@h:1?key=secret"}, environ={})
     assert "secret" not in str(refused.value)
 
 
@@ -147,7 +154,7 @@ def test_settings_written_as_toml_are_read_back(tmp_path: Path) -> None:
         "HALLUJUDGE_LLM_API_KEY": "sk-secret",
     }
     resolved = load_settings(environ=environ)
-    text = settings_toml(resolved)
+    text = settings_toml(resolved.sources)
     assert "sk-secret" not in text
     file = tmp_path / "settings.toml"
     file.write_text(text, encoding="utf-8")

@@ -69,12 +69,12 @@ def test_serve_sets_what_vllm_is_started_with(monkeypatch: pytest.MonkeyPatch) -
     assert main(["serve", "--vllm", "m"]) == 0
     given = {name: value for name, value in seen[0].items() if name.startswith("vllm")}
     assert given == {
-        "vllm": "m",
-        "vllm_tensor_parallel_size": 2,
-        "vllm_max_model_len": 8192,
-        "vllm_quantization": "fp8",
-        "vllm_download": 1,
-        "vllm_batch_invariant": 1,
+        "vllm.model": "m",
+        "vllm.tensor_parallel_size": 2,
+        "vllm.max_model_len": 8192,
+        "vllm.quantization": "fp8",
+        "vllm.download": 1,
+        "vllm.batch_invariant": 1,
     }
     # A flag that is not given leaves its setting to the environment and the file.
-    assert (seen[1]["vllm_download"], seen[1]["allow_anonymous"]) == (None, None)
+    assert (seen[1]["vllm.download"], seen[1]["access.allow_anonymous"]) == (None, None)

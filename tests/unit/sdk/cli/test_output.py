@@ -25,7 +25,7 @@ from hallujudge.sdk.errors import InvalidInputError
         ("or set the option count_empty to score it", "or set --count-empty to score it"),
         ("set the option unparsed = wrong to", "set --unparsed wrong to"),
         (
-            "the setting matcher_download = 1, or a folder",
+            "the setting matcher.download = 1, or a folder",
             "the setting --matcher-download, or a folder",
         ),
         ("give GateLimits(maximum=…) and baseline=…", "give --max and --baseline"),
@@ -55,10 +55,10 @@ def test_names_become_options(message: str, shown: str) -> None:
         ("--questions", "questions_per_image is 3", "--questions is 3"),
         ("--port", "port (from argument) is 99999", "--port is 99999"),
         ("--port", "port (from environment HALLUJUDGE_PORT) is 9", None),
-        ("--out", "set llm_url and llm_model, or vllm", "set --llm-url and --llm-model, or vllm"),
-        ("--server", "set llm_url and llm_model, or vllm", None),
+        ("--out", "set llm.url and llm.model, or vllm", "set --llm-url and --llm-model, or vllm"),
+        ("--server", "set llm.url and llm.model, or vllm", None),
         ("--llm-url", "verdict_cache (from environment HALLUJUDGE_VERDICT_CACHE) is 1", None),
-        ("--config", "settings file 'a.toml': unknown x; known: llm_url, max_cost", None),
+        ("--config", "settings file 'a.toml': unknown x; known: llm.url, max_cost", None),
         ("--out", "/data/max_cost/a.jsonl and 'max_cost' and max_cost.json", None),
     ],
 )
@@ -67,9 +67,9 @@ def test_flags_that_were_typed_are_named(typed: str, message: str, shown: str | 
 
 
 def test_settings_of_a_server_become_the_flags_of_serve() -> None:
-    message = "set keys_file or tls_ca, or set allow_anonymous = 1 to serve anybody"
+    message = "set access.keys_file or tls.ca, or set access.allow_anonymous = 1 to serve anybody"
     serve = ["serve", "--host", "0.0.0.0"]
-    kept = "keys_file (from file a.toml) is 1"
+    kept = "access.keys_file (from file a.toml) is 1"
     assert in_flags(kept, serve) == kept
     assert in_flags(message, serve) == expected_message(
         "judge_service.server.authentication:set-keys-file-or-tls-ca-or"

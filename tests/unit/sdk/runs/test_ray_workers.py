@@ -8,6 +8,7 @@ from typing import Any
 
 from hallujudge.judge_service.llm.budget import SERVER_VERSION, Prices
 from hallujudge.judge_service.llm.cache_file import cache_key
+from hallujudge.judge_service.settings.judge_settings import FallbackSettings
 from hallujudge.sdk.runs.ray_workers import (
     CallKeeper,
     RemoteCalls,
@@ -17,7 +18,7 @@ from hallujudge.sdk.runs.ray_workers import (
 )
 
 KEY = cache_key({"prompt": "Is it a dog?"})
-PRICES = {"llm_price_prompt": 1.0, "llm_price_completion": 1.0}
+PRICES = {"llm.price_prompt": 1.0, "llm.price_completion": 1.0}
 
 
 class Handle:
@@ -103,9 +104,9 @@ async def test_what_a_dead_worker_reserved_counts_as_spent(tmp_path: Path) -> No
 
 
 def test_workers_share_the_calls_that_one_process_may_make_at_once(tmp_path: Path) -> None:
-    given = {"llm_max_concurrency": 10, "max_calls": 5, "verdict_cache": str(tmp_path / "v")}
+    given = {"llm.max_concurrency": 10, "max_calls": 5, "verdict_cache": str(tmp_path / "v")}
     settings = worker_settings(given, 4)
-    assert settings["llm_max_concurrency"] == 3
+    assert settings["llm.max_concurrency"] == 3
     # Both are the keeper's.
     assert (settings["max_calls"], settings["verdict_cache"]) == (-1, "")
     assert RemoteCalls(None, "a", limited=False).budget("llm", None) is None
@@ -116,5 +117,5 @@ def test_limits_of_calls_and_costs(tmp_path: Path) -> None:
 
     assert not is_limited(JudgeSettings())
     assert is_limited(JudgeSettings(max_calls=0))
-    assert is_limited(JudgeSettings(fallback_max_calls=3))
+    assert is_limited(JudgeSettings(fallback=FallbackSettings(max_calls=3)))
     assert Path(str(keeper_settings({"verdict_cache": "v.sqlite"})["verdict_cache"])).is_absolute()

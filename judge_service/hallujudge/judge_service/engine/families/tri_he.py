@@ -299,7 +299,7 @@ ENTRY = MetricEntry(
             name="small_model",
             default=_DEFAULTS.small_model,
             meaning="Small judge's model: a model id or a folder.",
-            details="Empty: the authors' weights, or those of the setting small_models.",
+            details="Empty: the authors' weights, or those of the setting small.models.",
             purpose="judge",
         ),
         OptionDefinition(

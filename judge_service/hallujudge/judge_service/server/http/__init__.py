@@ -32,5 +32,5 @@ async def listener_of(services: Services) -> HttpListener:
         services.calls,
         services.recorder,
         services.connections,
-        tls=server_context(settings),
+        tls=server_context(settings.tls),
     )

@@ -286,13 +286,13 @@ class HttpApp:
     ) -> None:
         self._routes = routes
         self._recorder = recorder
-        self._limit = settings.max_message_bytes
-        self._most = settings.max_batch_items
+        self._limit = settings.limits.max_message_bytes
+        self._most = settings.limits.max_batch_items
         self._authenticator = authenticator
-        self._open = describes_itself(settings, settings.http_host)
+        self._open = describes_itself(settings, settings.http.host)
         # A web page can make its reader's browser call a server that needs no key. Over TLS, the
         # browser checks the server's name itself.
-        self._checks_host = authenticator.serves_anyone and not settings.tls_cert
+        self._checks_host = authenticator.serves_anyone and not settings.tls.cert
         self._names = settings.own_names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

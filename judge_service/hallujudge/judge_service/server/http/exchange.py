@@ -373,7 +373,7 @@ def _check(size: int, limit: int) -> None:
     if size > limit:
         raise InvalidInputError(
             f"the message is larger than {limit:,} bytes; send fewer or shorter items in one "
-            "message, or raise the server's setting max_message_bytes",
+            "message, or raise the server's setting limits.max_message_bytes",
             reason="MESSAGE_TOO_LARGE",
             metadata={"limit": str(limit)},
         )

@@ -64,10 +64,10 @@ class HttpListener:
         self._calls = calls
         self._socket = _Listening(_listening(settings), connections)
         self.port = self._socket.getsockname()[1]
-        self.address = with_port(settings.http_host, self.port)
+        self.address = with_port(settings.http.host, self.port)
         config = uvicorn.Config(
             app,
-            http=_protocol(settings.first_message_seconds, recorder),
+            http=_protocol(settings.limits.first_message_seconds, recorder),
             ws="none",
             lifespan="off",
             # The server logs calls itself, and clients could fill uvicorn's log.
@@ -77,7 +77,7 @@ class HttpListener:
             server_header=False,
             # Headers of clients must not change their address.
             proxy_headers=False,
-            timeout_keep_alive=max(1, int(settings.keepalive_seconds)),
+            timeout_keep_alive=max(1, int(settings.limits.keepalive_seconds)),
             ssl_context_factory=(lambda *_: tls) if tls is not None else None,
         )
         self._server = _Server(config)
@@ -205,22 +205,22 @@ def _certificate_of(transport: asyncio.Transport) -> dict[str, list[bytes]]:
 
 
 def _listening(settings: ServerSettings) -> socket.socket:
-    place = with_port(settings.http_host, settings.http_port)
-    family = socket.AF_INET6 if is_ipv6(settings.http_host) else socket.AF_INET
+    place = with_port(settings.http.host, settings.http.port)
+    family = socket.AF_INET6 if is_ipv6(settings.http.host) else socket.AF_INET
     try:
         found = socket.create_server(
-            (plain_host(settings.http_host), settings.http_port), family=family, backlog=1024
+            (plain_host(settings.http.host), settings.http.port), family=family, backlog=1024
         )
     except OSError as err:
         raise InvalidInputError(
-            f"HTTP cannot listen on {place}: {_why(err)}; set another http_host or "
-            "http_port (port 0 chooses a free one)"
+            f"HTTP cannot listen on {place}: {_why(err)}; set another http.host or "
+            "http.port (port 0 chooses a free one)"
         ) from err
     found.setblocking(False)
     # Connections inherit this option. asyncio sets it only for sockets that name their protocol.
     # Without it the body of a response is sent 40 ms after its head.
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    _notice_vanished(found, settings.keepalive_seconds)
+    _notice_vanished(found, settings.limits.keepalive_seconds)
     return found
 
 

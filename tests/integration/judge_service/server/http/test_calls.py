@@ -32,7 +32,7 @@ from hallujudge.judge_service.access.caller import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import HttpSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Limits
 
 _SCORE = JUDGE + "Score"
@@ -78,7 +78,7 @@ async def test_without_its_extra_a_server_says_what_to_install(
         MissingExtraError,
         match=expected_message("judge_service.errors:http-needs-the-extra-http-pip-install"),
     ):
-        await start(ServerSettings(port=0, http_port=0))
+        await start(ServerSettings(port=0, http=HttpSettings(port=0)))
 
 
 async def test_an_address_in_use_is_refused() -> None:
@@ -90,7 +90,7 @@ async def test_an_address_in_use_is_refused() -> None:
                 "judge_service.server.http.listener:http-cannot-listen-on-address-already-in"
             ),
         ):
-            await start(ServerSettings(port=0, http_port=taken))
+            await start(ServerSettings(port=0, http=HttpSettings(port=taken)))
 
 
 async def test_only_callers_with_a_key_may_call_from_other_machines() -> None:
@@ -98,7 +98,7 @@ async def test_only_callers_with_a_key_may_call_from_other_machines() -> None:
         InvalidInputError,
         match=expected_message("judge_service.server.authentication:serve-anybody-who-reaches-set"),
     ):
-        await start(ServerSettings(port=0, http_port=0, http_host="0.0.0.0"))
+        await start(ServerSettings(port=0, http=HttpSettings(port=0, host="0.0.0.0")))
 
 
 async def test_keys_and_scopes_are_those_of_grpc(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import RunningServer
-from hallujudge.judge_service.settings.judge_settings import JudgeSettings
+from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 from hallujudge.judge_service.tenancy import Limits
 from hallujudge.sdk import AsyncClient
 
@@ -207,7 +207,7 @@ async def test_budgets_of_keys_bind_the_judges_behind_a_metric(tmp_path: Path) -
     key = create_key(keys, "harness", scopes=[Scope.SCORE, Scope.JUDGE], limits=limits)
     triplet = ["man", "riding", "horse"]
     async with llm.ScriptedLlm(llm.by_scene_graph) as at:
-        settings = JudgeSettings(llm_url=at.url, llm_model="tiny", outage_seconds=0)
+        settings = JudgeSettings(llm=LlmSettings(url=at.url, model="tiny"), outage_seconds=0)
         ledger = Ledger(tmp_path / "spending.sqlite")
         factory = JudgeFactory(settings, ledger=ledger)
         async with serving(Engine(Resources(lambda: factory)), keys_file=str(keys)) as server:

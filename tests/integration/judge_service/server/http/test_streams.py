@@ -145,7 +145,7 @@ async def test_a_client_that_vanishes_ends_a_call() -> None:
 async def test_results_that_are_not_read_hold_a_stream_back(tmp_path: Path) -> None:
     engine, log = WatchedEngine(), tmp_path / "calls.jsonl"
     spec, batches = stream_of(*["A dog and a cat on a couch. " * 100] * 1000)
-    limits = {"max_unread_bytes": 1 << 16, "idle_seconds": 1, "access_log": str(log)}
+    limits = {"limits.max_unread_bytes": 1 << 16, "limits.idle_seconds": 1, "log.access": str(log)}
     async with serving(engine, **limits) as server:  # type: ignore[arg-type]  # settings
         _, writer = await connected(server)
         writer.write(head_of(_STREAM, None, LINES) + chunk(lines_of(spec, *batches)))

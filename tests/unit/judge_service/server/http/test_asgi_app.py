@@ -15,10 +15,10 @@ from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.http.asgi_app import HttpApp, all_results
 from hallujudge.judge_service.server.http.exchange import CallFailedError, HttpContext
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import LimitSettings, ServerSettings
 from hallujudge.judge_service.wire.errors import status_of
 
-SETTINGS = ServerSettings(max_running_calls=2, max_waiting_calls=3)
+SETTINGS = ServerSettings(limits=LimitSettings(max_running_calls=2, max_waiting_calls=3))
 
 
 class Calls(Recorder):
