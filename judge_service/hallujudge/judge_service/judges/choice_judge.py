@@ -90,7 +90,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         for judge in self.judges:
             if (api := judge.client.settings.api) != "chat":
                 raise InvalidInputError(
-                    f"{judge.name}_api is {api!r}, which writes no text to judge; set it to chat"
+                    f"{judge.name}.api is {api!r}, which writes no text to judge; set it to chat"
                 )
 
     async def choose(self, questions: Sequence[Question]) -> list[Chosen]:

@@ -43,7 +43,7 @@ class SeeingJudge(LlmJudge):
         """
         if (api := judge.client.settings.api) != "chat":
             raise InvalidInputError(
-                f"{judge.name}_api is {api!r}, which shows no pictures; set it to chat"
+                f"{judge.name}.api is {api!r}, which shows no pictures; set it to chat"
             )
         return judge.again(cls, claims_per_call=claims_per_call)
 
