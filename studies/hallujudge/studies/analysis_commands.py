@@ -128,6 +128,7 @@ def analyze(
             "--out DIR for all"
         )
     if len(runs) == 1:
+        # Kept with the run: report.html shows these tables from now on.
         write_file(runs[0] / ANALYSIS, found.to_text())
     if out is not None:
         _write_all(found, out)
@@ -158,6 +159,7 @@ def scores(
     runs: Annotated[list[Path], argument(metavar="RUN", help="Folders of runs of tri-he.")],
     sheet: Annotated[Path, output_option(metavar="FILE", help="CSV file to fill in with scores.")],
     images: Annotated[
+        # 20 images, as in section 5.3 of the Tri-HE paper.
         int, input_option("-n", "--images", metavar="N", help="Images to draw.")
     ] = 20,
     seed: Annotated[int, input_option(help="Seed of the random numbers.")] = 0,

@@ -189,6 +189,7 @@ def suggest(
     ] = None,
     accept_above: Annotated[
         float, metric_option(help="Least score of best roots to accept.")
+        # Scores are at most 1: by default nothing is accepted.
     ] = 2.0,
     wordnet: Annotated[
         str, metric_option(help="Folder of WordNet's files, or none to skip WordNet.")
@@ -209,6 +210,7 @@ def suggest(
 
     if kind not in _KINDS:
         raise InvalidInputError(f"--kind {kind!r}: choose from {', '.join(_KINDS)}")
+    # Before roots are ranked, which takes long: the file may be refused.
     earlier = _earlier_patch(out)
     opened = _open(graph)
     counts = {
@@ -265,7 +267,10 @@ def _patch_of(name: str) -> GraphPatch | None:
     path = Path(name)
     if path.suffix.lower() != ".json" or not path.is_file():
         return None
+    # People edit patches, and some editors on Windows begin a file with a byte order mark.
     text = read_bytes(path, _MAX_PATCH_BYTES).decode("utf-8-sig", "replace")
+    # Graphs are JSON files too. A patch of any version begins with its format; parse_patch refuses
+    # a newer one.
     if PATCH_FORMAT.partition("/")[0] not in text[:1000]:
         return None
     try:
@@ -478,6 +483,7 @@ def open_similarity(model: str) -> Similarity | None:
         import numpy as np
 
         left, right = (np.asarray(encoder.encode(list(texts))) for texts in (words, forms))
+        # Encoders need not return unit vectors, whose products are cosines.
         left = left / np.linalg.norm(left, axis=1, keepdims=True)
         right = right / np.linalg.norm(right, axis=1, keepdims=True)
         scores: list[list[float]] = (left @ right.T).tolist()

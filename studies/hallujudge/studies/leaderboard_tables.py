@@ -29,7 +29,6 @@ class Leaderboard(Shown):
     metric: str
     """The metric's name."""
     variant: str
-    """The variant."""
     score: str
     """The score by which runs are ranked."""
     direction: Direction
@@ -151,6 +150,7 @@ class Leaderboards(Shown):
         """Return tables of all leaderboards as one, with the metric and its score in front."""
         heads = [(name, board.score) for name, board in self.boards.items()]
         grids, first = list(zip(heads, tables, strict=True)), tables[0]
+        # Metrics rank by different scores, whose name is in the column before.
         headings = ["value" if each == heads[0][1] else each for each in first.headings]
         return Grid(
             title=title,

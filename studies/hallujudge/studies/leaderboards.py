@@ -65,6 +65,8 @@ def leaderboard(
         variant=data[0].metric.variant,
         score=chosen.name,
         direction=chosen.direction,
+        # By now the runs share their items and, unless the score is about unscored ones, which of
+        # them are scored: any pair has their number.
         items=pairs[0].coverage.compared,
         runs=tuple(run.label for run in data),
         rows=_grouped(rows, tests, 1 - settings.confidence),
@@ -238,6 +240,7 @@ def _ranked(
     data: Sequence[RunData], score: ScoreDefinition, options: CompareOptions
 ) -> _Ranking | None:
     """Return the runs by rank; None if fewer than two have the score."""
+    # Not strict: where no item is scored in all runs, there is nothing to zip.
     compared = zip(data, _over_common_items(data, score), strict=False)
     rows = [(_row(run, each, score, options), each) for run, each in compared]
     known = [(row, each) for row, each in rows if row is not None]
@@ -272,6 +275,7 @@ def _row(
     if found.value is None:
         return None
     return LeaderboardRow(
+        # Ranks and letters depend on the other rows: _grouped sets them.
         rank=0,
         run=run.name,
         value=found.value,

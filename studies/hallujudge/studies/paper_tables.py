@@ -65,7 +65,6 @@ class PaperTable(Shown):
     columns: _Key
     """Keys of the columns."""
     cells: tuple[TableCell, ...]
-    """The cells."""
     runs: Mapping[str, str]
     """Name of each run -> its signature."""
     tests: int
@@ -139,6 +138,7 @@ def paper_table(
     _refuse_unknown(shown, data, labels, options)
     ranking = {} if options.scores or SCORE in shown else _ranking(data, options)
     if options.scores and SCORE in shown:
+        # Models that could be parsed in part only may look good in the chosen scores.
         unparsed = _unparsed_rates(data)
         options = replace(options, scores=tuple(dict.fromkeys((*options.scores, *unparsed))))
     entries = [
@@ -221,6 +221,7 @@ def _read(
     """
     families: dict[_Key, list[int]] = {}
     for place, label in enumerate(labels):
+        # Runs that differ in the model alone are rivals in the table, and must be comparable.
         families.setdefault(tuple(v for k, v in label.items() if k != MODEL), []).append(place)
     found: dict[int, RunData] = {}
     notes: list[str] = []
@@ -356,6 +357,7 @@ def _tested(
 ) -> tuple[dict[int, Tested], tuple[str, ...]]:
     """Return the test of each entry against the best of its rivals, by its place, and notes."""
     # A pair of runs is joined once for all scores whose best it has.
+    # By identity, since runs can't be hashed; entries keep them alive.
     pairs: dict[tuple[int, int], tuple[PairedRuns, dict[str, int]]] = {}
     problems: dict[str, None] = {}
     for best, place in _against_best(entries):
@@ -390,6 +392,7 @@ def _tested(
 def _against_best(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
     """Yield the places of the best of some rivals and of each other one that can be tested."""
     for rivals in rivals_of(entries):
+        # Of several equal best ones, the first stands for them.
         for best in best_of(entries, rivals)[:1]:
             for place in rivals:
                 other = entries[place]

@@ -209,6 +209,8 @@ class AnalyzedRun:
                     "hallujudge score wrote"
                 )
             yield record
+        # A file that was cut off between two lines reads like a shorter run; only the count shows
+        # it.
         if count != self.report.coverage.items:
             raise ArchiveError(
                 f"{self.source}: {count} items, but the report covers "
@@ -227,6 +229,7 @@ def analyzed_runs(sources: Sequence[RunSource], names: Sequence[str]) -> list[An
         raise InvalidInputError("no run is given; give the folder of a run")
     keys = run_keys(sources, names)
     runs = [AnalyzedRun.of(source, each) for source, each in zip(sources, keys, strict=True)]
+    # A model's runs of POPE and of CHAIR may share its name, and are analyzed together.
     for metric in dict.fromkeys(run.metric for run in runs):
         check_distinct([run.name for run in runs_of(runs, metric)])
     return runs
@@ -301,6 +304,7 @@ def with_keys(keys: Mapping[str, Cell], row: Mapping[str, Cell], table: str) -> 
 def _join(joined: dict[str, AnalysisTable], table: AnalysisTable, keys: Mapping[str, str]) -> None:
     before = joined.get(table.name)
     rows = tuple(with_keys(keys, row, table.name) for row in table.rows)
+    # Without the keys, the points of all runs would be drawn as one series.
     chart = table.chart.split_by(tuple(keys)) if table.chart and keys else table.chart
     joined[table.name] = AnalysisTable(
         name=table.name,

@@ -37,11 +37,13 @@ from .analyzed_run import (
 )
 from .given_judgements import evidence_of
 
+# The object of Tables 2 and 9 and of Figure 2; chair and car are in Table 10.
 _PROBE = "dining table"
 _CAPTIONS = "captions"
+# The columns of Table 8, up to all 80 objects of COCO.
 _STEPS = tuple(range(10, 81, 10))
 _TENTHS = 10
-# The paper's Figure 2 begins with the most frequent object, whether or not it is hallucinated.
+# The paper's Figure 2 orders objects by their frequency, whether or not they are hallucinated.
 _BY_RANK = Chart(kind="bars", x="object", y=("hallucinated",), order="rank")
 # Lengths are shown by ten words; longer captions than these share the last row.
 _WORDS_OF_A_ROW, _MOST_ROWS = 10, 30
@@ -78,6 +80,7 @@ def chair_captions(run: AnalyzedRun, *, keep: bool = False) -> list[ChairCaption
     Raises:
         ArchiveError: A line of items.jsonl is not one that a run of chair writes.
     """
+    # Taken out, so that the captions of a large run are freed after the last analysis of them.
     kept: list[ChairCaption] | None = run.kept.pop(_CAPTIONS, None)
     captions = [_caption(record) for record in run.scored()] if kept is None else kept
     if keep:
@@ -106,6 +109,8 @@ def _caption(record: Record) -> ChairCaption:
             mentioned=tuple(mentioned),
             starts=tuple(starts),
             hallucinated=tuple(hallucinated),
+            # The evidence has no list of the image's objects: they are the missed and the rightly
+            # mentioned ones.
             shown=frozenset(missed) | (set(mentioned) - set(hallucinated)),
             words=int(values["statistics"]["words"]),
         )
@@ -131,6 +136,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any], *, keep: bool) -> Tabl
     probe = root(str(options["probe"]))
     notes = []
     if probe not in counts.images:
+        # The default may be absent from other data; only a probe that was asked for is an error.
         if options["probe"] != _PROBE:
             raise InvalidInputError(_unknown(str(options["probe"]), counts))
         notes = [f"no co-occurrence: no image shows a {_PROBE}; name an object with the option "
@@ -167,6 +173,8 @@ def _counts(
 
     The order decides between objects that occur equally often with another.
     """
+    # The paper counts in MSCOCO and does not print its list. The images of the run are what every
+    # user has; docs/explanation/pope-hit-ratios.md shows what that changes.
     objects: Mapping[str, Iterable[str]] = (
         {caption.image: caption.shown for caption in captions}
         if path is None
@@ -189,6 +197,7 @@ def _unknown(probe: str, counts: ObjectCounts) -> str:
 def _hit_ratios(
     captions: Sequence[ChairCaption], counts: ObjectCounts, probe: str, ks: Sequence[int]
 ) -> AnalysisTable:
+    # By caption and not by image, so that several captions of one image all count.
     hallucinated = {caption.id: caption.hallucinated for caption in captions}
     shown = {caption.id: caption.shown for caption in captions}
     by_frequency = hit_ratio_by_frequency(hallucinated.values(), counts, ks)
@@ -262,6 +271,7 @@ def _objects(
 ) -> tuple[Mapping[str, Cell], ...]:
     """Return a row for each object, the most hallucinated first."""
     times = Counter(name for caption in captions for name in caption.hallucinated)
+    # Counter.update adds: the zeros only give rows to objects that were never hallucinated.
     times.update(dict.fromkeys((name for name in ranked if images.get(name)), 0))
     mentions = Counter(name for caption in captions for name in caption.mentioned)
     where = Counter(name for caption in captions for name in set(caption.hallucinated))
@@ -284,6 +294,7 @@ def _objects(
 def _by_position(captions: Sequence[ChairCaption]) -> list[AnalysisTable]:
     mentions, wrong = Counter[int](), Counter[int]()
     for caption in captions:
+        # Not strict: a caption whose text the run did not keep has no tenths.
         for name, tenth in zip(caption.mentioned, _tenths(caption), strict=False):
             mentions[tenth] += 1
             wrong[tenth] += name not in caption.shown
@@ -349,6 +360,7 @@ def _of_length(row: int, captions: Sequence[ChairCaption]) -> Mapping[str, Cell]
     wrong = sum(len(caption.hallucinated) for caption in captions)
     return {
         "words_from": row * _WORDS_OF_A_ROW + 1,
+        # The last row has no limit of its own: it also holds all longer captions.
         "words_to": max(max(lengths), (row + 1) * _WORDS_OF_A_ROW),
         "mean_words": sum(lengths) / len(lengths),
         "hallucinated_share": wrong / mentions if mentions else None,
@@ -409,6 +421,7 @@ ANALYSES = (
                 name="ks",
                 meaning="chair: values of k of hit ratios, such as 10,20",
                 kind="text",
+                # The columns of Tables 2 and 10.
                 default="10,20,30",
             ),
             AnalysisOption(

@@ -44,6 +44,8 @@ def _hallusion_bench(
 def _correctness_verdicts(record: Record) -> Verdicts:
     # The evidence of an item that counts in no score is empty.
     evidence: Any = evidence_of(record, "answers")
+    # Archives say right, wrong or unclear. Evidence may say so too, or have a parsed answer, which
+    # needs its label.
     judged = [verdict_of(each["answer"], each["label"]) for each in evidence.get("answers", ())]
     return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
 
@@ -62,6 +64,7 @@ def _event_hallusion(
 
 def _description_verdicts(record: Record) -> Verdicts:
     evidence: Any = evidence_of(record, "answers")
+    # Only descriptions are judged; EventHallusion's yes/no questions are parsed by rules.
     judged = [each for each in evidence.get("answers", ()) if each.get("name") == DESCRIPTION]
     return Verdicts(judge=judged[0].get("answer") if judged else None, given=evidence.get("given"))
 

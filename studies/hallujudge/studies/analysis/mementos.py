@@ -85,9 +85,12 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
     roots = _Roots(by_domain(options["behavior_graph"], "behaviors"))
     sequences = [_sequence(record, roots) for record in run.scored()]
     scored = [sequence.scored for sequence in sequences]
+    # Pairs come from the human descriptions: those of models would hold the very companions that
+    # are made up.
     pairs = BehaviorPairs(sequence.reference_behaviors for sequence in sequences)
     return [
         AnalysisTable(
+            # Table 3 does not name its coefficient; Pearson's is an assumption.
             name="correlation",
             source="Wang et al., Table 3: object with behaviour scores (Pearson), by domain",
             rows=tuple(asdict(row) for row in hallucination_correlation(scored)),
@@ -107,6 +110,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
             ),
         ),
         AnalysisTable(
+            # Figure 7 draws the fall of recall without a test; slope and interval are ours.
             name="snowballing",
             source="ours, after Wang et al., section 3.2 and Figure 7: change of recall with each "
             "further event, 95 % interval",
@@ -138,6 +142,7 @@ def _sequence(record: Record, roots: _Roots) -> _Sequence:
     with ArchiveError.of_content(
         f"{record.place}: not a line that a run of mementos writes", "score again"
     ):
+        # The reference's word of each pair, since companions are counted among reference words.
         matched = [str(pair[1]) for pair in behaviors["matched"]]
         made_up = [str(word) for word in behaviors["hallucinated"]]
         reference = [str(word) for word in evidence["reference_behaviors"]]
@@ -145,6 +150,7 @@ def _sequence(record: Record, roots: _Roots) -> _Sequence:
     scored = ScoredSequence(
         domain=domain,
         scores=values,
+        # Without a length, a sequence is missing in the two tables over lengths only.
         episode_length=length if isinstance(length, int) else None,
         true_behaviors=tuple(map(root, matched)),
         hallucinated_behaviors=tuple(map(root, made_up)),
@@ -169,6 +175,7 @@ ANALYSES = (
                 name="companions",
                 meaning="mementos: usual companions of a behaviour",
                 kind="count",
+                # Ours: section 3.2 speaks of common companions without a number.
                 default=5,
             ),
             AnalysisOption(

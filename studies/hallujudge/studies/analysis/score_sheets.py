@@ -35,6 +35,7 @@ follow from the image. Leave the score empty if you can't tell.
 
 _SCALE = range(1, 6)
 _COLUMNS = ("key", "image", "item", "response", "score", "annotator")
+# 48 bits: among 10,000 responses, two share a key in one of 5.6 million sheets.
 _KEY_BYTES = 6
 
 
@@ -56,11 +57,14 @@ def score_sheet(*runs: RunSource, images: int, seed: int = 0) -> str:
     if images < 1:
         raise InvalidInputError(f"the number of images is {images}; give at least 1")
     rows: dict[str, tuple[str, str, str]] = {}
+    # Numbers as names, since a sheet does not show which run a response is of.
     for run in analyzed_runs(runs, [str(number) for number in range(len(runs))]):
         rows |= _responses(run)
+    # Sorted, so that the draw depends on the seed and not on the order of the runs.
     known = sorted({image for image, _, _ in rows.values()})
     rng = Random(seed)  # noqa: S311 - a seeded draw, no secret
     drawn = set(rng.sample(known, min(images, len(known))))
+    # All responses to the drawn images, as in section 5.3 of the paper.
     chosen = sorted(key for key, (image, _, _) in rows.items() if image in drawn)
     rng.shuffle(chosen)
     out = io.StringIO()

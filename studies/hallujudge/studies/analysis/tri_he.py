@@ -107,6 +107,7 @@ def _tables(
         ArchiveError: A line of items.jsonl is not one that a Tri-HE run writes.
     """
     soft = "yes" if "|soft:yes|" in run.signature else ""
+    # The judge's name only enters signatures, and tables have the signature of the run.
     metric = TriHeMetric(variant=run.variant, judge="of the run", soft=soft)
     every = [_answer(record, sheets) for record in run.items()]
     known.update(answer.key for answer in every if answer.key is not None)
@@ -153,6 +154,7 @@ def _people(
             "are unscored and left out"
         )
     tables = [_agreement(scored, judged, scale)] if compared else []
+    # Over all rated answers: whether annotators agree does not depend on the judge.
     alpha = _alpha(every)
     if not alpha.rows:
         return tables, [*notes, _NO_SECOND]
@@ -162,6 +164,7 @@ def _people(
 def _steps(claims: Iterable[ClaimVerdict]) -> tuple[int, ...]:
     last = max((claim.within_words or 0 for claim in claims), default=0)
     steps = math.ceil(last / _STEP)
+    # The last step always covers all claims, so that the trend ends at the rates of whole answers.
     return tuple(_STEP * k for k in range(1, min(steps, _MOST_STEPS - 1) + 1)) + (
         (last,) if steps >= _MOST_STEPS else ()
     )
@@ -252,6 +255,7 @@ def _synset_names(wordnet: str) -> Callable[[str], str] | None:
         if synset is None:
             return words
         first = synset.words[0]
+        # nltk's name of a synset, such as dog.n.01: first word, part of speech, sense number.
         return f"{first}.n.{found.rank(first, synset, 'objects') + 1:02d}"
 
     return name
@@ -320,7 +324,9 @@ def _by_model(values: tuple[str, ...]) -> Spread:
 
 
 def _alpha(answers: Sequence[_Answer]) -> AnalysisTable:
+    # Krippendorff's alpha leaves out units with one value, which can't be paired.
     units = [answer.human for answer in answers if len(answer.human) > 1]
+    # Section 5.3 prints 0.66 without a level of measurement, so that each level has a row.
     levels: tuple[Level, ...] = get_args(Level) if units else ()
     return AnalysisTable(
         name="krippendorff_alpha",
@@ -401,6 +407,7 @@ ANALYSES = (
                 name="share",
                 meaning="tri-he: share of object pairs that are frequent",
                 kind="number",
+                # Table 4: the first 20 % of the pairs.
                 default=0.2,
             ),
             AnalysisOption(

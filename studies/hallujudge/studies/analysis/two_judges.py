@@ -60,6 +60,7 @@ def agreement_tables(
             continue
         names: dict[str, Cell] = {"judge": one.name, "other_judge": other.name}
         common = mine.keys() & theirs.keys()
+        # Verdicts are paired by their place, which requires the same claims in the same order.
         if not common or any(_claims(mine[each]) != _claims(theirs[each]) for each in common):
             notes.append(
                 f"no agreement of {one.name} and {other.name}: their judges differ, and so do "

@@ -34,6 +34,7 @@ from .given_judgements import evidence_of
 from .vidhal_files import Video, Videos, grouped, pairs_tables, people_tables, votes_table
 
 _METRICS = {"vidhal-mcqa": "accuracy", "vidhal-ordering": "ndcg"}
+# The three cases of section 5.4: of captions 1 (right) to 3 (worst), the worse one comes first.
 _MISALIGNED = ("hm_2_1", "hm_3_1", "hm_3_2")
 _T = TypeVar("_T")
 
@@ -109,6 +110,8 @@ def _of_run(run: AnalyzedRun, videos: Videos) -> Tables:
 def _by_display(metric: str, videos: Videos) -> AnalysisTable:
     groups = grouped(videos.values(), lambda video: ", ".join(video.letters))
     return AnalysisTable(
+        # Section 10.1 needs a run for each display order. The display orders of one run differ from
+        # video to video, so that a bias towards a letter shows in it too.
         name="display_order",
         source="ours, after Choong et al., section 10.1: score by the letters of the label",
         rows=tuple(
@@ -214,6 +217,8 @@ def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Vid
             continue
         videos, left_out = _shared(by_order, read, "input order")
         notes += left_out
+        # Same answers are counted among orders alone: a wrong choice has no rank, so that letters
+        # of two displays can't be compared.
         found = input_order_sensitivity(
             {order: {v: each.score for v, each in of.items()} for order, of in videos.items()},
             {order: {v: each.ranks or () for v, each in of.items()} for order, of in videos.items()}
@@ -297,6 +302,7 @@ def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Video
     scores: list[Mapping[str, Cell]] = []
     pairs: list[Mapping[str, Cell]] = []
     notes: list[str] = []
+    # Section 10.2 measures consensus on the multiple-choice task alone.
     for (_, others), by_model in _crossed(runs_of(runs, "vidhal-mcqa"), "model").items():
         if len(by_model) < 2:
             continue

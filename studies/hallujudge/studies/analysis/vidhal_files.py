@@ -80,7 +80,10 @@ def pairs_tables(
     for record in read_records(path):
         video = _known(record, videos)
         answers.setdefault(video, []).extend(_answers(record, videos[video].letters))
+    # An invalid order contradicts nothing, and still counts in N of formula 7.
     orders = {name: video.chosen if video.ranks else () for name, video in videos.items()}
+    # Formula 7 asks about the ends of an order. With more than three captions, other pairs can
+    # contradict it as well.
     for ends in (True, False):
         found = transitive_inconsistency(orders, answers, ends_only=ends)
         kind = "first with last caption" if ends else "every pair"
@@ -175,6 +178,7 @@ def people_tables(videos: Videos, path: Path) -> Iterator[AnalysisTable]:
         chart=Chart(kind="bars", x="aspect", y=("agreement",)),
     )
     # Rounded first: as floating point numbers, some tenths are below themselves.
+    # A share of 1 belongs to the last tenth.
     tenths = Counter(min(int(round(value * 10, 6)), 9) for value in found.videos.values())
     yield AnalysisTable(
         name="agreement_distribution",
@@ -187,6 +191,7 @@ def people_tables(videos: Videos, path: Path) -> Iterator[AnalysisTable]:
         chart=Chart(kind="bars", x="agreement", y=("videos",)),
     )
     yield AnalysisTable(
+        # Half is no majority: Table 4 lists order_60 with 0.500.
         name="misaligned_videos",
         source="Choong et al., Table 4: videos without a majority for the annotated order",
         rows=tuple(

@@ -45,6 +45,7 @@ NOT_PRINTED = (
     "code yields naturalbench_Acc"
 )
 """Why a number is missing in lmms-eval's results."""
+# CRPE asks each question four times, with the options rolled on by one.
 _TIMES = 4
 
 
@@ -116,6 +117,7 @@ def _items(scored: Scored, name: str) -> Sequence[_Counted]:
         _Counted(
             item=item,
             repeated=repeated,
+            # Harnesses count every row, so that theirs is counted even where ours is unscored.
             theirs={"rows": 1, **_kept(theirs, item, kept)},
             ours={"rows": 1, **statistics_of(result, kept)}
             if result.outcome is Outcome.SCORED
@@ -141,6 +143,7 @@ def _answered(metric: AnswersMetric, answer: Answer) -> Answer:
 def _by_topic(counts: Sequence[Counts], topics: Sequence[str]) -> list[Counts]:
     """Return counts in which every topic weighs the same."""
     sizes = Counter(topic for row, topic in zip(counts, topics, strict=True) if row)
+    # The common multiple keeps counts whole, so that shares stay exact.
     whole = lcm(*sizes.values()) if sizes else 1
     return [
         {name: n if name == "rows" else n * whole // sizes[topic] for name, n in row.items()}
@@ -157,6 +160,7 @@ def _questions(items: Sequence[AnswersItem], *, in_order: bool) -> list[object]:
     for item in items:
         category = item.fields.get("category", "")
         number = before[category] // _TIMES
+        # The released script takes every four answers of a category for one question.
         keys.append((category, number) if in_order else metric.places(item)[-1])
         before[category] += 1
     return keys

@@ -64,6 +64,8 @@ _UNEXPLAINED = (
 _ROUNDING = ("rounding", "digits that the printed number leaves out")
 # A number as people and tools write it: 0.854, 85.4, 85.4%, 8.5e-05.
 _NUMBER = re.compile(r"(\d{1,4}(?:\.\d{1,24})?)(?:e-(\d{1,2}))?(%?)", re.IGNORECASE)
+# lmms-eval puts the time of a run before the name, lm-evaluation-harness after it; the results file
+# has the same time.
 _SAMPLES = re.compile(r"^(?P<before>\d[\dT_-]*_)?samples_(?P<task>.+?)(?P<after>_\d[\dT_.-]*)?$")
 _SCORE_SUFFIXES = (".csv", ".tsv", ".xlsx", ".json")
 # Tool's name in small letters -> ours. VLMEvalKit's Overall is F1.
@@ -356,8 +358,10 @@ def number_of(text: str, source: str, *, percent: bool = False) -> Printed:
             f"{source}: {text!r:.40} is not a number such as 0.854, 85.4 or 85.4%"
         )
     digits, power, sign = match[1], int(match[2] or 0), match[3]
+    # Fractions, since the shares of all causes must add up to the printed number exactly.
     value = Fraction(digits) / 10**power
     unit = Fraction(1, 10 ** (len(digits.partition(".")[2]) + power))
+    # 1 alone is the whole, not one percent.
     if percent or sign or value > 1:
         value, unit = value / 100, unit / 100
     if value > 1:
@@ -391,6 +395,7 @@ def rows_counted(archive: Archive, harness: str) -> tuple[int, str] | None:
     path, task = _results_of(archive) if harness == "lmms-eval" else (None, "")
     if path is None:
         return None
+    # "original" would be the size of the data set, "effective" is what a limit left of it.
     counted = mapping_at(mapping_at(read_mapping(path, "results"), "n-samples"), task).get(
         "effective"
     )

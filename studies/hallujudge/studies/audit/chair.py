@@ -143,6 +143,7 @@ def _words(value: object) -> list[str]:
 
 
 def _compared(words: Sequence[str], references: Sequence[str]) -> dict[str, int]:
+    # CHAIR counts a mention each time, and an object of the references once.
     there = set(references)
     wrong = sum(word not in there for word in words)
     return {

@@ -21,6 +21,7 @@ RATIOS: Mapping[str, Ratio] = {
     "accuracy": Ratio(numerator=("right",), denominator=("answered",)),
     "precision": Ratio(numerator=("tp",), denominator=("tp", "fp")),
     "recall": Ratio(numerator=("tp",), denominator=("tp", "fn")),
+    # 2 tp / (2 tp + wrong), so that a change of F1 can be shared out among rows.
     "f1": Ratio(numerator=("tp", "tp"), denominator=("tp", "tp", "wrong")),
     "yes_ratio": Ratio(numerator=("yes",), denominator=("answered",)),
 }
@@ -78,6 +79,7 @@ class _Rules:
     empty: bool = True
 
 
+# Another order would share the difference out differently, with the same sum.
 _STEPS: tuple[tuple[str, str, str], ...] = (
     (
         "copied verdicts",
@@ -263,6 +265,7 @@ def _labels_by_order(
     if harness not in _JOINED_BY_ORDER or not options.references:
         yield from (label_of(BENCHMARK, label) for label in scored.labels)
         return
+    # The scripts join the answers of a category with the file of labels of that category.
     queues = _queues(options.references, by_category=len(set(categories)) > 1)
     for category in categories:
         queue = queues.get(category, queues.get("", iter(())))

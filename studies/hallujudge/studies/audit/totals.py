@@ -48,7 +48,6 @@ class TotalsAudit(Shown):
     run: str
     """The run's folder."""
     metric: str
-    """The metric."""
     signature: str
     """The run's signature."""
     totals: tuple[PrintedTotal, ...]
@@ -123,6 +122,7 @@ def _totals(path: Path, report: Report) -> Iterator[PrintedTotal]:
             ours = report.scores[name].value
             if ours is not None:
                 exact = Fraction(ours) - printed.value
+                # Digits that the tool left out are no difference.
                 agrees = abs(exact) <= printed.unit / 2
                 yield PrintedTotal(
                     task=task,

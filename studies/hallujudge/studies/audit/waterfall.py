@@ -56,7 +56,6 @@ class Audit(Shown):
     schema = "audit"
 
     archive: str
-    """The archive."""
     harness: str
     """The tool."""
     metric: str
@@ -66,7 +65,6 @@ class Audit(Shown):
     causes: tuple[Cause, ...]
     """The causes, in the order of the steps."""
     scores: tuple[ScoreAudit, ...]
-    """The scores."""
     notes: tuple[str, ...]
     """Warnings, one sentence each."""
     rows: Sequence[Row]
@@ -209,7 +207,6 @@ class ItemShare:
     cause: str
     """Name of the cause."""
     row: Row
-    """The row."""
     before: Mapping[str, int]
     """How the row is counted before."""
     after: Mapping[str, int]
@@ -356,6 +353,8 @@ def shares_of(before: Stage, after: Stage, ratio: Ratio) -> dict[int, Fraction]:
     bottom = _total(after.counts, ratio.denominator)
     assert start is not None, "the caller left out scores without a value"
     shares: dict[int, Fraction] = {}
+    # With top = score * bottom before: after - before = (change of top - before * change of bottom)
+    # / bottom after. Both changes are sums over rows, which makes this share of a row exact.
     for place in changed_rows(before, after, {*ratio.numerator, *ratio.denominator}):
         pair = ([before.counts[place]], [after.counts[place]])
         top = _change(*pair, ratio.numerator)
@@ -401,6 +400,7 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
     Raises:
         ArchiveError: The archive can't be read or joined with its references.
     """
+    # Duplicates, and missing or unknown ids, are steps of the audit and not errors.
     inputs = declared_inputs(metric).used_of(
         InputOptions(
             allow_duplicates=True, allow_missing=True, allow_unknown=True, join=options.join

@@ -37,6 +37,7 @@ def build_vidhal_best(
     votes: Annotated[
         list[Path], input_option("--votes", metavar="FILE", help="Votes of judges; repeatable.")
     ],
+    # Section 7.2 keeps the 1,000 best videos.
     count: Annotated[int, metric_option("--count", min=1, help="Videos to keep.")] = 1000,
     out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
 ) -> ExitCode:
@@ -47,8 +48,10 @@ def build_vidhal_best(
 
     checked_out(out, references)
     found = quality_of(*votes)
+    # Without votes on all three criteria a video has no total to be ranked by.
     known = [video for video, scores in found.items() if scores["total"] is not None]
     kept = set(known[:count])
+    # The annotations keep their own order, so that the file is a part of theirs.
     records = [each for each in read_records(references) if id_under(each, "video") in kept]
     rows = [dict(each.values) for each in records]
     write_file(out, json.dumps(rows, ensure_ascii=False, indent=1) + "\n")

@@ -82,6 +82,7 @@ def _two_columns(
         y1, y2 = form_y[form], root_y[root]
         colour = _AMBIGUOUS if form in several else _EDGE
         parts.append(
+            # 110 is half of the room between the columns: curves leave and arrive level.
             f"<path d='M{x1:.0f} {y1:.0f} C{x1 + 110:.0f} {y1:.0f} {x2 - 110:.0f} {y2:.0f} "
             f"{x2:.0f} {y2:.0f}' fill='none' stroke='{colour}' stroke-width='1.4' opacity='0.8'/>"
         )
@@ -156,6 +157,7 @@ def _wrapped(forms: Sequence[str], several: set[str]) -> list[str]:
     lines: list[str] = []
     line, room = "", 0
     for index, form in enumerate(forms):
+        # A card has room for 36 characters at 11 px, and for 30 of its root at 13 px.
         text = _cut(form, 34) + ("," if index < len(forms) - 1 else "")
         if line and room + len(text) + 1 > 36:
             lines.append(line)

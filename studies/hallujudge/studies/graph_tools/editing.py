@@ -25,7 +25,6 @@ class Candidate:
     """A root that an unknown keyword may belong to."""
 
     root: str
-    """The root."""
     score: float
     """How near the keyword is to the root, in [0, 1]."""
     source: str
@@ -147,6 +146,7 @@ def _entry(value: object, index: int, name: str) -> PatchEntry:
             source=name,
             place=place,
         )
+    # Candidates are not read back: they only help a person to decide, and suggest ranks them anew.
     count = value.get("count", 0)
     return PatchEntry(
         form=value["form"],
@@ -172,6 +172,7 @@ def apply_patch(graph: SynonymGraph, patch: GraphPatch, *, version: str = "") ->
     """
     accepted = [(e.form, e.root) for e in patch.entries if e.decision == ACCEPT]
     version = version or _next(graph.version)
+    # Edges of a released graph are made from its pairs, so that these are what is edited.
     if graph.pairs:
         return _with_pairs(graph, accepted, version)
     links = [(clean_word(form), clean_word(root)) for form, root in accepted]
@@ -250,6 +251,7 @@ def merge_graphs(
         first,
         name=name,
         ambiguous=first.ambiguous | second.ambiguous,
+        # Of equal keys the last entry wins, which is the first graph's.
         compounds=tuple(dict([*second.compounds, *first.compounds]).items()),
         qualifiers=tuple(dict.fromkeys((*first.qualifiers, *second.qualifiers))),
         suppress=tuple(dict.fromkeys((*first.suppress, *second.suppress))),

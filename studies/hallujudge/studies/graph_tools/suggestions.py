@@ -26,7 +26,7 @@ RootChooser = Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]]
 _SOURCES: Final = ("spelling", "words", "wordnet", "llm", "embedding")
 
 # The scores and thresholds below are set by hand. They only order candidates for a person to decide
-# on, and docs/how-to/grow-a-graph.md states how often they were wrong.
+# on, and docs/how-to/grow-a-synonym-graph.md states how often they were wrong.
 _SIMILAR_SPELLING: Final = 0.88
 """Least spelling similarity: one wrong letter of ten passes, "body" and "boy" (0.86) do not."""
 _SIMILAR_MEANING: Final = 0.45
@@ -268,7 +268,9 @@ _PLACES: Final = (
 # nltk's downloader leaves the database in its zip file.
 _OF_NLTK: Final = ("wordnet", "wordnet.zip", "wordnet31", "wordnet31.zip")
 _Folder: TypeAlias = "Path | zipfile.Path"
+# The largest file, data.noun, has 15 MB.
 _MAX_BYTES: Final = 64 << 20
+# In WordNet 3.0 the verb break has the most senses, 59.
 _MAX_SENSES: Final = 64
 _HYPERNYM: Final = ("@", "@i")
 _ENDINGS: Final = {
@@ -302,6 +304,7 @@ class _Part:
         """Return the offsets of a lemma's synsets, the commonest sense first; empty if unknown."""
         if not lemma:
             return ()
+        # Searched as bytes: only a few of the index's many lines are ever needed.
         key = b"\n" + lemma.replace(" ", "_").encode("ascii", "replace") + b" "
         at = self._index.find(key)
         if at < 0:
@@ -354,6 +357,7 @@ class _Part:
 
     @cached_property
     def _index(self) -> bytes:
+        # The first line then follows a line feed as all others do.
         return b"\n" + _bytes_of(self._folder.joinpath(f"index.{self._name}"))
 
     @cached_property
@@ -433,6 +437,7 @@ def find_wordnet(places: Iterable[str | Path] = _PLACES) -> WordNet | None:
     """
     found = next((base for base in map(_database, map(Path, places)) if base is not None), None)
     if found is None:
+        # Imported only where the usual places have none, since its import takes seconds.
         from nltk import data
 
         of_nltk = (Path(path, "corpora", name) for path in data.path for name in _OF_NLTK)
