@@ -82,6 +82,8 @@ def margin_page(learnt: LearntMargin) -> Page:
         title=f"{calibration.metric} ({calibration.variant}): compared with "
         f"{calibration.labels:,} verdicts of {judge_of(learnt.reference).partition(',')[0]}",
         grids=(
+            # No corrected scores: they would be those of the reference judge, and only people's
+            # count.
             _judge_grid(calibration, "Judge against reference judge"),
             _cascade_grid(calibration.cascade, "the reference judge"),
         ),
@@ -146,6 +148,7 @@ def _judge_grid(calibration: Calibration, title: str = "Judge against labels") -
     names = ("sensitivity", "specificity", "precision", "agreement")
     rows = _rate_rows(calibration, names)
     if calibration.alpha is not None:
+        # Alpha has no interval, and is over claims with several labels, whose number is not kept.
         rows.append(("annotators: Krippendorff's alpha", calibration.alpha, None, None, 0))
     return _rate_grid(title, interval_heading(calibration.confidence), rows, no_number=ABSENT)
 

@@ -215,6 +215,7 @@ def _truth(record: Record) -> bool | None:
             f"{shown(record.values.get('verdict'))}, use {', '.join(VERDICTS)}"
         )
     said = VERDICTS[verdict]
+    # To agree keeps the verdict, to disagree turns it around; an open verdict tells nothing.
     return None if said is None else said == (label == "agree")
 
 
@@ -268,6 +269,7 @@ def _marked(record: Record, known: _Items) -> Iterator[Label]:
     )
     for (word, marked), span in zip(words, _places(record, words, text), strict=True):
         yield Label(item=item, hallucinated=bool(marked), span=span, text=word, annotator=annotator)
+    # HAT's captions have the key too, and it agrees with their words; other files have words alone.
     whole = values.get("contains_hallucination", any(marked for _, marked in words))
     if whole not in _MARKS:
         raise ArchiveError(
@@ -288,6 +290,7 @@ def _places(record: Record, words: list[list[str]], text: str) -> list[tuple[int
     ends = [0]
     starts = []
     for word, _ in words:
+        # From the last word on, so that a word that is repeated has a place each time.
         start = text.find(word, ends[-1])
         if start < 0:
             raise ArchiveError(f"{record.place}: the word {word!r:.60} is not in the response")
@@ -399,6 +402,7 @@ def _mismatch(label: Label, item: DecidedItem) -> str:
 def _names_in_sheets(items: Sequence[DecidedItem]) -> dict[str, str]:
     """Return the ids of items by what a sheet shows where it can't show the id itself."""
     shown = {csv_cell(item.id): item.id for item in items}
+    # True ids come last: one that equals what a sheet shows of another id stays its own.
     return shown | {item.id: item.id for item in items}
 
 
@@ -421,6 +425,7 @@ def _joined(
         annotators=tuple(sorted({label.annotator for label in labels if label.annotator})),
         alpha=krippendorff_alpha(units),
         unsure=sum(truth is None for truth in truths.values())
+        # An item is counted here only if its claims, which are counted above, have no labels.
         + sum(truth is None and not of_claims.get(item) for item, truth in items.items()),
         unknown=unknown,
     )
@@ -443,6 +448,7 @@ def _of_item(
         unknown += other
         about = [label.hallucinated for label in given if label.claim is None and not label.span]
         if about:
+            # Labels of several files may repeat; as in one file, the last one counts.
             whole.append(about[-1])
         elif item.claims and len(found) == len(item.claims):
             whole.append(None if None in found.values() else any(found.values()))
@@ -461,6 +467,7 @@ def _of_annotator(item: DecidedItem, labels: Sequence[Label]) -> tuple[dict[int,
     for label in labels:
         if label.claim is None:
             continue
+        # After the labels of words, which a label of the claim itself replaces.
         if label.claim in texts and _same(label.text, texts[label.claim]):
             found[label.claim] = label.hallucinated
         else:
@@ -471,6 +478,7 @@ def _of_annotator(item: DecidedItem, labels: Sequence[Label]) -> tuple[dict[int,
 def _same(text: str, claim: str) -> bool:
     """Return whether a label's text is that of a claim, as sheets and pages shorten it."""
     begin = text.removeprefix("'")[:_COMPARED]
+    # Without a text, the number of the claim is all there is to go by.
     return begin == claim.removeprefix("'")[:_COMPARED] or not text
 
 
@@ -480,5 +488,6 @@ def _overlap(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool
 
 def _majority(said: Sequence[bool | None]) -> bool | None:
     """Return what most annotators say; None without a majority."""
+    # Annotators who are unsure have no vote.
     wrong, right = said.count(True), said.count(False)
     return None if wrong == right else wrong > right

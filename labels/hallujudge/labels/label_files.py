@@ -108,8 +108,10 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
     run = read_run(folder)
     path = run.folder / LABELS
     items = list(read_verdicts(run))
+    # The run's own labels come first, so that new ones replace them.
     found = find_labels(*([path] if path.exists() else []), *files, items=items)
     labels = found.labels
+    # Before the file is written: if no label is of this run, the file stays as it was.
     matched = matched_labels(labels, items, str(folder))
     _write_text(path, labels_text(labels))
     return AddedLabels(

@@ -198,6 +198,8 @@ def _strata(units: Sequence[Unit], count: int) -> Iterable[PlanStratum]:
         here = [unit for unit in units if unit.hallucinated == verdict]
         # Negative margins count as 0, as PlanStratum.holds reads them.
         margins = sorted(max(unit.margin, 0.0) for unit in here if unit.margin is not None)
+        # Thirds only if all margins are known: claims without one would all be in the least sure
+        # third.
         bins = _BINS if len(margins) == len(here) and count >= _LEAST_FOR_BINS else 1
         # A set: where many margins are equal, two thirds may end at the same one.
         cuts = sorted({margins[len(margins) * k // bins] for k in range(1, bins)}) if here else []
@@ -233,8 +235,10 @@ def _drawn(
     total = min(sum(taken) + count, sum(sizes))
     numbers = allocate(total, sizes, spreads, taken)
     chosen = [
+        # Labels are joined by fewer characters than 400 (_COMPARED of human_labels).
         PlannedUnit(item=unit.item, claim=unit.claim, stratum=place, text=unit.text[:400])
         for place in range(len(strata))
+        # A seed for each stratum, so that they are drawn independently of each other.
         for unit in _first(members[place], numbers[place], f"{seed}/{place}")
     ]
     gains = []
@@ -250,6 +254,7 @@ def _drawn(
             for stratum, size, number in zip(strata, sizes, numbers, strict=True)
         ),
         units=tuple(chosen),
+        # Small runs are labelled in full by the first steps; the further ones are equal.
         gains=tuple(dict.fromkeys(gains)),
     )
 

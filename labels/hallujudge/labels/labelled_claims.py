@@ -125,6 +125,8 @@ class Sample:
             effects=effects,
             clusters=tuple(places),
             margins=margins,
+            # By what counts and not by the run's settings: judges without probabilities count
+            # verdicts in soft runs too.
             soft=bool((counted != claims.verdicts).any()),
         )
 
@@ -172,6 +174,7 @@ class _Row:
                 margins=[_margin(whole)],
             )
         amount = _sign(column) / divisor(item.statistics, column.divided_by)
+        # Each unit of a claim has its number; "or 0" below is for the type checker alone.
         units = units_of([item], "claim")
         # A claim has the stratum, and the chance to be drawn, of the item that it came with.
         drawn = units_of([item], "item") * len(units) if sampling.by == "item" else units

@@ -112,6 +112,7 @@ def _share(part: FloatArray | np.float64, whole: NDArray[np.float64] | np.float6
     return np.asarray((part + 1) / (whole + 2))
 
 
+# Many error rates explain the votes of two judges equally well; those of three identify them.
 _FEWEST = 3
 _DIGITS = 6
 
@@ -228,6 +229,7 @@ def _claims(run: StoredRun) -> tuple[tuple[str, ...], list[_Claim]]:
     found: list[_Claim] = []
     lines = [line for line in run.lines() if isinstance(line.get("evidence"), dict)]
     for line in lines:
+        # All names first: each row of votes has a place for every judge, whether or not it voted.
         names.update(dict.fromkeys(part["judge"] for part in _parts(line)))
     for line in lines:
         parts = {part["judge"]: part["votes"] for part in _parts(line)}

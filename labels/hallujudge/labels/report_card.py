@@ -143,6 +143,7 @@ def _drawn(run: StoredRun, count: int) -> Iterator[JudgeRequestItem]:
     """Yield the claims of images, in an order that depends on their names only."""
     images = _images(run)
     left = count
+    # By hash and not by name, since images with similar names may be of one source.
     for image in sorted(images, key=lambda name: hashlib.sha256(name.encode()).digest()):
         if left <= 0:
             return
@@ -221,7 +222,6 @@ class JudgeCard:
     """How a judge's verdicts compare with labels, or with a reference judge."""
 
     metric: str
-    """The metric."""
     judge: str
     """Signature of the judge; empty without a judge."""
     run_signature: str
@@ -423,7 +423,9 @@ def _judges(run: StoredRun) -> tuple[str, tuple[JudgeCosts, ...]]:
         for part in evidence.get("judging", ()):
             calls.setdefault(str(part["judge"]), []).append(part)
         decided.update(str(claim.get("judge", "")) for claim in _claims(evidence))
+    # Only language models write tokens; their margins are differences of log-probabilities.
     models = {name for name, parts in calls.items() if _sum(parts, "completion_tokens")}
+    # Evidence without claims, as of descriptions, does not name who decided: who answered, did.
     decided = decided - {""} or {name for name, of in calls.items() if _sum(of, "answered")}
     kind = "mixed" if decided & models else "distance"
     return (
@@ -443,7 +445,9 @@ def _sum(parts: Sequence[Mapping[str, Any]], key: str) -> float:
 
 def _costs(name: str, parts: Sequence[Mapping[str, Any]]) -> JudgeCosts:
     claims = int(_sum(parts, "answered"))
+    # A judge that decided nothing may have costs all the same: they are shown undivided.
     each = max(claims, 1)
+    # Calls without a price would make the mean too low.
     priced = all(part["cost"] is not None for part in parts)
     return JudgeCosts(
         judge=name,

@@ -76,6 +76,7 @@ def calibrate(folder: str | Path, options: CalibrateOptions | None = None) -> Ca
         )
     path = options.plan or run.folder / PLAN
     plan = read_plan(path) if options.plan or path.exists() else None
+    # The plan gives labels their weights; those of another run's plan would be wrong unnoticed.
     if plan is not None and plan.signature != run.signature:
         raise InvalidInputError(f"{path}: the plan is of another run; plan labels of this run")
     items = list(read_verdicts(run))
@@ -135,6 +136,7 @@ def calibrate_items(
         variant=report.variant,
         run_signature=report.signature,
         labels=int(main.claims.labelled.sum()),
+        # Of what labels say, whatever the form of their files.
         labels_sha256=hashlib.sha256(labels_text(labels).encode()).hexdigest(),
         sampled_by=sampling.by,
         planned=plan is not None,
@@ -276,6 +278,7 @@ def _groups(
     for key, values in report.groups.items():
         found = {}
         for value, scores in values.items():
+            # Sensitivity and specificity stay the run's, since a group has few labels of each kind.
             part = [item for item in items if item.fields.get(key, "") == value]
             corrected = calibrated_scores(
                 metric, scores, part, labels, sampling, accuracy, confidence

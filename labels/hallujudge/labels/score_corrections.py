@@ -87,6 +87,7 @@ def _calibrated(
     claims, effects = sample.claims, sample.effects
     corrected = prediction_powered(claims, effects, confidence=confidence)
     alone = None
+    # With a plan there is no estimate by labels alone, since its strata are made of verdicts.
     if sampling.plan is None:
         alone = prediction_powered(claims, effects, confidence=confidence, verdicts=False)
     # Sensitivity and specificity are those of verdicts; a mean of probabilities has none.

@@ -68,6 +68,7 @@ class DecidedItem:
     def hallucinated(self) -> bool | None:
         """Return whether a claim is hallucinated; None without any verdict."""
         verdicts = [claim.hallucinated for claim in self.claims]
+        # A response that is scored and claims nothing hallucinates nothing.
         if not verdicts:
             return False
         return None if all(verdict is None for verdict in verdicts) else True in verdicts
