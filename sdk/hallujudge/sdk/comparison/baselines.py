@@ -99,6 +99,7 @@ def _refuse_other_judge(
 
 def _are(judges: Sequence[str], name: str) -> bool:
     """Return whether all judges are the one of a name, which servers write in several ways."""
+    # All parts of a name such as published/mpnet must be there, whatever the marks between them.
     parts = [_plain(part) for part in name.split("/")]
     return bool(name) and all(part in _plain(judge) for judge in judges for part in parts)
 

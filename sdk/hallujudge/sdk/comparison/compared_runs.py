@@ -117,6 +117,8 @@ class RunData:
             ArchiveError: A score is out of its range, so that the items were changed by hand.
         """
         settings = IntervalSettings(confidence=confidence)
+        # Without hashes of items and references: leaderboards put unscored results of other runs
+        # here.
         tally = Tally.of(self.metric, self.results.values(), group_by, signed=False)
         items = Path(self.label.source, "items.jsonl")
         with ArchiveError.of_content(f"{items}: not the items of a run", "score it again"):
@@ -156,6 +158,7 @@ def _with_common_columns(runs: Sequence[RunData]) -> Sequence[RunData]:
             run,
             metric=metric,
             results={
+                # Columns of thoughts come last.
                 key: structs.replace(result, statistics=result.statistics[: len(metric.columns)])
                 for key, result in run.results.items()
             },
@@ -296,6 +299,7 @@ def _has_image(result: ItemResult) -> bool:
 def _names_by_question(first: RunData, other: RunData) -> dict[str, str]:
     """Return the ids of items by the ids of the first run's items with the same question."""
     pair = (first.results, other.results)
+    # Where a run does not know all its images, they pair nothing: questions alone do.
     images = all(_has_image(result) for results in pair for result in results.values())
     mine, theirs = (_unique_questions(results, images=images) for results in pair)
     return {key: mine[place] for place, key in theirs.items() if place in mine}
@@ -344,6 +348,7 @@ def _renamed(first: RunData, other: RunData, names: Mapping[str, str], by: str) 
 def _with_known_images(runs: Sequence[RunData]) -> Sequence[RunData]:
     """Return the runs with one cluster for each item: the image that one of them knows."""
     images: dict[str, str] = {}
+    # Known images first: the place of an item without one is made of its id.
     for known in (True, False):
         for run in runs:
             for key, result in run.results.items():
@@ -370,6 +375,7 @@ def differing_references(first: RunSource, second: RunSource, options: CompareOp
         InvalidInputError: The runs can't be compared otherwise, or do not know their references.
         ArchiveError: A folder does not hold a complete run.
     """
+    # Otherwise the very runs that this is about are refused.
     allowed = replace(options, allow=(*options.allow, REFERENCES))
     one, two = read_runs((first, second), allowed)
     pairs = list(pairs_of(one, two))
@@ -395,6 +401,7 @@ def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) ->
             f"It can't be checked whether {first.name} and {other.name} have the same references: "
             "their files were written without hashes of references. Score both again to check it.",
         )
+    # Again, since the check above used its pairs up.
     equal = [one.reference_hash == two.reference_hash for one, two in pairs_of(first, other)]
     if all(equal):
         return other

@@ -92,6 +92,7 @@ def _labels(runs: Sequence[RunData], pairs: Sequence[Pair]) -> Iterable[RunLabel
         name for pair in pairs if pair.corrected for name in (pair.first, pair.second)
     }
     for run in runs:
+        # Without a corrected difference, labels count in no number that is shown.
         found = run.calibration if run.name in corrected_runs else None
         yield run.label if found is None else replace(run.label, signature=found.signature)
 
@@ -113,6 +114,7 @@ def tested_pairs(
         for group in paired.clusters(scores)
     ]
     found: list[dict[str, PairedDifference]] = [{} for _ in tests]
+    # All at once: pairs with equally many clusters share their random numbers, drawn once.
     differences = paired_differences([(scores, sums) for _, scores, sums in groups], settings)
     for (at, _, _), each in zip(groups, differences, strict=True):
         found[at] |= {difference.score: difference for difference in each}
@@ -145,6 +147,7 @@ def _differences_of_corrected(
 
 
 def _difference(score: ScoreDefinition, found: PairedDifference) -> ScoreDifference:
+    # Holm's method needs the p-values of all tests: _corrected sets p_corrected and finding.
     return ScoreDifference(
         **asdict(found), direction=score.direction, p_corrected=found.p, finding="none"
     )
@@ -195,6 +198,7 @@ def corrected_differences(
     """
     for score in scores:
         one, other = (each.scores.get(score.name) for each in (first, second))
+        # Chained: a score is left out only if neither run recommends to report it corrected.
         if one is None or other is None or one.recommended != "ppi++" != other.recommended:
             continue
         if one.corrected is not None and other.corrected is not None:
@@ -229,6 +233,7 @@ def _correlation(one: CalibratedScore, other: CalibratedScore) -> float:
     """Return the correlation of two scores' errors over the images of both runs."""
     both = one.influence.keys() & other.influence.keys()
     shared = math.fsum(one.influence[key] * other.influence[key] for key in sorted(both))
+    # Over all images: those of one run alone add to its variance, and to no covariance.
     sizes = [math.fsum(n * n for n in each.influence.values()) for each in (one, other)]
     return shared / math.sqrt(sizes[0] * sizes[1]) if all(sizes) else 0.0
 

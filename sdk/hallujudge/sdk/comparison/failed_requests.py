@@ -13,6 +13,7 @@ from ..archives.found_files import FoundFile
 from ..archives.inspection import ArchiveSummary
 from .planned_runs import LeftOut
 
+# OpenAI names files of a batch such as batch_1_output.jsonl and batch_1_error.jsonl.
 _BETWEEN_WORDS = re.compile(r"[-_. ]")
 
 

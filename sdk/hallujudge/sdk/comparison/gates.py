@@ -150,7 +150,6 @@ class Gate(Shown):
     metric: str
     """The metric's name."""
     variant: str
-    """The variant."""
     runs: tuple[RunLabel, ...]
     """The run, and its baseline if there is one."""
     checks: tuple[GateCheck, ...]
@@ -243,6 +242,7 @@ def _pair(runs: Sequence[RunData], limits: GateLimits, options: CompareOptions) 
         return None
     run, baseline = runs
     scores = checked_scores(run.metric, tuple(limits.max_regression))
+    # Without names, checked_scores returns all scores; a gate then tests none.
     wanted = tuple(score for score in scores if score.name in limits.max_regression)
     [pair] = tested_pairs([(PairedRuns.of(baseline, run), wanted)], options.settings())
     return pair
@@ -267,6 +267,7 @@ def _worsening(run: RunData, found: ScoreDifference) -> Score:
         value, low, high = found.difference, found.ci_low, found.ci_high
     else:
         value, low, high = (
+            # Turned around, so that more is worse; the ends change places.
             # Not -number, since that of 0.0 is shown as -0.0000.
             None if number is None else 0.0 - number
             for number in (found.difference, found.ci_high, found.ci_low)
@@ -277,6 +278,7 @@ def _worsening(run: RunData, found: ScoreDifference) -> Score:
 def _absolutes(run: RunData, limits: GateLimits, options: CompareOptions) -> Iterator[GateCheck]:
     if not (limits.maximum or limits.minimum):
         return
+    # Made anew, since the intervals of report.json may have another confidence.
     scores = run.report(options.confidence).scores
     for name, limit in limits.maximum.items():
         yield _decided("maximum", name, limit, scores[name], limits.decide)
@@ -316,6 +318,7 @@ def _decided(kind: CheckKind, name: str, limit: float, found: Score, decide: Dec
 def _unscored(run: RunData, pair: Pair | None, limits: GateLimits) -> Iterator[GateCheck]:
     if limits.max_unscored is None:
         return
+    # A run that leaves out the baseline's hard items must not pass by that.
     absent = pair.coverage.only_first if pair else 0
     items = run.label.items + absent
     # A run without items is not a success.

@@ -60,6 +60,7 @@ class PairedRuns:
         Raises:
             InvalidInputError: No item is scored in both runs.
         """
+        # Items that the variant leaves out in both runs are no part of its data.
         counted = [key for key in self.common if self.first.counts(key) or self.second.counts(key)]
         one = [self.first.scored(key) for key in counted]
         other = [self.second.scored(key) for key in counted]
@@ -247,6 +248,7 @@ def _changes(score: ScoreDefinition, known: Sequence[tuple[float, float]]) -> Sc
         higher=sum(b > a for a, b in known),
         lower=sum(b < a for a, b in known),
         same=sum(a == b for a, b in known),
+        # Without a better end, best is None and equals no score.
         newly_wrong=sum(a == best != b for a, b in known),
         newly_right=sum(b == best != a for a, b in known),
     )
@@ -254,6 +256,7 @@ def _changes(score: ScoreDefinition, known: Sequence[tuple[float, float]]) -> Sc
 
 def _differs(paired: PairedRuns, key: str) -> bool:
     one, other = paired.first.results[key], paired.second.results[key]
+    # Not by evidence, which may differ where no score does.
     return (one.outcome, one.statistics) != (other.outcome, other.statistics)
 
 
@@ -321,6 +324,7 @@ def _kind(
     if one.outcome is not other.outcome:
         return "unscored in the second run" if other.reason else "unscored in the first run"
     better = {
+        # Only scores that changed are here: what is not higher is lower.
         (values[1] > values[0]) == (definition.direction == "higher")
         for definition in definitions
         if definition.direction != "neither"

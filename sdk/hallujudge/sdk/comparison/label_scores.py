@@ -106,6 +106,7 @@ def score_label_sets(client: Client, run: ScoreRun) -> LabelScores | None:
     reports = {
         name: _scored(client, replace(run, references=files)) for name, files in held.items()
     }
+    # Changes are those from the original labels to the last ones; sets in between have scores only.
     first, *_, last = held.values()
     splits = declared.split_files.field if declared.split_files else ""
     return LabelScores(
@@ -123,6 +124,7 @@ def score_label_sets(client: Client, run: ScoreRun) -> LabelScores | None:
 
 
 def _scored(client: Client, run: ScoreRun) -> Report:
+    # Without a folder, so that the run's own results there are left alone.
     prepared = PreparedRun.of(replace(run, folder=None, resume=False))
     return client.score_items(prepared.spec, prepared.items)
 
@@ -143,6 +145,7 @@ def order_notes(runs: Sequence[RunData], scores: Sequence[str]) -> Iterator[str]
     ]
     known = [(run.label.name, found.sets) for run, found in zip(runs, held, strict=True) if found]
     names = [tuple(each.labels for each in sets) for _, sets in known]
+    # The order of some of the runs, or by unlike sets of labels, says nothing about that of all.
     if len(known) < 2 or len(known) < len(runs) or len(set(names)) > 1:
         return
     changed = [text for score in scores if (text := _changed_order(score, known))]

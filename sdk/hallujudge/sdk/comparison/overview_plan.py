@@ -76,6 +76,7 @@ def plan_of(
     ]
     root = next((file.root for file in files if file.root is not None), Path(folder))
     paths = {file.name: file.path for file in files}
+    # First: the files of such a folder are one run together, not one each.
     whole, rest = _whole_folders(files, root, given)
     summaries = [inspect_file(file) for file in rest]
     kept, others = _with_responses(summaries)
@@ -105,6 +106,7 @@ def plan_of(
     runs, others_of_task = chosen_runs(
         [replace(run, model=names[run.model]) for run in found], choice
     )
+    # Otherwise a folder of references alone has an empty overview, without a reason.
     if not runs and not left_out:
         left_out = [_reason(s) for s in summaries if s.role == "companion" and s.next_step]
     return Plan(
@@ -372,6 +374,7 @@ def _apart(runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:
     """Yield the runs with different folders."""
     seen: Counter[Path] = Counter()
     for run in runs:
+        # Names that differ in replaced characters alone have one folder.
         seen[run.folder] += 1
         number = seen[run.folder]
         yield run if number == 1 else replace(run, name=f"{run.name} {number}")

@@ -175,6 +175,7 @@ def _read(parts: Iterable[bytes]) -> _Items:
 
 
 def _column_names() -> list[str]:
+    # Charts are kept by kind, all other columns item by item.
     return [name for name in PartColumns.__slots__ if name != "charts"]
 
 
@@ -188,6 +189,7 @@ def _details(items: Sequence[_Items], places: Sequence[Sequence[int]]) -> Iterat
     pairs = list(zip(*places, strict=True))
     for first in range(0, len(pairs), ITEMS_IN_PART):
         chunk = [
+            # Details are lists by run, and a part of one run has one of each.
             [each.details[at][0] for each, at in zip(items, pair, strict=True)]
             for pair in pairs[first : first + ITEMS_IN_PART]
         ]
@@ -264,4 +266,5 @@ def _digits(row: ScoreDifference) -> int:
 
 
 def _signed(number: float | None, digits: int) -> str:
+    # A minus sign is as wide as the plus sign, a hyphen is not.
     return ABSENT if number is None else f"{number:+.{digits}f}".replace("-", "−")

@@ -24,7 +24,6 @@ class LeftOut:
     """An archive that was not scored."""
 
     archive: str
-    """The archive."""
     reason: str
     """Why it was not scored, and what to do."""
     command: str = ""
@@ -154,12 +153,14 @@ def chosen_runs(
 
 def _task(run: PlannedRun) -> tuple[str, ...]:
     if not run.first_id:
+        # Without ids, parts of one run and repeated runs look alike: each is a task of its own.
         return (run.source,)
     return run.model, run.metric, run.task or f"file {run.file_task}", run.first_id
 
 
 def _chosen(runs: Sequence[PlannedRun], choice: RunChoice) -> PlannedRun:
     if choice == "largest":
+        # Of equally large runs the newest.
         return max(runs, key=lambda run: (run.records, _time(run)))
     most = max(run.records for run in runs)
     return max((run for run in runs if run.records >= _WHOLE * most), key=_time)
@@ -168,6 +169,7 @@ def _chosen(runs: Sequence[PlannedRun], choice: RunChoice) -> PlannedRun:
 def _time(run: PlannedRun) -> tuple[str, str]:
     """Return the time that the name of a run's file or folder has, and that of its writing."""
     written = datetime.fromtimestamp(run.archive.stat().st_mtime, tz=UTC).strftime("%Y%m%d%H%M%S")
+    # A file's own time comes after those of its folders. A date alone counts as midnight.
     found = _TIME.findall(run.source)
     return "".join(found[-1]).ljust(len(written), "0") if found else written, written
 

@@ -44,7 +44,6 @@ class Comparison(Shown):
     metric: str
     """The metric's name."""
     variant: str
-    """The variant."""
     runs: tuple[RunLabel, ...]
     """The runs, the baseline first."""
     pairs: tuple[Pair, ...]
@@ -84,6 +83,7 @@ class Comparison(Shown):
             rows=tuple(_shown(pair, each, single=single) for pair, each in rows),
             keys=_KEYS,
             values=tuple(
+                # The fields of ScoreDifference have the order of _KEYS.
                 (pair.first, pair.second, *asdict(each).values(), pair.coverage.compared)
                 for pair, each in rows
             ),
@@ -126,7 +126,6 @@ class RunLabel:
     source: str
     """Its folder; empty for a report in memory."""
     signature: str
-    """Its signature."""
     items: int
     """How many items it has."""
     scored: int

@@ -41,6 +41,7 @@ def run_names(
     names = list(given) or _folder_names(sources)
     if model_names:
         names = list(map(renamed_models(names, model_names).__getitem__, names))
+    # By the real folder: a link to a run is the same run.
     folders = [_real(source) for source in sources if not isinstance(source, RunReport)]
     if twice := [folder for folder in folders if folders.count(folder) > 1]:
         raise InvalidInputError(f"{twice[0]} is given twice; give different runs")
@@ -116,6 +117,7 @@ def keys_of(name: str) -> dict[str, str]:
             f"the name {name!r:.80}: give a name, or keys with values, such as "
             "model=llava,split=random"
         )
+    # Every run has a model as its first key, named or not: rows of tables are models by default.
     return {MODEL: "", **{key.strip(): value.strip() for key, _, value in pairs}}
 
 

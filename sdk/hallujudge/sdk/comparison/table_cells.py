@@ -143,6 +143,7 @@ def best_of(entries: Sequence[Entry], rivals: Sequence[int]) -> list[int]:
     """Return the places of the best values; none for a score without a better end."""
     direction = entries[rivals[0]].definition.direction
     values = {p: v for p in rivals if (v := entries[p].score.value) is not None}
+    # Of equal values, all would be the best, and bold would tell nothing.
     if direction == "neither" or len(set(values.values())) < 2:
         return []
     best = (max if direction == "higher" else min)(values.values())
@@ -208,6 +209,7 @@ def table_grid(
     title: str, cells: Sequence[TableCell], rows: Sequence[str], columns: Sequence[str]
 ) -> Grid:
     """Return cells as a table; keys of columns that have one value in all of them are left out."""
+    # Columns without any value are left out, unless all are such.
     across = _in_blocks([c for c in cells if c.value is not None] or cells, columns)
     names = _in_blocks(cells, rows)
     at = {(_key(cell, rows), _key(cell, columns)): cell for cell in cells}

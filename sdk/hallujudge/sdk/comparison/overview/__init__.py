@@ -68,7 +68,6 @@ class ScoredRun:
     name: str
     """Name of the run among the model's: the metric, and the task if there are several."""
     archive: str
-    """The archive."""
     folder: Path
     """The run's folder, with its report and items."""
     report: Report
@@ -200,6 +199,7 @@ def score_all(
     left_out = list(plan.left_out)
     for planned in plan.runs:
         try:
+            # A copy, of which _scored takes the variant out.
             own = dict((options or {}).get(planned.metric, {}))
             done: ScoredRun | LeftOut = _scored(
                 client, planned, out / planned.folder, own, workers, resume, overwrite
@@ -272,6 +272,7 @@ def _write(overview: Overview, out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
+            # As they are: Windows would write each line feed as two characters.
             (out / name).write_text(text, encoding="utf-8", newline="")
     except OSError as err:
         raise OutputError(
@@ -372,6 +373,7 @@ def _unscored_notes(runs: Iterable[ScoredRun]) -> Iterable[str]:
 def _next_step(folder: Path, report: Report) -> str:
     """Return an example of an unscored item and its next step, with options of the metric."""
     found = (each for each in read_run(folder).results() if each.reason)
+    # A server of a newer release may know further reasons.
     if (first := next(found, None)) is None or first.reason not in UnscoredReason.__members__:
         return ""
     why, step = first.detail.rstrip("."), UnscoredReason[first.reason].next_step
