@@ -27,7 +27,7 @@ unexport $(filter PYTHON%,$(.VARIABLES))
 PAGE := npm --prefix web/report --loglevel error --no-audit --no-fund
 SETUP := $(PYTHON) tools/setup_env.py
 # Folders that hold Python now: mypy refuses one without.
-TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service asking labels studies client tests tools examples benchmarks,\
+TYPED := $(foreach d,protos sdk metrics synonym_graphs judge_service asking integrations labels studies client tests tools examples benchmarks,\
   $(if $(shell find $(d) -name '*.py' -print -quit 2>/dev/null),$(d)))
 
 .DEFAULT_GOAL := help

@@ -24,7 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("metrics", "synonym_graphs", "judge_service", "sdk", "asking", "labels", "studies")
+PACKAGES = (
+    "metrics",
+    "synonym_graphs",
+    "judge_service",
+    "sdk",
+    "asking",
+    "integrations",
+    "labels",
+    "studies",
+)
 # Layout tokens and comments are on a line without making it a line of code.
 SILENT = frozenset(
     {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,

@@ -33,7 +33,16 @@ from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOTS = ("metrics", "synonym_graphs", "judge_service", "sdk", "asking", "labels", "studies")
+ROOTS = (
+    "metrics",
+    "synonym_graphs",
+    "judge_service",
+    "sdk",
+    "asking",
+    "integrations",
+    "labels",
+    "studies",
+)
 SCRIPTS = {
     "hallujudge": "hallujudge.sdk.cli",
     "hallujudge-server": "hallujudge.judge_service.__main__",

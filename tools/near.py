@@ -26,6 +26,7 @@ import grimp
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
     "asking",
+    "integrations",
     "judge",
     "judge_service",
     "labels",

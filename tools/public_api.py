@@ -51,6 +51,7 @@ PACKAGES = (
     "hallujudge.synonym_graphs",
     "hallujudge.judge_service",
     "hallujudge.asking",
+    "hallujudge.integrations",
     "hallujudge.labels",
     "hallujudge.studies",
 )
@@ -61,6 +62,7 @@ SOURCES = (
     "judge_service",
     "sdk",
     "asking",
+    "integrations",
     "labels",
     "studies",
 )

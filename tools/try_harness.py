@@ -32,7 +32,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "use-it-where-you-work.md
 CAPTIONS = ["A cat and a dog and a bus.", "A cat.", "A view.", "", "A dog on a sofa."]
 OBJECTS = [["cat", "couch"]] * len(CAPTIONS)
 ANSWERS = [("Yes, there is.", "yes"), ("No.", "yes"), ("no", "no"), ("Yes", "no"), ("Yes", "yes")]
-EVALUATE_MODULE = str(find_spec("hallujudge.sdk.harness_adapters.evaluate_module").origin)  # type: ignore[union-attr]
+EVALUATE_MODULE = str(find_spec("hallujudge.integrations.harness_adapters.evaluate_module").origin)  # type: ignore[union-attr]
 
 
 @cache

@@ -26,8 +26,8 @@ from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes
 from try_harness import run_examples
 
+from hallujudge.integrations.harness_adapters.inspect_scorers import chair, inspect_judge
 from hallujudge.sdk import Client, Scorer
-from hallujudge.sdk.harness_adapters.inspect_scorers import chair, inspect_judge
 
 CAPTIONS = ["A cat and a dog and a bus.", "A cat.", "A view.", "A dog on a sofa."]
 OBJECTS = ["cat", "couch"]

@@ -46,7 +46,8 @@ def test_pytest_has_the_gate_as_a_fixture(runs: Path, tmp_path: Path) -> None:
     )
     # Under another name than its entry point's, pytest would refuse it as known.
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = [sys.executable, "-m", "pytest", "-p", "hallujudge.sdk.pytest_plugin", str(tests)]
+    plugin = ("-p", "hallujudge.integrations.pytest_plugin")
+    command = [sys.executable, "-m", "pytest", *plugin, str(tests)]
     ran = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

@@ -21,6 +21,7 @@ PORTIONS = {
     "synonym_graphs": "hallujudge/synonym_graphs",
     "judge_service": "hallujudge/judge_service",
     "asking": "hallujudge/asking",
+    "integrations": "hallujudge/integrations",
     "labels": "hallujudge/labels",
     "studies": "hallujudge/studies",
 }

@@ -81,7 +81,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         # Without these, the packages of an installed library would be found in their place.
         MODULE.with_name("__init__.py"): "",
         Path("sdk/hallujudge/sdk/__init__.py"): "",
-        Path("sdk/hallujudge/pytest_plugin/__init__.py"): "",
+        Path("integrations/hallujudge/pytest_plugin/__init__.py"): "",
         Path("tests/unit/metrics/test_small.py"): TEST,
     }
     for path, text in files.items():

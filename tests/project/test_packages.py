@@ -22,6 +22,7 @@ ROOTS = (
     "synonym_graphs",
     "judge_service",
     "asking",
+    "integrations",
     "labels",
     "studies",
 )
@@ -137,6 +138,6 @@ def test_pytest_finds_a_package_at_the_top_of_the_whole() -> None:
     """Where none begins there, pytest takes ``__main__`` for the plug-in's module, and warns."""
     name: str = pyproject(ROOT)["project"]["entry-points"]["pytest11"]["hallujudge"]
     assert name.count(".") == 1
-    file = Path("sdk", *name.split("."), "__init__.py")
+    file = Path("integrations", *name.split("."), "__init__.py")
     assert (ROOT / file).is_file()
     assert file not in map(Path, files_of_client())

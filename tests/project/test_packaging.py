@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("asking", "labels", "studies")
+ROOMS = ("asking", "integrations", "labels", "studies")
 PACKAGES = ("judge", "judge_service", "metrics", "sdk", "synonym_graphs", *ROOMS)
 # Importing the SDK must stay quick, and must work where only the light install is.
 LAZY = (
@@ -196,9 +196,7 @@ def test_the_core_loads_no_room_beside_it() -> None:
 import importlib, pkgutil, sys
 import hallujudge.sdk.cli
 for found in pkgutil.walk_packages(hallujudge.sdk.__path__, "hallujudge.sdk."):
-    # Adapters import the harness that calls them.
-    if "harness_adapters." not in found.name:
-        importlib.import_module(found.name)
+    importlib.import_module(found.name)
 print(*[name for name in sys.modules if name.startswith("hallujudge.")])
 """
     loaded = fresh_interpreter(code)
@@ -212,8 +210,9 @@ def test_entry_points_load(name: str) -> None:
     assert callable(point.load())
 
 
-def test_every_room_has_commands() -> None:
-    points = importlib.metadata.entry_points(group="hallujudge.commands")
+def test_every_room_is_found_by_entry_points() -> None:
+    groups = ("hallujudge.commands", "hallujudge.engines", "hallujudge.trackers")
+    points = [point for each in groups for point in importlib.metadata.entry_points(group=each)]
     assert {point.value.split(".")[1] for point in points} == set(ROOMS)
 
 

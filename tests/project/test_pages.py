@@ -36,7 +36,16 @@ FOREIGN = {
 # A benchmark that a page declares has the options of others of closed questions.
 DECLARED = {"my-sides": "pope"}
 
-SOURCE_ROOTS = ("metrics", "synonym_graphs", "judge_service", "sdk", "asking", "labels", "studies")
+SOURCE_ROOTS = (
+    "metrics",
+    "synonym_graphs",
+    "judge_service",
+    "sdk",
+    "asking",
+    "integrations",
+    "labels",
+    "studies",
+)
 PATH = re.compile(
     r"^(?:protos|tests|tools|examples|benchmarks|deploy|docs|"
     + "|".join(SOURCE_ROOTS)

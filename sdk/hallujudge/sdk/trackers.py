@@ -1,32 +1,26 @@
-"""Experiment trackers, and other places where results are read.
+"""What of a report is logged in experiment trackers, and other places where results are read.
 
     report.log_to("mlflow:captions")
     hallujudge report results --to wandb:my-project
 
-A tracker is a function of a :class:`LoggedReport`; ``log_to`` also takes one of yours. MLflow, W&B
-and TensorBoard get scores, signature and page; ``every-eval-ever`` and ``hf-eval-results`` are
-files in shared formats; ``otel`` is events of OpenTelemetry. No tracker is imported before it is
-used.
+A tracker is a function of a :class:`LoggedReport`; ``log_to`` also takes one of yours. Packages add
+named ones by entry points of the group ``hallujudge.trackers``. MLflow, W&B and TensorBoard get
+scores, signature and page; ``every-eval-ever`` and ``hf-eval-results`` are files in shared formats;
+``otel`` is events of OpenTelemetry. No tracker is imported before it is used.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import signature_field
 
-from .errors import InvalidInputError, MissingExtraError
-from .every_eval_ever import checked_model, write_every_eval_ever
-from .hub_results import checked_dataset, write_hub_results
+from .errors import InvalidInputError
 
 __all__ = ["LoggedReport", "Tracker", "log_report"]
 
@@ -59,6 +53,25 @@ class LoggedReport:
 
 Tracker: TypeAlias = "Callable[[LoggedReport], object]"
 """Logs a report."""
+
+_TRACKERS = "hallujudge.trackers"
+"""The entry points of trackers: each has a tracker's name, and names a :class:`TrackerAt`."""
+
+
+class TrackerAt(Protocol):
+    """Returns a tracker."""
+
+    def __call__(self, place: str, /, *, model: str, dataset: str) -> Tracker:
+        """Return the tracker.
+
+        Args:
+            place: What is behind the colon of its name; empty without one.
+            model: The evaluated model; empty if it was not given.
+            dataset: The benchmark's dataset; empty if it was not given.
+
+        Raises:
+            InvalidInputError: It lacks its place, model or dataset.
+        """
 
 
 def log_report(
@@ -145,105 +158,17 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
     Raises:
         InvalidInputError: It is unknown, or lacks its folder, model or dataset.
     """
+    # Runs that log to no tracker do not wait for it.
+    from importlib.metadata import entry_points
+
     name, _, place = text.partition(":")
-    if name not in _TRACKERS:
-        alike = get_close_matches(name, _TRACKERS, 1)
+    trackers = entry_points(group=_TRACKERS)
+    if name not in trackers.names:
+        known = sorted(trackers.names)
+        alike = get_close_matches(name, known, 1)
         meant = f", did you mean {alike[0]}" if alike else ""
         raise InvalidInputError(
-            f"tracker {name!r:.80} is unknown{meant}; known: {', '.join(_TRACKERS)}"
+            f"tracker {name!r:.80} is unknown{meant}; known: {', '.join(known)}"
         )
-    if name == "tensorboard" and not place:
-        raise InvalidInputError("TensorBoard needs a folder: tensorboard:FOLDER")
-    if name == _EVERY_EVAL_EVER:
-        checked_model(model)
-    if name == _HUB_RESULTS:
-        checked_dataset(dataset)
-    return lambda logged: _TRACKERS[name](logged, place)
-
-
-def _to_mlflow(logged: LoggedReport, place: str) -> None:
-    with MissingExtraError.unless_package("mlflow"):
-        import mlflow
-    active = mlflow.active_run()
-    if place and not active:
-        mlflow.set_experiment(place)
-    with nullcontext() if active else mlflow.start_run():
-        # MLflow refuses names with other characters.
-        named = {re.sub(r"[^/\w.\- ]", "_", name): value for name, value in logged.numbers.items()}
-        mlflow.log_metrics(named, step=logged.step)
-        mlflow.set_tags(dict(logged.tags))
-        for path in logged.files:
-            mlflow.log_artifact(str(path), artifact_path=_named(logged))
-
-
-def _to_wandb(logged: LoggedReport, place: str) -> None:
-    with MissingExtraError.unless_package("wandb"):
-        import wandb
-    began = wandb.run is None
-    run: Any = wandb.init(project=place or None) if began else wandb.run
-    run.log(dict(logged.numbers), step=logged.step)
-    # A tag of W&B has at most 64 characters, fewer than a signature.
-    run.config.update(dict(logged.tags), allow_val_change=True)
-    artifact = wandb.Artifact(
-        _named(logged).replace("/", "-"), type="hallujudge", metadata=dict(logged.tags)
-    )
-    for path in logged.files:
-        artifact.add_file(str(path))
-    run.log_artifact(artifact)
-    if began:
-        run.finish()
-
-
-def _to_tensorboard(logged: LoggedReport, place: str) -> None:
-    with MissingExtraError.unless_package("tensorboard"):
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.plugins.scalar.summary_v2 import scalar_pb
-        from tensorboard.plugins.text.summary_v2 import text_pb
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-    writer = EventFileWriter(place)
-    texts = {name.replace(".", "/"): value for name, value in logged.tags.items()}
-    summaries = [
-        *(scalar_pb(name, value) for name, value in logged.numbers.items()),
-        *(text_pb(f"{logged.name}/{name}", value) for name, value in texts.items()),
-    ]
-    for summary in summaries:
-        writer.add_event(Event(wall_time=time.time(), step=logged.step or 0, summary=summary))
-    writer.close()
-    # TensorBoard has no artifacts, so they go into the folder of its file.
-    folder = Path(place, _named(logged))
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in logged.files:
-        shutil.copy(path, folder)
-
-
-def _to_every_eval_ever(logged: LoggedReport, place: str) -> None:
-    dataset = checked_dataset(logged.dataset)[0] if logged.dataset else ""
-    folder, lines = Path(place), logged.lines()
-    write_every_eval_ever(logged.report, lines, folder, model=logged.model, dataset=dataset)
-
-
-def _to_hub_results(logged: LoggedReport, place: str) -> None:
-    write_hub_results(logged.report, Path(place), dataset=logged.dataset)
-
-
-def _to_otel(logged: LoggedReport, place: str) -> None:
-    # It needs OpenTelemetry's packages.
-    from .evaluation_events import emit_report
-
-    emit_report(logged.report, logged.lines(), place, step=logged.step, model=logged.model)
-
-
-def _named(logged: LoggedReport) -> str:
-    """Return a folder for the files, another one for each step."""
-    return logged.name if logged.step is None else f"{logged.name}/{logged.step}"
-
-
-_EVERY_EVAL_EVER, _HUB_RESULTS = "every-eval-ever", "hf-eval-results"
-_TRACKERS: Mapping[str, Callable[[LoggedReport, str], None]] = {
-    "mlflow": _to_mlflow,
-    "wandb": _to_wandb,
-    "tensorboard": _to_tensorboard,
-    _EVERY_EVAL_EVER: _to_every_eval_ever,
-    _HUB_RESULTS: _to_hub_results,
-    "otel": _to_otel,
-}
+    tracker_at: TrackerAt = trackers[name].load()
+    return tracker_at(place, model=model, dataset=dataset)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ENGINES = ("local", "ray")
 """Where processes run."""
+_ENGINES = "hallujudge.engines"
+"""The entry points of all engines but the first: each names what makes a :class:`PartSource`."""
 
 # Starting a process takes about a second, in which one process scores about 15,000 captions.
 _LARGE_RUN = 20_000
@@ -44,11 +46,14 @@ def spread_parts(prepared: PreparedRun, judges: Mapping[str, object] | None) -> 
     workers = worker_count(prepared, local=judges is not None)
     if judges is not None and run.engine == ENGINES[1]:
         # Imported here because few runs need Ray, or multiprocessing.
-        from .ray_workers import RayParts
+        from importlib.metadata import entry_points
+
         from .worker import WorkerSettings
 
         settings = WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
-        return RayParts(settings, workers, run.ray_address)
+        [engine] = entry_points(group=_ENGINES, name=run.engine)
+        parts: PartSource = engine.load()(settings, workers, run.ray_address)
+        return parts
     if judges is None or workers <= 1:
         return None
     return prepared.workers or _pool(run, prepared.spec, judges, workers)

@@ -95,7 +95,7 @@ async def test_a_failed_load_is_tried_again(gated: Callable[..., GatedModels]) -
     models.gate.open()
     engine = Engine()
     with pytest.raises(
-        NotFoundError, match=expected_message("sdk.runs.ray_workers:not-on-this-machine")
+        NotFoundError, match=expected_message("integrations.ray_workers:not-on-this-machine")
     ):
         await engine.open(SPEC)
     assert isinstance(await engine.open(SPEC), ScoringSession)

@@ -30,8 +30,9 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import Metric, Score, mean, metric, scorer, stderr
 
+from hallujudge.sdk.scorer import Scorer
+
 from ..harness_scores import corpus_score, explanation, scored_records
-from ..scorer import Scorer
 
 METRICS = ("chair", "pope", "tri-he", "mementos")
 """Metrics whose items are single responses."""

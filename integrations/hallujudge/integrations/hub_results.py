@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hallujudge.metrics import Report
-
-from .errors import InvalidInputError, OutputError
-from .report.report_text import interval_label, main_score_of
+from hallujudge.sdk.errors import InvalidInputError, OutputError
+from hallujudge.sdk.report.report_text import interval_label, main_score_of
 
 FOLDER = ".eval_results"
 """The folder in the repository of a model."""

@@ -5,4 +5,4 @@ begin in ``hallujudge-client``. Without this one it takes the server's ``__main_
 the plug-in, and warns.
 """
 
-from hallujudge.sdk.pytest_plugin import fixture as fixture
+from hallujudge.integrations.pytest_plugin import fixture as fixture

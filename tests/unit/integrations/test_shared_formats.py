@@ -179,7 +179,8 @@ def own_exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryLogRecordE
     exporter: Any = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]  # OpenTelemetry's
     provider = LoggerProvider()
     provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
-    monkeypatch.setattr("hallujudge.sdk.evaluation_events.get_logger_provider", lambda: provider)
+    get_provider = "hallujudge.integrations.evaluation_events.get_logger_provider"
+    monkeypatch.setattr(get_provider, lambda: provider)
     yield exporter
     provider.shutdown()
 

@@ -3,7 +3,7 @@
     import evaluate
     from importlib.util import find_spec
 
-    module = find_spec("hallujudge.sdk.harness_adapters.evaluate_module").origin
+    module = find_spec("hallujudge.integrations.harness_adapters.evaluate_module").origin
     chair = evaluate.load(module, "chair")
     chair.compute(predictions=["A cat."], references=[["cat"]])
 
@@ -16,7 +16,7 @@ from typing import Any
 import datasets
 import evaluate
 
-from hallujudge.sdk.harness_scores import RunningScores, scores_with_intervals
+from hallujudge.integrations.harness_scores import RunningScores, scores_with_intervals
 
 
 class Hallujudge(evaluate.Metric):  # type: ignore[misc]  # evaluate may be absent

@@ -2,8 +2,7 @@
 
 Each returns what the harness calls, and imports the harness when it is made. Aggregates are those
 of a report over the same responses (:mod:`hallujudge.sdk.harness_scores`). Inspect AI has its
-scorers in :mod:`hallujudge.sdk.harness_adapters.inspect_scorers`, and ``evaluate`` its module in
-``evaluate_module.py``.
+scorers in ``inspect_scorers.py``, and ``evaluate`` its module in ``evaluate_module.py``.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InvalidInputError, MissingExtraError
+from hallujudge.sdk.errors import InvalidInputError, MissingExtraError
+from hallujudge.sdk.scorer import Scorer
+
 from ..harness_scores import RunningScores, report_of, scored_records, scores_with_intervals
-from ..scorer import Scorer
 
 __all__ = ["LMMS_TASKS", "lighteval_metric", "lmms_results", "mlflow_scorer", "torch_scores"]
 

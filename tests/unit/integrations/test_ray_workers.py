@@ -6,16 +6,16 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from hallujudge.judge_service.llm.budget import SERVER_VERSION, Prices
-from hallujudge.judge_service.llm.cache_file import cache_key
-from hallujudge.judge_service.settings.judge_settings import FallbackSettings
-from hallujudge.sdk.runs.ray_workers import (
+from hallujudge.integrations.ray_workers import (
     CallKeeper,
     RemoteCalls,
     is_limited,
     keeper_settings,
     worker_settings,
 )
+from hallujudge.judge_service.llm.budget import SERVER_VERSION, Prices
+from hallujudge.judge_service.llm.cache_file import cache_key
+from hallujudge.judge_service.settings.judge_settings import FallbackSettings
 
 KEY = cache_key({"prompt": "Is it a dog?"})
 PRICES = {"llm.price_prompt": 1.0, "llm.price_completion": 1.0}

@@ -22,9 +22,8 @@ from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 from hallujudge.metrics.framework.report import JudgeShare, Score
-
-from .errors import InvalidInputError, OutputError
-from .report.report_text import definitions_of
+from hallujudge.sdk.errors import InvalidInputError, OutputError
+from hallujudge.sdk.report.report_text import definitions_of
 
 SCHEMA = "0.3.0"
 """Version of the schema."""

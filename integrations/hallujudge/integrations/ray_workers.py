@@ -27,11 +27,10 @@ from hallujudge.judge_service.llm.budget import Prices, Reservation
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, judge_values
 from hallujudge.judge_service.settings.loading import load_settings
-
-from ..errors import InternalError, MissingExtraError, UnavailableError
-from .batches import batch_size
-from .parts import Part
-from .worker import (
+from hallujudge.sdk.errors import InternalError, MissingExtraError, UnavailableError
+from hallujudge.sdk.runs.batches import batch_size
+from hallujudge.sdk.runs.parts import Part
+from hallujudge.sdk.runs.worker import (
     Group,
     Worker,
     WorkerSettings,
@@ -41,8 +40,7 @@ from .worker import (
 if TYPE_CHECKING:
     from hallujudge.judge_service.llm.budget import Budget, SharedCalls, Usage
     from hallujudge.judge_service.llm.cache_file import Record
-
-    from ..archives import ItemSource
+    from hallujudge.sdk.archives import ItemSource
 
 
 # Seconds to wait for an answer from a cluster's address.

@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import pytest
 
+from hallujudge.integrations import harness_scores
 from hallujudge.metrics import Outcome
 from hallujudge.metrics.errors import MergeError
-from hallujudge.sdk import Client, Report, ResponseScore, RunReport, Scorer, harness_scores
+from hallujudge.sdk import Client, Report, ResponseScore, RunReport, Scorer
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.harness_adapters import lmms_results
 from hallujudge.sdk.harness_scores import (

@@ -15,7 +15,7 @@ import pytest
 
 from hallujudge.sdk import Scorer
 
-NAME = "hallujudge.sdk.harness_adapters.inspect_scorers"
+NAME = "hallujudge.integrations.harness_adapters.inspect_scorers"
 GRAPH = [["cat", "on", "sofa"]]
 
 
