@@ -6,8 +6,8 @@ The figures are for reading, not a gate. Code lines leave out blank lines, comme
 generated code. An import counts wherever it is: at the top, in a function, or for types alone.
 A room is a folder or module directly below a source root; an arrow is an import from one room of a
 source root into another. ``--list`` adds the modules with one importer and the recurring names.
-``--families`` prints instead how many lines of code each family has in each layer; its analyses,
-builders and audits are counted apart, and so are modules whose commands all belong to them. All
+``--families`` prints instead how many lines of code each family has in each layer; what it has in
+the rooms beside the core is counted apart, as are its analyses and builders of questions. All
 benchmarks of a family are counted together; ``--list`` adds the lines of each of its modules.
 """
 
@@ -67,8 +67,6 @@ class Module:
     """Its lines of code."""
     imports: frozenset[str]
     """The modules of the library that it imports."""
-    builds: bool = False
-    """Whether it has commands, all of them of ``hallujudge build``: builders and audits."""
 
     @property
     def package(self) -> str:
@@ -137,17 +135,9 @@ def read(root: Path = ROOT) -> list[Module]:
             base=path.stem,
             lines=code_lines(text),
             imports=taken,
-            builds=command_groups(ast.parse(text)) == {"build_app"},
         )
         modules.append(module)
     return modules
-
-
-def command_groups(tree: ast.AST) -> set[str]:
-    """Return the groups that a module's commands are in, such as ``score_app``."""
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    decorators = (ast.unparse(each) for node in functions for each in node.decorator_list)
-    return {text.partition(".")[0] for text in decorators if "_app.command(" in text}
 
 
 def single_importers(modules: list[Module]) -> list[Module]:
@@ -191,7 +181,7 @@ def family_lines(modules: list[Module], families: list[str]) -> dict[str, Counte
         parts = module.name.split(".")[1:]
         if family := family_of(module, families):
             layer = LAYERS.get(".".join(parts[: 1 if parts[0] == "metrics" else 2]))
-            special = layer is None or module.base.endswith(APART) or module.builds
+            special = layer is None or module.base.endswith(APART)
             counts[family]["apart" if special else str(layer)] += module.lines
     for family, found in counts.items():
         found["wire"] = proto_lines(WIRE / f"{family}.proto")
@@ -247,7 +237,8 @@ def main() -> None:
     print(f"modules with one importer {len(single)}, under 40 lines {sum(n < 40 for n in lines)}")
     print("names more than three modules have:", ", ".join(f"{n} {c}" for n, c in names.items()))
     for package, (rooms, count) in arrows(modules).items():
-        print(f"{package}: {rooms} rooms, {count} arrows between them")
+        held = sum(module.lines for module in modules if module.package == package)
+        print(f"{package}: {held} code lines, {rooms} rooms, {count} arrows between them")
     if options.list:
         print(*(f"one importer: {module.name} ({module.lines})" for module in single), sep="\n")
 
