@@ -201,6 +201,7 @@ class _Asking:
             "llm.price_prompt": self.llm_price_prompt,
             "llm.price_completion": self.llm_price_completion,
         }
+        # Only what was given: the rest comes from the environment and the settings file.
         return {name: value for name, value in settings.items() if value is not None}
 
     def runs(self) -> list[AskRun]:
@@ -309,6 +310,7 @@ class _Files(NamedTuple):
             out=self.out / f"{name}.jsonl" if self._is_folder(names) else self.out,
             images=Path((images or all_images)[0]),
             references=list(map(Path, (*references, *shared))),
+            # Alone, a benchmark refuses a file that it does not use; among several, it is VidHal's.
             options=self.options if len(names) == 1 or name.startswith("vidhal-") else None,
         )
 
@@ -332,6 +334,7 @@ def _of(
     shared = [
         whole
         for whole, (metric, equals, _) in zip(given, pairs, strict=True)
+        # The name of a folder may have an equals sign of its own.
         if not equals or metric not in names
     ]
     return own, shared
@@ -344,10 +347,12 @@ def _all_asked(runs: Sequence[AskRun], typed: Sequence[str], *, quiet: bool) -> 
     for run in runs:
         of = f"{run.benchmark}: " if len(runs) > 1 else ""
         notes = check_asking(run)
+        # All files are checked before the first question of the first benchmark is paid for.
         for note in () if quiet else notes:
             click.echo(f"note: {of}{in_flags(note, typed)}", err=True)
     codes, calls, cost = [], 0, 0.0
     for run in runs:
+        # The budget is one for all benchmarks.
         code, result = _asked(run.within(calls, cost), typed, quiet=quiet)
         codes.append(code)
         if result is None:
@@ -434,6 +439,7 @@ def _prompts(given: Sequence[str]) -> dict[str, str]:
     prompts: dict[str, str] = {}
     for value in given:
         step, equals, name = value.partition("=")
+        # The name of a file may have an equals sign of its own.
         if not equals or Path(value).exists():
             step, name = "answer", value
         if step in prompts:

@@ -205,6 +205,7 @@ def _template(what: str, text: str, own: str | None) -> Template:
     if own is None:
         return replace(own_template(text, sorted(slots)), name=what.replace(", ", "-"), version="1")
     given = set(_SLOT.findall(own))
+    # Optional slots are wanted if the prompt has them, so that they count as its own.
     wanted = slots - OPTIONAL_SLOTS | given & slots
     try:
         return own_template(own, sorted(wanted))

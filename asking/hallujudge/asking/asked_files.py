@@ -67,8 +67,10 @@ def write_whole(path: Path, pieces: Iterable[str]) -> None:
     Raises:
         OutputError: It can't be written.
     """
+    # In the same folder, as a file is only replaced at once within a file system.
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        # Replies may hold lone surrogates, which UTF-8 can't write.
         with temporary.open("w", encoding="utf-8", errors="replace") as file:
             for piece in pieces:
                 file.write(piece)

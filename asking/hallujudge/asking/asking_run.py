@@ -200,6 +200,7 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
         archive=run.files.archive,
         questions=len(done),
         unanswered=Counter(outcome.reason for outcome, _ in reasons),
+        # Reversed, so that the first example of each reason stays.
         examples={o.reason: f"{i.key}: {o.detail}" for o, i in reversed(reasons)},
         calls=statistics.calls,
         cost=budget.spent if isinstance(budget, Budget) else 0.0,
@@ -490,6 +491,7 @@ class _Prepared:
             "replied": asker.models,
             "usage": asker.usage.to_json(),
         }
+        # The archive is written last: a run that finds one finds its manifest and reasons too.
         if reasons:
             write_whole(files.unanswered, lines_of(reasons))
         else:

@@ -28,6 +28,7 @@ def notes_on_labels(benchmark: Benchmark, inquiries: Inquiries) -> tuple[str, ..
         return ()
     filled = [each for each in inquiries.asked if each.response not in each.into]
     for each in filled:
+        # Scoring refuses a record without the key; null is the response until the answer comes.
         each.into[each.response] = None
     try:
         read_items(benchmark.name, inquiries.records, None)

@@ -131,6 +131,7 @@ def _records(
     declared = benchmark.declared
     if not sources:
         key = benchmark.own.id[0]
+        # This key holds names of files; other ids have no suffix.
         with_suffix = key == "image_name"
         for position, media in enumerate(folder.all()):
             name = media.name if with_suffix else Path(media.name).stem
@@ -155,6 +156,7 @@ def _declared_records(
     if metric_of(declared).listed is not None and _is_list(source):
         yield from listed_questions(declared, source.stem, read_json(source))
         return
+    # A file alone needs no split: it tells apart the questions of several files.
     splits = None if is_alone else declared.split_files
     split = split_of_file(splits, source) if splits is not None else ""
     for record in unfolded(declared, read_records(read_format(source).source), "label"):
@@ -387,6 +389,7 @@ class _Maker:
         for name in () if self._declared is None else self._declared.keys.response:
             if name not in self._question and name not in self._labels():
                 out.pop(name, None)
+        # The same of what it says of such answers: verdicts would pass for ones on the new answer.
         for name in self._of_other_answers:
             out.pop(name, None)
         keys = self._declared.keys.question if self._declared is not None else ()
@@ -399,8 +402,10 @@ class _Maker:
         return Inquiry(
             key=key,
             slots={
+                # JSON may hold lone surrogates, which can't be sent.
                 "question": well_formed(question or ""),
                 "options": shown,
+                # With its line break, so that a question without options has no empty line.
                 CHOOSING: "\n" + CHOOSE_ONE.replace("{{options}}", shown) if shown else "",
                 **more.slots,
             },

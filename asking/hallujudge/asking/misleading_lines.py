@@ -65,6 +65,7 @@ def prompt_of(own: str | None) -> Template:
     """
     if own is None:
         return load_template(_PROMPT)
+    # A question about no choices has none to show, so that a prompt may go without them.
     left_out = set(_OPTIONAL).difference(_SLOT.findall(own))
     slots = [slot for slot in (*_NEEDED, *_OPTIONAL) if slot not in left_out]
     try:
@@ -178,6 +179,7 @@ def _reasons(failed: Mapping[str, NoReplyError]) -> dict[str, str]:
 
 def _why_not(failed: Mapping[str, NoReplyError], written: Mapping[str, str]) -> str:
     """Return why a video can't be made; empty if it can."""
+    # Failed calls come first: a reason that the next run may not have.
     for key, err in sorted(failed.items(), key=lambda entry: entry[1].is_kept):
         if not err.is_kept or not written:
             return f"no misleading line about question {key!r:.60}: {err}"

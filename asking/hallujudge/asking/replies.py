@@ -206,6 +206,7 @@ class Asker:
     @property
     def usage(self) -> Usage:
         """What all replies took, in this run or earlier ones; a shared one counts once."""
+        # In the order of keys, since sums of costs depend on their order.
         return Usage.total(self._used[key].usage for key in sorted(self._used))
 
     @property
@@ -256,6 +257,8 @@ class Asker:
             return _unanswered(replies, err.reason, err.detail, err.reply)
         if self._benchmark.reads == CONFIDENCE:
             # The whole reply is a step, since the response is only a part of it.
+            # INFACT's appendix A.4 asks for a confidence in a run of its own and prints no words;
+            # our prompt asks for answer and confidence at once.
             said, confidence = read_confidence(answer_of(response))
             return Answered(
                 response=said,
@@ -336,6 +339,7 @@ class Asker:
             plan.answer(chosen)
         assert plan.order is not None, "no question is open"
         ends = plan.pair_of(plan.order[0], plan.order[-1])
+        # VidHal's formula 7 takes the answer about the ends, which the plan may not have needed.
         if self._benchmark.protocol.ends and ends not in [each.question for each in plan.answers]:
             reply = await self._reply(step, inquiry, media, {}, _of_pair(inquiry, ends))
             replies.append((f"{ends.first} or {ends.second}", reply))
@@ -353,6 +357,7 @@ class Asker:
         request = self._request(step, inquiry, earlier, options)
         key, reply = await self._known(request, shown)
         if reply is None:
+            # Only now: the key has hashes of files, so that a known reply decodes no video.
             images = await self.shown.images(shown)
             request = self._request(step, inquiry, earlier, options, images, shown)
             try:
@@ -394,6 +399,7 @@ class Asker:
             messages=template.messages(slots),
             max_tokens=self._max_tokens,
             images=tuple(images),
+            # Questions about one image go to one server, which may still have it in its cache.
             affinity=media.name if media is not None else "",
             extra=self._parameters,
         )
@@ -403,6 +409,7 @@ class Asker:
         settings = self._client.settings
         return cache_key(
             {
+                # The version of these keys, and what tells them from builders' keys.
                 "asks": 1,
                 "model": settings.model,
                 "parameters": {**settings.sampling.parameters(settings.dialect), **request.extra},
@@ -459,6 +466,7 @@ def _unanswered(
     steps = _steps_of(replies)
     if last is None:
         return Answered(reason=reason, detail=detail, steps=steps)
+    # An unfinished thought has no text besides it.
     if reason != THOUGHT_UNFINISHED:
         name = "cut_off" if last.finish_reason == "length" else "refusal"
         steps = (*steps, StepReply(name, last.content or last.refusal))

@@ -68,6 +68,7 @@ def checked_parameters(parameters: Mapping[str, object]) -> dict[str, JsonValue]
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as err:
             _refuse(name, f"its value can't be sent as JSON: {err}; give another")
+    # A copy, which the caller can't change any more.
     copied: dict[str, JsonValue] = json.loads(json.dumps(dict(parameters)))
     return copied
 
@@ -84,6 +85,7 @@ def _leaves(
     parameters: Mapping[str, JsonValue], before: str = ""
 ) -> Iterator[tuple[str, JsonValue]]:
     for name, value in parameters.items():
+        # An empty object is a leaf, or a signature would not show it.
         if isinstance(value, dict) and value:
             yield from _leaves(value, f"{before}{name}.")
         else:

@@ -36,6 +36,7 @@ from .sounds import sound_of
 
 # Questions about one video follow each other, and its frames are taken once.
 _KEPT_BYTES = 256 << 20
+# More would decode no faster and hold more frames at a time.
 _DECODERS = os.cpu_count() or 2
 
 
@@ -147,6 +148,7 @@ class ShownMedia:
                 async with self._decoders:
                     self._kept[media] = await asyncio.to_thread(self._load, media)
                 self._size += _size_of(self._kept[media])
+            # In the order of use, since what was used the longest ago is forgotten first.
             self._kept.move_to_end(media)
             found = self._kept[media]
             self._forget()
@@ -167,6 +169,7 @@ class ShownMedia:
 
     def _forget(self) -> None:
         """Forget what was used the longest ago, so that memory stays bounded."""
+        # The newest stays however large it is, since it is about to be sent.
         while self._size > _KEPT_BYTES and len(self._kept) > 1:
             media, images = self._kept.popitem(last=False)
             self._size -= _size_of(images)

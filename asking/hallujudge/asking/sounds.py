@@ -35,9 +35,11 @@ def sound_of(path: Path) -> ChatAudio:
         MissingExtraError: PyAV is not installed, and it is neither a WAV nor an MP3 file.
     """
     with open_regular(path) as file:
+        # RIFF, four bytes of its size, and WAVE.
         start = file.read(12)
         if not (kind := _kind_of(start)):
             return _converted(path)
+        # A byte more than allowed shows that there is more.
         data = start + file.read(MOST_BYTES + 1 - len(start))
     if len(data) > MOST_BYTES:
         raise _too_long(path)
@@ -93,8 +95,10 @@ def _samples_of(path: Path) -> Iterator[bytes]:
                 raise MediaError("SOUND_MISSING", f"{path.name!r:.80} has no sound track")
             resampler = av.AudioResampler(format="s16", layout="mono", rate=_RATE)
             for frame in container.decode(audio=0):
+                # FFmpeg pads planes beyond their samples.
                 for each in resampler.resample(frame):
                     yield bytes(each.planes[0])[: each.samples * _SAMPLE_BYTES]
+            # What the resampler has held back.
             for each in resampler.resample(None):
                 yield bytes(each.planes[0])[: each.samples * _SAMPLE_BYTES]
     except (av.FFmpegError, ValueError) as err:

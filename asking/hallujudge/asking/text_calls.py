@@ -103,6 +103,7 @@ class TextModel:
         settings = self.client.settings
         return cache_key(
             {
+                # The version of these keys, and what tells them from those of hallujudge ask.
                 "builds": 1,
                 "model": settings.model,
                 "parameters": settings.sampling.parameters(settings.dialect),
@@ -135,6 +136,7 @@ async def text_model(
     """
     settings = load_settings(dict(model))
     kept = str(replies) if keeps or replies.exists() else ""
+    # The cache of judges' verdicts keeps any reply by its key, also that of a builder's model.
     factory = JudgeFactory(replace(settings.judges, verdict_cache=kept), settings.keys)
     if factory.cache is not None:
         await factory.cache.open()
@@ -142,6 +144,7 @@ async def text_model(
     sampling = Sampling(
         temperature=temperature,
         seed=judge.sampling.seed,
+        # Judges are also asked for log-probabilities, for margins; a text needs none.
         top_logprobs=0,
         omit=judge.sampling.omit,
     )
@@ -149,6 +152,7 @@ async def text_model(
         replace(
             judge,
             sampling=sampling,
+            # A judge's reply is constrained to its form, a text is not.
             constraint="none",
             role="model",
             # The user is at the terminal, and can start the server.

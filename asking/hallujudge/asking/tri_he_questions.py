@@ -45,9 +45,11 @@ _CHECK_TRIPLET = (
     "objects that the image shows?\nQuestion: {question}\nAnswer: {answer}\nTriplet: {triplet}"
 )
 _YES_NO = "\nAnswer with yes or no only."
+# The outermost brackets: models write text before a list, or fence it.
 _LIST = re.compile(r"\[.*\]", re.DOTALL)
 # A part with one of these can't be written as "(subject, relation, object)".
 _MARKS = re.compile(r"[,()]")
+# Room for ten questions with their answers and triplets, as JSON.
 _MOST_TOKENS = 4096
 
 Parts = tuple[str, str, str]
@@ -98,6 +100,7 @@ def read_scenes(path: Path, *, least_relations: int = 5) -> list[Scene]:
             'give {"objects": {id: {"name": …, "relations": [{"name": …, "object": id}]}}}',
         ):
             scene = _scene(image, value)
+        # Section 4 of the paper: at least five relations, and more than two related objects.
         related = {name for subject, _, other in scene.relations for name in (subject, other)}
         if len(scene.relations) >= least_relations and len(related) > 2:
             scenes.append(scene)
@@ -259,11 +262,13 @@ async def _check(
 async def _says_yes(prompt: str, image: tuple[ChatImage, ...], model: TextModel) -> bool:
     """Return whether the model says yes; an unclear reply is a no, so that nothing slips in."""
     reply = await model.reply(prompt + _YES_NO, max_tokens=64, images=image)
+    # Strict, since an answer that says both words decides nothing.
     return YES_NO_PARSERS["strict"](reply) == "yes"
 
 
 def _own(scene: Scene) -> list[Parts]:
     """Return the triplets of a scene graph that can be written, each once."""
+    # Objects may share a name, so that several of their relations become one triplet.
     known = (*scene.attributes, *scene.relations)
     return list(dict.fromkeys(parts for parts in known if not _MARKS.search("".join(parts))))
 

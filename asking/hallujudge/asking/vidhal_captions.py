@@ -66,6 +66,7 @@ far from it, or the opposite.
 Correct sentence: {anchor}
 
 Reply with a JSON list of {count} texts, from the least to the most wrong."""
+# Section 7.2 asks each question in three wordings and averages over them.
 _QUALITY: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {
         "realism": (
@@ -340,6 +341,7 @@ async def ask_quality(
                     "judge": model.name,
                     "criterion": question.criterion,
                     "prompt": question.prompt,
+                    # Null is a vote too: section 7.2 counts all but a yes as 0.
                     "answer": YES_NO_PARSERS["strict"](reply),
                 }
             )

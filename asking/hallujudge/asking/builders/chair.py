@@ -43,6 +43,7 @@ def build_references(
     if os.path.realpath(out) in map(os.path.realpath, paths):
         raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
     objects = read_coco(paths)
+    # A line for each image, so that files can be compared and searched.
     lines = (f"{json.dumps(image)}: {json.dumps(names)}" for image, names in objects.items())
     write_file(out, "{\n" + ",\n".join(lines) + "\n}\n")
     click.echo(f"objects of {len(objects):,} images written to {out}")

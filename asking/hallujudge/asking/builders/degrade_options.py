@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # As hallujudge.asking.video.degrading has them, which needs PyAV.
 PROCEDURAL = "procedural_counterfactual"
 """The operator that cuts videos at the boundaries of steps."""
+# The clean video is there already, and text_only shows none.
 _MADE = (*(name for name in OPERATORS if name not in ("base", "text_only")), PROCEDURAL)
 _SUBTITLES = (".srt", ".vtt")
 
@@ -75,6 +76,7 @@ class DegradeOptions:
     blur_longest: Annotated[
         int, metric_option("--blur-longest", min=1, max=255, help="Longest blur, in pixels.")
     ] = 21
+    # Appendix A.5 of the paper; it gives no strength of the other operators.
     kept_bitrate: Annotated[
         float,
         metric_option("--kept-bitrate", min=0.001, max=1, help="Share of the bitrate that stays."),
@@ -277,6 +279,7 @@ def _by_video(path: Path, videos: Mapping[str, Path]) -> dict[str, Any]:
     found = {
         name: values[key]
         for name, video in videos.items()
+        # The whole path first, since several folders may have files of one name.
         for key in [next((key for key in (name, video.name, video.stem) if key in values), None)]
         if key is not None
     }

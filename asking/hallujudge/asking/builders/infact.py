@@ -76,6 +76,7 @@ def build_infact(given: DegradeOptions) -> ExitCode:
             captioning.say_estimate(questions, out)
             return ExitCode.OK
         if not (given.resume or given.overwrite):
+            # Before a model is paid for lines of a folder that would be refused.
             check_new(out / CAPTIONS)
         captioned = captioning.write(questions, out, settings)
         settings, left_out = captioned.settings, captioned.left_out
@@ -192,6 +193,7 @@ def build_infact_audit(
         Path | None,
         input_option("--references", "-R", metavar="FILE", help="Questions with labels."),
     ] = None,
+    # Appendix A.3: 200 cases for each operator, and three annotators.
     cases: Annotated[
         int, metric_option("--cases", min=1, help="Questions for each operator.")
     ] = 200,

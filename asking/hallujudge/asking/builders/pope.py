@@ -57,6 +57,7 @@ class _Building:
         str, metric_option("--sampling", help=f"Absent: {', '.join(SAMPLINGS)}.")
     ] = "random"
     questions: Annotated[
+        # The paper: 6 questions about each of 500 images with more than 3 objects.
         int, metric_option("--questions", help="Questions about each image; even.")
     ] = 6
     images: Annotated[
@@ -81,6 +82,7 @@ class _Building:
         """
         files = (self.objects, *(self.instances or ()), self.detections)
         given = [path for path in files if path is not None]
+        # Several files of instances are one kind: any other file besides makes it one too many.
         if len(given) != max(1, len(self.instances or ())):
             raise InvalidInputError("give one of --objects, --instances and --detections")
         if os.path.realpath(self.out) in map(os.path.realpath, given):

@@ -47,12 +47,14 @@ def build_tri_he(
         Path, input_option("--scene-graphs", metavar="FILE", help="Scene graphs in GQA's form.")
     ],
     images: Annotated[Path, input_option("--images", metavar="DIR", help="Folder of the images.")],
+    # At least five relations, as in section 4 of the paper.
     least_relations: Annotated[
         int, metric_option("--least-relations", min=1, help="Fewest relations of an image.")
     ] = 5,
     count: Annotated[
         int | None, metric_option("--count", min=1, help="Images to draw; default: all.")
     ] = None,
+    # Ten questions about an image, as in section 4 of the paper.
     questions: Annotated[
         int, metric_option("--questions", min=1, max=50, help="Questions about an image.")
     ] = 10,

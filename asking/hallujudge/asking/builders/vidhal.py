@@ -48,6 +48,7 @@ def build_vidhal(
     ],
     writer: WriterOptions,
     temperature: Temperature = 0.0,
+    # VidHal has three captions of each video (section 3.4).
     captions: Annotated[
         int, metric_option("--captions", min=2, max=8, help="Captions of a video.")
     ] = 3,
@@ -62,6 +63,7 @@ def build_vidhal(
 
     async def build() -> Built:
         async with text_model(writer.settings(), replies_of(out), temperature) as model:
+            # The correct caption is one of them.
             return await write_captions(videos, model, wrong=captions - 1, progress=progress)
 
     with shown_progress(len(videos), "captioned") as progress:

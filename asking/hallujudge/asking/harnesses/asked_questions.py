@@ -123,6 +123,7 @@ class AskedQuestions:
     async def _found(self) -> list[Question]:
         asked = self._inquiries.asked
         names = [name for one in asked for name in (one.media, one.address) if name]
+        # Unused: the harness takes the frames, and only files are looked up here.
         frames = FrameSettings(sampling=Sampling("uniform:16"))
         shown = ShownMedia(self._benchmark, self._folder, frames, shared_ends(names))
         return [await self._question(index, one, shown) for index, one in enumerate(asked)]
@@ -135,6 +136,7 @@ class AskedQuestions:
             )
         step = self._benchmark.protocol.steps[-1].name
         messages = self._benchmark.templates[step].messages(inquiry.slots)
+        # Harnesses take one text, without roles.
         prompt = "\n".join(message["content"] for message in messages)
         try:
             media = await shown.find(inquiry)
@@ -158,7 +160,9 @@ class AskedQuestions:
         Raises:
             ArchiveError: The answers can't be scored, such as a benchmark without references.
         """
+        # Read anew, since answers are put into the records.
         inquiries = self._read()
+        # The parts of records that got an answer; several questions may share a record.
         touched: set[int] = set()
         for index, inquiry in enumerate(inquiries.asked):
             if index in responses:

@@ -108,6 +108,7 @@ def _yaml(name: str, task: HarnessTask, docs: Path) -> str:
         "output_type: generate_until",
         "doc_to_visual: !function scored.doc_to_visual",
         "doc_to_text: !function scored.doc_to_text",
+        # The metric has the labels, so that lmms-eval needs none.
         'doc_to_target: ""',
         f"generation_kwargs:\n  max_new_tokens: {task_tokens(task)}\n  temperature: 0\n"
         "  do_sample: false\n  until: []",
@@ -166,6 +167,7 @@ class LmmsTask:
     def process_results(self, doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
         """Return the answer under each score, for :meth:`aggregation`."""
         answer = {"index": doc["index"], "response": str(results[0])}
+        # A report needs all answers at once, so that each score gets them whole.
         return dict.fromkeys(self.task.scores, answer)
 
     def aggregation(self, score: str) -> Callable[[Sequence[Mapping[str, Any]]], float]:
@@ -180,6 +182,7 @@ class LmmsTask:
     def report(self, answers: Sequence[Mapping[str, Any]]) -> Any:
         """Return the report over answers; that of the same answers is made once."""
         given = tuple(sorted((int(one["index"]), str(one["response"])) for one in answers))
+        # lmms-eval aggregates the same answers once for each score.
         if self._last is None or self._last[0] != given:
             self._last = given, self._asked.report(dict(given))
         return self._last[1]

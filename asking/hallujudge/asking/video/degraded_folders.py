@@ -90,6 +90,7 @@ def _named(path: Path, out: Path) -> Iterator[tuple[str, Path]]:
         return
     if not path.is_dir():
         raise ArchiveError(f"{path} does not exist; give a video or a folder of videos")
+    # The new videos may lie below the given folder, and are no sources.
     made = {(out / operator).resolve() for operator in (BASE, PROCEDURAL, *MADE)}
     videos = [
         video
@@ -228,6 +229,7 @@ def _results(makings: Sequence[Making], workers: int) -> Iterator[tuple[Making, 
     finally:
         processes.close()
         for folder in {making.target.parent for making in makings}:
+            # A process that was ended could not remove its unfinished file.
             for part in folder.glob(".*.part"):
                 part.unlink(missing_ok=True)
 

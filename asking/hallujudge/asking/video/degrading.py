@@ -101,6 +101,7 @@ def compress(info: VideoInfo, target: Path, parameters: Parameters) -> Encoding:
     with TemporaryDirectory(prefix="hallujudge-") as folder:
         log = Path(folder) / "pass.log"
         _measure(info, Path(folder), _pass(1, log, aim))
+        # An aim that was tried before would give the same bytes.
         while aim not in found and len(found) < _ATTEMPTS:
             try:
                 _encode(info, target, _pass(2, log, aim))
@@ -114,6 +115,7 @@ def compress(info: VideoInfo, target: Path, parameters: Parameters) -> Encoding:
                 break
             aim = _next_aim(found, wanted)
         closest = min(found, key=lambda tried: abs(found[tried] - wanted))
+        # The file is that of the last attempt, which need not be the closest.
         if closest != [*found][-1]:
             _encode(info, target, _pass(2, log, closest))
     return Encoding(options={"preset": _PRESET, "passes": "2"}, bit_rate=closest)
@@ -138,6 +140,8 @@ def _measure(info: VideoInfo, folder: Path, encoding: Encoding) -> None:
 
 def _next_aim(found: Mapping[int, float], wanted: int) -> int:
     """Return the bitrate to ask for after some attempts, asked for -> found."""
+    # Rates rise with what is asked for, but not in proportion: between two attempts the aim is
+    # interpolated, and scaled only if all missed to one side.
     below = max(((rate, aim) for aim, rate in found.items() if rate < wanted), default=None)
     above = min(((rate, aim) for aim, rate in found.items() if rate >= wanted), default=None)
     if below and above:
@@ -300,6 +304,7 @@ def settings_of(making: Making) -> dict[str, Any]:
 
 def _seed_of(making: Making, seed: int) -> int:
     """Return where the random numbers of a file start."""
+    # No name has this character, so that the parts can't run into each other.
     text = "\0".join((str(seed), making.name, making.operator))
     return int.from_bytes(sha256(text.encode()).digest()[:8], "big")
 
@@ -427,6 +432,7 @@ def _attacked(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
             import numpy as np
 
             clean = np.stack([rgb_of(frame) for frame in held])
+            # A start of its own for each chunk, so that noise does not repeat.
             noisy = ensemble.attack(clean, attack, parameters["start"] + place)
             for pixels, frame in zip(noisy, held, strict=True):
                 writer.write(frame_of(np.ascontiguousarray(pixels), frame))

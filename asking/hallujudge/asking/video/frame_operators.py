@@ -232,6 +232,7 @@ def draw_steps(draw: Random, steps: Sequence[Step]) -> Parameters:
                 "give steps that follow each other"
             )
     order = list(range(len(ordered)))
+    # The order of the procedure itself would be no counterfactual.
     while order == sorted(order):
         _shuffle(order, draw)
     return {"steps": [[step.start, step.end] for step in ordered], "order": order}
@@ -260,6 +261,7 @@ def frame_order(
 def _steps_order(parameters: Parameters, times: Sequence[int], unit: float) -> Sequence[int]:
     """Return frames whose steps are exchanged; what lies between steps stays where it is."""
     steps = [(start / unit, end / unit) for start, end in parameters["steps"]]
+    # Arrays, since an hour at 30 frames a second has 108,000 of them.
     inside = [array("L") for _ in steps]
     between = [array("L") for _ in range(len(steps) + 1)]
     for place, time in enumerate(times):

@@ -73,6 +73,7 @@ def read_questions(path: Path) -> list[Question]:
     found: dict[str, Question] = {}
     key = label = ""
     for record in read_records(path):
+        # The first record shows which keys a file has.
         key = key or choose_key(record, None, _KEYS.id, "the id")
         label = label or choose_key(record, None, _KEYS.label, LABEL)
         question = Question(
@@ -162,6 +163,7 @@ def procedural_questions(out: Path, tasks: Mapping[str, str]) -> list[dict[str, 
         out: The folder of the degraded videos.
         tasks: Video -> the name of what is done in it.
     """
+    # One question has the answer yes and one no, so that a constant answer is right in half.
     options = {"A": "Yes, the sequence is correct", "B": "No, the sequence is incorrect"}
     found = []
     for _, line in manifest_lines(out / PROCEDURAL / MANIFEST):
@@ -252,6 +254,7 @@ def stem_of(name: str) -> str:
 
 
 def _sample(rows: Sequence[dict[str, str]], count: int, draw: Random) -> list[dict[str, str]]:
+    # Random.sample may draw otherwise in another release of Python; random() may not.
     order = sorted(range(len(rows)), key=[draw.random() for _ in rows].__getitem__)
     return [rows[place] for place in order[:count]]
 
@@ -274,6 +277,7 @@ def collected(sheets: Sequence[Path]) -> list[dict[str, Any]]:
     """
     read = [dict(_filled(sheet)) for sheet in sheets]
     for sheet, choices in zip(sheets[1:], read[1:], strict=True):
+        # Choices are put together by row, so that all sheets must have the same rows.
         if odd := sorted(choices.keys() ^ read[0].keys()):
             raise ArchiveError(
                 f"{sheet} and {sheets[0]} have other rows, such as question {odd[0][2]!r:.60} "

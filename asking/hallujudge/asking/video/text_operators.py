@@ -65,6 +65,7 @@ IRRELEVANT_LINES = (
 )
 """Lines that have nothing to do with a video."""
 
+# The least number that can be mixed 4 to 1, as in appendix A.5.
 _SEGMENTS = 5
 # One line in five misleads.
 _PARTS = 5
@@ -74,6 +75,7 @@ _SHORTEST, _LONGEST = 0.4, 0.8
 _LAST_LATIN = 0x24F
 # How opaque the box behind the letters is, of 256.
 _BOX = 160
+# Both colours of anything grey, as letters and box are.
 _GREY = 128
 
 
@@ -194,6 +196,7 @@ class _Drawn:
         wrapped = _wrapped(text, lambda line: pen.textlength(line, font=face), width * 0.9)
         left, above, right, below = pen.multiline_textbbox((0, 0), wrapped, face, align="center")
         margin = points // 3
+        # Even, as is the top row below: colours have half as many rows.
         tall = min(height, int(below - above + 2 * margin + 1) // 2 * 2)
         wide = min(width, int(right - left + 2 * margin))
         letters = Image.new("L", (width, tall))
@@ -297,6 +300,7 @@ class Subtitles:
 class SubtitleSettings:
     """How much is wrong."""
 
+    # The shifts are those of appendix A.5, which gives no rate of errors.
     errors: float = 0.1
     """Share of characters that are wrong."""
     shortest: float = 0.5

@@ -128,6 +128,7 @@ class VideoWriter:
         stream: VideoStream = container.add_stream(  # type: ignore[assignment]  # any codec's
             encoding.codec, rate=self._like.rate, options=dict(encoding.options)
         )
+        # The form in which frames are read, so that those without a change keep their numbers.
         stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, "yuv420p"
         context = stream.codec_context
         context.time_base = self._like.time_base
@@ -262,6 +263,7 @@ def link_or_copy(source: Path, target: Path) -> None:
     """
     part = part_of(target)
     with _of_output(target):
+        # By content: size and time alone do not show that a file is the same.
         if target.exists() and filecmp.cmp(source, target, shallow=False):
             return
         target.parent.mkdir(parents=True, exist_ok=True)

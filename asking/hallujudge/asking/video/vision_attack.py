@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# Frames that are attacked together; VideoMAE takes 16 as one clip.
 _CHUNK = 16
 # Parts of a model that take pixels, by the names that transformers gives them.
 _VISION_PARTS = ("vision_model", "vision_tower", "visual")
+# ImageNet's, for encoders without a configuration of their own.
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _WEIGHTS = "*.safetensors"
 
@@ -32,6 +34,8 @@ _WEIGHTS = "*.safetensors"
 class AttackSettings:
     """How strong adversarial noise is."""
 
+    # Ten steps and a momentum of 1 are those of Dong et al., whose epsilon is 16. INFACT's paper
+    # gives no value.
     epsilon: float = 8.0
     """Largest change of a value from 0 to 255."""
     steps: int = 10
@@ -92,6 +96,8 @@ class EncoderEnsemble:
             )
             (slope,) = torch.autograd.grad(loss, noisy)
             with torch.no_grad():
+                # The mean in place of the L1 norm is another constant factor, which the sign
+                # removes.
                 size = slope.abs().mean(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)
                 speed = settings.momentum * speed + slope / size
                 noisy = noisy + (limit / settings.steps) * speed.sign()
@@ -184,6 +190,7 @@ class _Encoder:
         """Return the outputs for frames with values from 0 to 1."""
         from torch.nn.functional import interpolate
 
+        # Not by the encoder's own processor, through which no gradient flows.
         small = interpolate(frames, size=self._size, mode="bilinear", align_corners=False)
         pixels = self._normal(small)
         if self.frames:
