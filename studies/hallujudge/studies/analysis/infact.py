@@ -223,6 +223,7 @@ def _over_dimensions(run: AnalyzedRun) -> dict[str, float | None]:
     means: dict[str, float | None] = {}
     for name in _SHOWN:
         values = [value for table in tables if (value := table[name]) is not None]
+        # Figure 4 averages faithfulness and factuality; one of them alone is no such mean.
         means[name] = sum(values) / len(values) if len(values) == len(tables) else None
     return means
 
@@ -234,6 +235,7 @@ def _audit(run: AnalyzedRun, path: Path) -> AnalysisTable:
     for record in read_records(path):
         kind = _operator(record), optional_text(record, ("subtype",))
         question = id_under(record, "question_id")
+        # The vote of a case needs all its choices, so that it must be one record.
         if first := seen.get((*kind, question)):
             raise ArchiveError(
                 f"{record.place}: question {question!r:.60} under {kind[0]} appears twice (first "
@@ -300,6 +302,7 @@ def _case(record: Record, question: str, labels: Mapping[str, str]) -> AuditedCa
             "person, null for a question that is not answerable"
         )
     for choice in choices:
+        # A letter and the text of an option can't be compared.
         is_text = isinstance(choice, str) and folded(choice)
         if choice is not None and not (is_text and (len(folded(choice)) == 1) == (len(label) == 1)):
             raise ArchiveError(
