@@ -14,6 +14,7 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 
 from ..errors import InvalidInputError
 from ..judges.questions import FirstQuestion, Question
+from ..llm.paper_prompts import JUDGE, NOT_AMONG_THEM, paper_prompt, presets_of
 from ..llm.prompt_templates import as_line, fenced, load_template, own_template
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ def prompt_option(name: str, slots: Sequence[str], about: str = "") -> OptionDef
 
 def printed_prompts(metric: str) -> tuple[str, ...]:
     """Return the prompts of a judge that the metric's paper prints."""
-    from ..llm.paper_prompts import JUDGE, presets_of
-
     return presets_of(metric, JUDGE)
 
 
@@ -90,8 +89,6 @@ def printed_question(template: Template, response: str, slot: str, people: str) 
         slot: Slot of the answers of people.
         people: These answers, as a field holds them.
     """
-    from ..llm.paper_prompts import NOT_AMONG_THEM
-
     answers = texts_in(people)
     choices = dict.fromkeys([*map(folded, answers), NOT_AMONG_THEM])
     return choice_question(template, {slot: answers, "response": response}, tuple(choices))
@@ -130,8 +127,6 @@ def template_of(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[
     Raises:
         InvalidInputError: A prompt can't be used, or two are given.
     """
-    from ..llm.paper_prompts import JUDGE, paper_prompt
-
     text = next((spec.options[option] for option in own if spec.options.get(option)), "")
     if preset := preset_in(spec.options):
         if text:

@@ -16,6 +16,7 @@ from hallujudge.metrics.framework.claims import (
     triplet_of,
 )
 
+from ..llm.paper_prompts import EXTRACT, paper_prompt, read_keyword_lists
 from ..llm.prompt_templates import as_line, fenced
 from ..threads import map_cpu, of_each
 from . import (
@@ -139,8 +140,6 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
         self.template_name = _KEYWORD_TEMPLATES[synonyms]
         self._is_printed = bool(preset)
         if preset:
-            from ..llm.paper_prompts import EXTRACT, paper_prompt
-
             self._own = paper_prompt(preset, "mementos", EXTRACT).template
 
     def _known(self, source: DescriptionPair) -> PairKeywords | None:
@@ -155,8 +154,6 @@ class LlmKeywordExtractor(LlmExtractor[DescriptionPair, PairKeywords]):
     def _parsed(self, content: str) -> object:
         if not self._is_printed:
             return super()._parsed(content)
-        from ..llm.paper_prompts import read_keyword_lists
-
         return read_keyword_lists(content)
 
     def _schema(self, source: DescriptionPair) -> Mapping[str, object] | None:  # noqa: ARG002

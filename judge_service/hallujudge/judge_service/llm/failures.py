@@ -6,6 +6,7 @@ import enum
 import json
 import re
 from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 # Enough for a server's message; error pages are longer.
@@ -331,8 +332,6 @@ def _asked_wait(headers: Mapping[str, str], *, now: float) -> float | None:
 
 def retry_after_seconds(value: str | None, *, now: float) -> float | None:
     """Return the seconds that a Retry-After header names; None if it cannot be read."""
-    from email.utils import parsedate_to_datetime
-
     if not value:
         return None
     try:

@@ -24,8 +24,14 @@ from hallujudge.metrics.families import add_benchmarks
 from ..access.caller import use_standing
 from ..access.spending import Ledger
 from ..engine import Engine
+from ..engine.judge_factory import JudgeFactory
+from ..engine.judge_options import read_small_models
 from ..engine.resources import Offers, Resources
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
+from ..judges.judge_checks import check_answer
+from ..llm.vllm import VllmServer, vllm_server
+from ..matchers.model_folders import find_model, find_tokenizer
+from ..matchers.small_judge_presets import SMALL_JUDGES
 from ..memory_budget import MemoryBudget
 from ..observe.recorder import begin_recording
 from ..settings.connection import with_port
@@ -47,7 +53,6 @@ from .tls import server_credentials
 from .workers import Workers, started
 
 if TYPE_CHECKING:
-    from ..engine.judge_factory import JudgeFactory
     from ..jobs.job_service import JobService
     from ..llm.vllm import VllmServer
     from ..settings.judge_settings import JudgeSettings
@@ -403,8 +408,6 @@ async def _judges(resolved: ResolvedSettings, shutdown: Shutdown) -> AsyncIterat
             endpoint = None if stopping.is_set() else vllm.endpoint
 
         def make() -> JudgeFactory:
-            from ..engine.judge_factory import JudgeFactory
-
             return JudgeFactory(settings, resolved.keys, endpoint, ledger, memory)
 
         resources = Resources(make, offers=offers, memory=memory)
@@ -431,10 +434,6 @@ def _memory(settings: ServerSettings) -> MemoryBudget:
 
 
 def _fetch(offers: Offers, settings: JudgeSettings) -> None:
-    from ..engine.judge_options import read_small_models
-    from ..matchers.model_folders import find_model, find_tokenizer
-    from ..matchers.small_judge_presets import SMALL_JUDGES
-
     listed = read_small_models(settings.small.models)
     local = [model for judge, model in listed.items() if judge in SMALL_JUDGES]
     for name in (*offers.models, *local):
@@ -478,15 +477,11 @@ async def _first(work: Coroutine[None, None, None], stopping: asyncio.Event) -> 
 
 async def _ask_once(judges: JudgeFactory) -> None:
     """Ask the judge that this process started, before it is said to serve."""
-    from ..judges.judge_checks import check_answer
-
     if trouble := await check_answer(judges.llm()):
         _LOG.warning("vllm: its first reply has no verdict: %s", trouble)
 
 
 def _new_vllm(settings: JudgeSettings) -> VllmServer:
-    from ..llm.vllm import vllm_server
-
     return vllm_server(
         settings,
         environ=child_environment(),
