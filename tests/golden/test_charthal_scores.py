@@ -234,5 +234,5 @@ def test_marks_are_read_in_what_a_judge_writes(tmp_path: Path) -> None:
     assert report["coverage"]["reasons"] == {"NO_VERDICT": 2}
     assert "charthal-score-1@" in report["signature"]
     _, second, *_, last = read_rows(tmp_path / "out/items.jsonl")
-    assert second["evidence"]["answers"][0]["how"] == "text 'Score: 0.6'"
+    assert second["evidence"]["answers"][0]["how"] == "text: 'Score: 0.6'"
     assert last["detail"] == "the judge's text 'It is right.' has no verdict"

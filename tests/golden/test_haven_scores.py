@@ -278,7 +278,7 @@ def test_what_is_extracted_is_graded_here_and_at_a_server(answers: Path, tmp_pat
     assert "haven-1@" in signature
     assert "haven-extract-1@" in signature
     first, *_, last = read_rows(tmp_path / "here/items.jsonl")
-    assert first["evidence"]["answers"][0]["how"] == "grade of 'no'"
+    assert first["evidence"]["answers"][0]["how"] == "exact grade: 'no'"
     assert [row["evidence"]["judging"][0]["calls"] for row in (first, last)] == [2, 1]
     assert report["judging"][0]["calls"] == len(asked)
 

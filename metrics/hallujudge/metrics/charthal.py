@@ -33,7 +33,7 @@ from typing import ClassVar
 
 from .answers.answer_scores import accuracy, unparsed_rate
 from .answers.answer_text import remembered
-from .answers.answers_metric import EXTRACTED, AnswersMetric
+from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswerParser,
@@ -87,11 +87,6 @@ class _Marked(AnswersMetric):
 
     verdict_prompts: ClassVar[Mapping[str, str]] = {"evaluated": "charthal_score"}
 
-    @classmethod
-    def verdict_in(cls, reply: str) -> str:
-        """Return the marks of a judge's text, as those of a file."""
-        return f"score= {_marks_in(reply)}"
-
 
 def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with what its record says of its mark: the score, and what a text states."""
@@ -112,11 +107,10 @@ def _read(how: str, *names: str) -> AnswerParser:
     def parse(answer: Answer) -> Parsed:
         said = answer.fields.get("judgement", "")
         held = dict(part.partition("=")[::2] for part in said.split(" "))
-        # A judge's own mark is the whole judgement.
-        found = next(filter(None, map(held.get, names)), "") if "=" in said else said
-        written = answer.fields.get(EXTRACTED)
-        rule = f"{how} {written!r}" if written else how
-        return Parsed(found if found in MARKS else None, found == "1", rule)
+        # A judge's own mark, or text, is the whole judgement.
+        in_file = said.startswith("score=")
+        found = next(filter(None, map(held.get, names)), "") if in_file else _released(said)
+        return Parsed(found if found in MARKS else None, found == "1", how)
 
     return parse
 

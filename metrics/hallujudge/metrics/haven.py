@@ -35,7 +35,7 @@ from msgspec import structs
 
 from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate
 from .answers.answer_text import number_of
-from .answers.answers_metric import EXTRACTED, AnswersMetric
+from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -68,11 +68,6 @@ _WORDS = re.compile(r"\b(not\s+|in)?correct\b", re.IGNORECASE)
 def _paper(answer: Answer) -> Parsed:
     said = answer.fields.get("judgement", "")
     return Parsed(said if said in _GRADES else None, said == "1", "exact grade")
-
-
-def _extracted(answer: Answer) -> Parsed:
-    said = answer.fields.get(EXTRACTED)
-    return _paper(answer)._replace(how=f"grade of {said!r}") if said else _paper(answer)
 
 
 def _corrected(answer: Answer) -> Parsed:
@@ -178,7 +173,7 @@ BENCHMARK = ClosedQuestions(
         AnswerVariant(
             name="two-calls",
             meaning="As paper; a judge extracts answers to questions with options, then grades.",
-            parse=_extracted,
+            parse=_paper,
             notes=_notes,
         ),
         AnswerVariant(

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from hallujudge.metrics import Item, ItemResult, Outcome
-from hallujudge.metrics.answers.answers_metric import EXTRACTED, AnswersMetric
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersEvidence,
     AnswersItem,
+    AnswerVerdict,
     ClosedQuestions,
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
@@ -199,13 +200,17 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if not self._partial and (chosen is None or not chosen.choice):
             return self._unjudged(item, chosen)
         verdict = self._verdict(item, chosen)
-        known = self._with_verdict(item, verdict, self._written(chosen))
+        known = self._with_verdict(item, verdict)
         if chosen is None:
             return self.result(known)
         made = self.score(known, self._probability(item, chosen))
         given = self.metric.parse(self._judged_of(item)).value or None
         evidence = structs.replace(
-            made.evidence, given=given, margin=chosen.margin, judging=chosen.judging()
+            made.evidence,
+            answers=self._told(made.evidence.answers, chosen),
+            given=given,
+            margin=chosen.margin,
+            judging=chosen.judging(),
         )
         result = self.made_result(item, made._replace(evidence=evidence))
         if result.outcome is not Outcome.UNSCORED:
@@ -245,26 +250,27 @@ class JudgedAnswersPipeline(AnswersPipeline):
         failed = chosen is not None and not chosen.choice
         if self._judged_of(item).response is None or (failed and not self._leaves_unparsed()):
             return None
-        if chosen is not None and self._is_printed:
+        if chosen is not None and (self._is_printed or not self._choices):
             return chosen.choice
-        if chosen is not None and not self._choices:
-            return self.metric.verdict_in(chosen.choice)
         return self._how.choices.get(chosen.choice, "") if chosen is not None else ""
 
-    def _written(self, chosen: Chosen | None) -> str:
-        """Return the text that a judge extracted, or wrote of an answer; empty without any."""
-        if chosen is None:
-            return ""
-        return chosen.extracted if self._choices else chosen.choice
+    def _told(
+        self, answers: tuple[AnswerVerdict, ...], chosen: Chosen
+    ) -> tuple[AnswerVerdict, ...]:
+        """Return verdicts of which the last says what a judge extracted, or wrote, if anything."""
+        written = chosen.extracted if self._choices else chosen.choice
+        if not written:
+            return answers
+        last = answers[-1]
+        return (*answers[:-1], structs.replace(last, how=f"{last.how}: {written!r}"))
 
     def _leaves_unparsed(self) -> bool:
         """Return whether the variant leaves out what it can't parse."""
         return self.metric.benchmark.variant(self.metric.variant).unparsed == "unscored"
 
-    def _with_verdict(self, item: AnswersItem, verdict: str | None, extracted: str) -> AnswersItem:
+    def _with_verdict(self, item: AnswersItem, verdict: str | None) -> AnswersItem:
         """Return an item with another verdict on its judged answer; None for none."""
         given = {} if verdict is None else {self._verdict_field: verdict}
-        given |= {EXTRACTED: extracted} if extracted else {}
         answers = [self._changed(a, given) if self._is_judged(a) else a for a in item.answers]
         return structs.replace(item, answers=tuple(answers))
 

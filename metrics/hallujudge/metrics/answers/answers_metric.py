@@ -51,10 +51,6 @@ _EvidenceT = TypeVar("_EvidenceT")
 _MOST_KEPT = 1 << 16
 
 
-EXTRACTED = "extracted"
-"""The field of an answer with the text that a judge extracted from its response, or wrote of it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswersMetric(SoftMetric):
     """Base class of the metrics of closed questions; :func:`metric_of` makes one of a benchmark."""
@@ -78,7 +74,7 @@ class AnswersMetric(SoftMetric):
     """
     extraction_prompts: ClassVar[Mapping[str, str]] = {}
     """Variant -> the prompt, with the slots of the judge's, by which a judge first extracts from a
-    response the answer that it judges. The answer is the field :data:`EXTRACTED` then."""
+    response the answer that it judges."""
     asking_table: ClassVar[str] = ""
     """The table whose records are the questions that were asked, of all in the file of questions.
     Without it, questions without an answer are left out."""
@@ -91,8 +87,8 @@ class AnswersMetric(SoftMetric):
     conditions: ClassVar[Conditions | None] = None
     """Conditions under which each question is asked; None if it is asked once."""
     verdict_prompts: ClassVar[Mapping[str, str]] = {}
-    """Variant -> the prompt to which a judge replies with a text in place of a choice.
-    :meth:`verdict_in` reads its verdict."""
+    """Variant -> the prompt to which a judge replies with a text in place of a choice. The text is
+    the verdict, which the parser reads."""
     outcomes_repeat: ClassVar[bool] = True
     """Whether outcomes depend on the responses, labels, names and ``seen`` fields of answers alone,
     so that those of equal answers are remembered; false also where answers hardly repeat."""
@@ -207,11 +203,6 @@ class AnswersMetric(SoftMetric):
     def remarks(cls, items: Sequence[AnswersItem]) -> Iterable[str]:  # noqa: ARG003
         """Return notes on how an archive differs from the benchmark's."""
         return ()
-
-    @classmethod
-    def verdict_in(cls, reply: str) -> str:
-        """Return the verdict of a judge's text, as the field of verdicts has it."""
-        return reply
 
     def extracts(self, item: AnswersItem) -> bool:  # noqa: ARG002 - few benchmarks do
         """Return whether a judge extracts an item's answer, where the variant has such a prompt."""
