@@ -73,6 +73,10 @@ class _Videos(AnswersMetric):
         """Return whether a record is no caption."""
         return cls.task(record) != CAPTIONING
 
+    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
+        """Return the task of an item."""
+        return {"task": task} if (task := _task_of(item)) else {}
+
     def leaves_out(self, item: AnswersItem) -> bool:
         """Return whether an item is a caption."""
         return _task_of(item) == CAPTIONING
@@ -120,7 +124,6 @@ BENCHMARK = ClosedQuestions(
     bundle=Bundling(by=("clip", "task", "text")),
     seen=("task",),
     question_files="questions.json",
-    derived={"task": _task_of},
     asking=Asking(
         protocols=plain("{{question}}{{instruction}}"),
         shown=_shown,

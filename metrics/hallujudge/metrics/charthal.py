@@ -87,6 +87,10 @@ class _Marked(AnswersMetric):
 
     verdict_prompts: ClassVar[Mapping[str, str]] = {"evaluated": "charthal_score"}
 
+    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
+        """Return type and relation of a question."""
+        return {"q_type_q_relation": crossed} if (crossed := _crossed(item)) else {}
+
 
 def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with what its record says of its mark: the score, and what a text states."""
@@ -155,7 +159,6 @@ BENCHMARK = ClosedQuestions(
     kept=("reference",),
     labels=(),
     places={"q_type": TYPES, "q_relation": RELATIONS},
-    derived={"q_type_q_relation": _crossed},
     question_files="questions.json",
     complete=_with_judgement,
     asking=Asking(protocols=plain("{{question}}"), media=("figure_path",)),

@@ -25,9 +25,11 @@ in another for PA. Here, a full stop after a label is ignored.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers.answer_scores import AnswerScore, combined, count, is_right, share, unparsed_rate
+from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -80,9 +82,15 @@ def _shown(record: Mapping[str, object]) -> Shown:
     return Shown(media=media, sound=name_under(record, ("audio_path",)))
 
 
-def _level(item: AnswersItem) -> str:
-    level, kind = (item.fields.get(name, "") for name in ("granularity", "sub_category"))
-    return f"{level}/{kind}" if level in GRANULARITIES and kind else ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Levels(AnswersMetric):
+    """A metric that groups sub-categories by their granularity."""
+
+    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
+        """Return granularity and sub-category of an item."""
+        level, kind = (item.fields.get(name, "") for name in ("granularity", "sub_category"))
+        known = level in GRANULARITIES and kind
+        return {"granularity_sub_category": f"{level}/{kind}"} if known else {}
 
 
 def _or_zero(right: FloatArray, asked: FloatArray, every: FloatArray) -> FloatArray:
@@ -126,7 +134,7 @@ BENCHMARK = ClosedQuestions(
     question_files="questions.json",
     unfold=each_record(_identified),
     asking=Asking(media=("video_path",), shown=_shown),
-    derived={"granularity_sub_category": _level},
+    base=_Levels,
     variants=(
         AnswerVariant(
             name="published",

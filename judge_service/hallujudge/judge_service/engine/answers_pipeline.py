@@ -46,8 +46,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         declared = metric.benchmark
         # Looked up once: most benchmarks have none of these, and they have many answers.
         self._own = declared.variant(metric.variant)
-        made = type(metric).derived_fields is not AnswersMetric.derived_fields
-        self._makes_fields = bool(declared.derived) or made
+        self._makes_fields = type(metric).derived_fields is not AnswersMetric.derived_fields
         self._may_leave_out = type(metric).leaves_out is not AnswersMetric.leaves_out
         self._clusters = type(metric).cluster is not AnswersMetric.cluster
         self._moves = self._makes_fields or self._clusters

@@ -216,10 +216,9 @@ class AnswersMetric(SoftMetric):
         """Return why a bundle can't be scored for a reason that only this benchmark has."""
         return None
 
-    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
-        """Return the fields of a result that are made of its item, unless they are empty."""
-        made = {name: make(item) for name, make in self.benchmark.derived.items()}
-        return {name: value for name, value in made.items() if value}
+    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:  # noqa: ARG002
+        """Return the fields of a result that are made of its item."""
+        return {}
 
     def counts_missing(self, item: AnswersItem) -> bool:
         """Return whether answers of an item that are missing count, as unparsed ones."""

@@ -342,8 +342,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
     kept: tuple[str, ...] = ()
     """Further fields of answers, for a judge and a base class."""
-    derived: Mapping[str, Callable[[AnswersItem], str]] = {}
-    """Field of results -> function that makes its value of an item."""
     choices: bool = False
     """Whether answers choose among options of their question, which files of questions hold."""
     options: tuple[OptionDefinition, ...] = ()

@@ -129,6 +129,10 @@ class HallusionBenchAnswers(AnswersMetric):
     correctness: str = ""
     """Where correctness comes from: ``given``, an answer parser, or one of :data:`JUDGES`."""
 
+    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
+        """Return category and subcategory of a figure."""
+        return {name: value for name in _PLACE[:2] if (value := of_first(name)(item))}
+
     @property
     def parser_name(self) -> str:
         """The answer parser, or what judges in its place: what the option chooses."""
@@ -301,7 +305,6 @@ BENCHMARK = ClosedQuestions(
         "correctness": ("", *VERDICTS),
     },
     question_files="questions.json",
-    derived={name: of_first(name) for name in _PLACE[:2]},
     variants=(
         AnswerVariant(
             name="published",

@@ -225,6 +225,12 @@ class OperatorsMetric(AnswersMetric):
             "Write 85 % as 0.85, and omit the key if the model gave no confidence",
         )
 
+    def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
+        """Return the level of a question's category, and whether the order of frames matters."""
+        level = level_of(item.fields.get("category", ""))
+        known = {"level": level} if level else {}
+        return {**known, "order_sensitive": of_first("order_sensitive", "false")(item)}
+
     def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:
         """Return which label is empty or not one of the options, or which confidence is wrong."""
         for answer in item.answers:
@@ -276,10 +282,6 @@ BENCHMARK = ClosedQuestions(
     base=OperatorsMetric,
     asking=Asking(protocols=plain(ONE_LETTER)),
     seen=("confidence", "order_sensitive"),
-    derived={
-        "level": lambda item: level_of(item.fields.get("category", "")),
-        "order_sensitive": of_first("order_sensitive", "false"),
-    },
     places={"order_sensitive": ("", "true", "false"), "dimension": ("", *TAXONOMY)},
     bounds="ratios",
     variants=(
