@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from shlex import quote, split
 
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions, InputTable
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named
 
@@ -195,10 +194,11 @@ class ArchiveFolders:
 
     def _of_answers(self, joined: JoinedArchive) -> list[ArchiveSummary]:
         """Return the files that were found which hold something of one model's answers."""
-        declared = benchmark_named(joined.metric)
-        tables = () if declared is None else declared.tables
-        names = [t.name for t in tables if t.name in joined.found and _is_of_answers(declared, t)]
-        return [file for name in names for file in joined.found[name]]
+        if (declared := benchmark_named(joined.metric)) is None:
+            return []
+        own = [table.name for table in declared.tables if table.form == "in order"]
+        names = (*own, metric_of(declared).answering_table)
+        return [file for name in names for file in joined.found.get(name, ())]
 
     def _found(
         self, summary: ArchiveSummary, metric: str, name: str
@@ -250,12 +250,6 @@ class ArchiveFolders:
     def _others(self, summary: ArchiveSummary) -> Iterator[ArchiveSummary]:
         files = self._files[self._paths[summary.path].parent]
         return (each for each in files if each is not summary)
-
-
-def _is_of_answers(declared: ClosedQuestions | None, table: InputTable) -> bool:
-    """Return whether a file holds something of one model's answers, which no other shares."""
-    assert declared is not None, "it has the table"
-    return table.form == "in order" or metric_of(declared).answering_table == table.name
 
 
 def command_of(error: ArchiveError) -> str:
