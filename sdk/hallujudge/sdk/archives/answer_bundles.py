@@ -215,9 +215,8 @@ class _Bundles:
         if self._alone:
             # The record is the answer.
             bundle = known or bundle_id(self._declared, record, self._options)
-            given = record.values
-            values = self._mapped(given, {}) if self._options.key_map else given
-            return (Entry(bundle, "", fields, given, Record(values, record.position, bundle)),)
+            inner = Record(self._mapped(record.values), record.position, bundle)
+            return (Entry(bundle, "", fields, record.values, inner),)
         named_first = next(iter(self._bundle.columns), "")
         if named_first and not (self._bundle.by or self._bundle.name):
             choose_key(record, None, (named_first,), "the answers")
@@ -235,8 +234,7 @@ class _Bundles:
             return ()
         if self._bundle.name:
             self._names.check_line_id(record)
-        values = self._mapped(record.values, {}) if self._options.key_map else record.values
-        inner = Record(values, record.position, bundle)
+        inner = Record(self._mapped(record.values), record.position, bundle)
         if self._options.allow_duplicates:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
@@ -263,8 +261,7 @@ class _Bundles:
             self._maker.lacks_part(part, named(sorted(others)))
         for name in first:
             own = {**rest, **{k: "" if (v := of.get(name)) is None else v for k, of in columns}}
-            mapped = self._mapped(own, {}) if self._options.key_map else own
-            inner = Record(mapped, record.position, bundle)
+            inner = Record(self._mapped(own), record.position, bundle)
             yield Entry(bundle, name, fields, rest, inner)
         if not first and self._declared.judges_each:
             yield Entry(bundle, "", fields, rest, record, empty=True)
@@ -308,15 +305,12 @@ class _Bundles:
         }
         return record._replace(values={**record.values, **found}) if found else record
 
-    def _mapped(
-        self, inner: Mapping[str, object], outer: Mapping[str, object]
-    ) -> Mapping[str, object]:
-        """Return an answer's values with those that the user named, of itself or its record."""
-        found: dict[str, object] = {}
-        for name, key in self._options.key_map.items():
-            value = value_at(inner, key)
-            found[name] = value_at(outer, key) if value is None else value
-        return {**inner, **found} if found else inner
+    def _mapped(self, values: Mapping[str, object]) -> Mapping[str, object]:
+        """Return an answer's values with those under the keys that the user named."""
+        key_map = self._options.key_map
+        if not key_map:
+            return values
+        return {**values, **{name: value_at(values, key) for name, key in key_map.items()}}
 
     def notes(self, items: Sequence[AnswersItem]) -> tuple[str, ...]:
         """Return oddities of the archive: those of its media, its questions, and letters."""
