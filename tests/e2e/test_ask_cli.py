@@ -199,8 +199,11 @@ def test_frames_are_those_of_the_stated_sampling(
         assert seen == set(map(tuple, wanted)), spec
         assert len(yes_server.requests) == 4
     rows = read_rows(out)
-    assert rows[0]["basic"]["predict"] == "Yes."
-    broken = rows[2]["basic"]["unanswered"]
+    assert [(row["pair_id"], row["role"]) for row in rows[:3]] == [
+        *((0, "basic"), (0, "hallucination"), (1, "basic")),
+    ]
+    assert rows[0]["predict"] == "Yes."
+    broken = rows[4]["unanswered"]
     assert broken["reason"] == "VIDEO_UNREADABLE"
     assert "Errno" not in broken["detail"]
     scored = here("score", "video-hallucer", "-r", out, "-o", tmp_path / "s", "-f", "json")
