@@ -75,7 +75,7 @@ def _triplets(
     seen: set[tuple[str, str]] = set()
     for place, record in enumerate(records):
         if own and not name_under(record, (own,)):
-            raise ValueError(f"record {place} has no {own}, unlike the first", "Give all one")
+            raise ValueError(f"no {own}, unlike the first record", "Give all one", place)
         places = (name_under(record, keys) for keys in (_VIDEO, _ASPECT, (own,)))
         triplet = "/".join(filter(None, places)) if own else str(place // len(CAPTIONS) + 1)
         caption = name_under(record, _TYPE).casefold()

@@ -116,7 +116,8 @@ def _rows(
         rest = {name: value for name, value in record.items() if name != listed}
         asked: Any = record[listed] if listed else ()
         if not isinstance(asked, (list, tuple)) or not all(isinstance(q, Mapping) for q in asked):
-            raise ValueError(f"{listed!r} must be a list of objects; found {asked!r:.60}", "Do so")
+            fault = f"{listed!r} must be a list of objects; found {asked!r:.60}"
+            raise ValueError(fault, "Give each question an object", place)
         of_video = {name: value for name, value in rest.items() if name not in _OF_VIDEO}
         for number, question in enumerate(asked, 1):
             yield place, {**of_video, **question, _NAME: number}

@@ -83,10 +83,11 @@ def _questions(
         held = {role: each for role in _ROLES if isinstance(each := record.get(role), Mapping)}
         if lacking := _ROLES.keys() - (_ROLES if name_under(record, _PAIR) else held):
             raise ValueError(
-                f"record {place} has no {' and no '.join(sorted(lacking))} answer (tried "
+                f"no {' and no '.join(sorted(lacking))} answer (tried "
                 f"{', '.join((*_ROLES, *_PAIR))}; found {', '.join(sorted(record))})",
                 f"Write each pair as an object with {' and '.join(_ROLES)}, or give each question "
                 f"its {_PAIR[0]}",
+                place,
             )
         rest = {name: value for name, value in record.items() if name not in _ROLES}
         for role, question in held.items():

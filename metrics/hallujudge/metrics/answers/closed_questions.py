@@ -227,7 +227,8 @@ Unfold: TypeAlias = Callable[
     [Sequence[Mapping[str, object]], str], Iterator[tuple[int, Mapping[str, object]]]
 ]
 """Yields the bundles of records, each with its record's position. The second argument is
-``response``, or ``label`` for files of questions. Raises as ``complete`` does."""
+``response``, or ``label`` for files of questions. Raises as ``complete`` does; a third argument of
+the error is the position of the record."""
 
 
 def each_record(

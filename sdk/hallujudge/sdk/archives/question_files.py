@@ -271,8 +271,9 @@ def _unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) ->
         ):
             yield Record(values, position, listed[position].place)
     except ValueError as err:
-        fault, remedy = err.args
-        raise ArchiveError(f"{listed[0].place}: {fault}. {remedy}") from err
+        fault, remedy, *at = err.args
+        place = listed[at[0] if at else 0].place
+        raise ArchiveError(f"{place}: {fault}. {remedy}") from err
 
 
 def by_columns(declared: ClosedQuestions, record: Record) -> Iterator[Record]:

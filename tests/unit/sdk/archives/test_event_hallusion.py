@@ -112,6 +112,7 @@ def test_records_name_their_split_and_may_share_a_video() -> None:
         ([VIDEO, VIDEO], r"answered more than once: a \(1\)"),
         ([{**VIDEO, "split": "other"}], r'no set that is known: record 0 \(split "other"\)'),
         ([{**VIDEO, "qa": "Is it?"}], "record 0: 'qa' must be a list"),
+        ([VIDEO, {**VIDEO, "id": "b", "qa": "Is it?"}], "record 1: 'qa' must be a list"),
         (
             [{**VIDEO, "qa": [{"answer": "maybe", "prediction": "No."}]}],
             r'neither yes nor no: a \(1: "maybe"\)',
