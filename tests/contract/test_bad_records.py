@@ -39,3 +39,13 @@ def test_a_cut_line_is_named_and_may_be_skipped(name: str, tmp_path: Path) -> No
 
 def nothing_to_score(item: Any) -> bool:
     return not getattr(item, "response", None) and not getattr(item, "answers", ())
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_record_of_something_else_may_be_skipped(name: str) -> None:
+    metric, records, references = LISTED[name]
+    options = options_of(name) or InputOptions()
+    whole = list(read_items(metric, records, references, options=options))
+    more = [*records, {"remark": "of the run"}]
+    read = list(read_items(metric, more, references, options=replace(options, skip_bad=True)))
+    assert read[: len(whole)] == whole

@@ -90,17 +90,22 @@ def test_a_missing_answer_is_unscored(tmp_path: Path) -> None:
 
 BROKEN = pair()
 BROKEN["basic"]["answer"] = "maybe"
+SILENT = {"basic": {"answer": "yes"}, "hallucination": {"answer": "no"}}
 
 
 @pytest.mark.parametrize(
     ("content", "name", "said"),
     [
         ([pair()], "mine.json", ("have no set", "object_relation")),
-        ([pair(), {"basic": pair()["basic"]}], "temporal.json", ("temporal/1", "hallucination")),
+        (
+            [pair(), {"basic": pair()["basic"]}],
+            "temporal.json",
+            ("line 1, record 1: no hallucination", "pair_id"),
+        ),
         ([BROKEN], "temporal.json", ("temporal/0", "maybe", "neither yes nor no")),
         ({"other": [pair()]}, "all.json", ("other", "not a set")),
-        ([{"basic": {"answer": "yes"}}], "temporal.json", ("temporal/0", "--text-key")),
-        ([3], "temporal.json", ("expected an object with 'basic' and 'hallucination'", "line 1")),
+        ([SILENT], "temporal.json", ("temporal/0", "--text-key")),
+        ([3], "temporal.json", ("line 1: expected a record, an object; found 3",)),
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, content: Any, name: str, said: tuple[str, ...]) -> None:

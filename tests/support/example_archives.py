@@ -145,7 +145,12 @@ def _converted(record: Mapping[str, Any]) -> Mapping[str, Any]:
 def _unfolded(
     declared: ClosedQuestions, records: Sequence[Mapping[str, Any]], key: str
 ) -> Iterator[Mapping[str, Any]]:
-    return (row for _, row in declared.unfold(records, key)) if declared.unfold else iter(records)
+    if declared.unfold is None:
+        yield from records
+        return
+    for _, row in declared.unfold(records, key):
+        assert isinstance(row, Mapping), row
+        yield row
 
 
 def _names(fields: Mapping[str, Sequence[str]], chosen: Iterable[str]) -> set[str]:

@@ -63,19 +63,20 @@ _IS_CUT = "is_cut"
 
 def _triplets(
     records: Sequence[Mapping[str, object]], key: str
-) -> Iterator[tuple[int, Mapping[str, object]]]:
+) -> Iterator[tuple[int, Mapping[str, object] | ValueError]]:
     """Yield records with the id of their triplet: their own, or its number in their order.
 
     An id may count from 1 in each video, so that video and aspect are a part of it.
 
     Raises:
-        ValueError: A record lacks its id, or a caption is in one triplet twice.
+        ValueError: A caption is in one triplet twice.
     """
     own = next((name for name in _IDS if records and name in records[0]), "")
     seen: set[tuple[str, str]] = set()
     for place, record in enumerate(records):
         if own and not name_under(record, (own,)):
-            raise ValueError(f"no {own}, unlike the first record", "Give all one", place)
+            yield place, ValueError(f"no {own}, unlike the first record", "Give all one")
+            continue
         places = (name_under(record, keys) for keys in (_VIDEO, _ASPECT, (own,)))
         triplet = "/".join(filter(None, places)) if own else str(place // len(CAPTIONS) + 1)
         caption = name_under(record, _TYPE).casefold()

@@ -101,12 +101,8 @@ def _is_list(value: object) -> bool:
 
 def _rows(
     records: Sequence[Mapping[str, object]], key: str
-) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield a row for each question and each description of the videos.
-
-    Raises:
-        ValueError: A record has neither, a list of other things, or a question twice.
-    """
+) -> Iterator[tuple[int, Mapping[str, object] | ValueError]]:
+    """Yield a row for each question and each description of the videos."""
     videos: dict[str, list[str]] = {}
     asks = any(_has(each, _LABEL) or any(map(each.get, _LISTS)) for each in records)
     # The keys of answers are chosen by the first one, whatever it answers.
@@ -117,7 +113,8 @@ def _rows(
         asked: Any = record[listed] if listed else ()
         if not isinstance(asked, (list, tuple)) or not all(isinstance(q, Mapping) for q in asked):
             fault = f"{listed!r} must be a list of objects; found {asked!r:.60}"
-            raise ValueError(fault, "Give each question an object", place)
+            yield place, ValueError(fault, "Give each question an object")
+            continue
         of_video = {name: value for name, value in rest.items() if name not in _OF_VIDEO}
         for number, question in enumerate(asked, 1):
             yield place, {**of_video, **question, _NAME: number}
@@ -130,7 +127,12 @@ def _rows(
             yield place, rest
         elif not listed:
             questions = videos.setdefault(name_under(rest, ("id",)), [])
-            yield place, {**rest, _NAME: _number(rest, questions, key)}
+            try:
+                number = _number(rest, questions, key)
+            except ValueError as err:
+                yield place, err
+            else:
+                yield place, {**rest, _NAME: number}
 
 
 def _number(record: Mapping[str, object], before: list[str], key: str) -> int:

@@ -73,22 +73,18 @@ _ROLES = {BASIC: "about what the video shows", HALLUCINATION: "about what it doe
 
 def _questions(
     records: Sequence[Mapping[str, object]], _key: str
-) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield the questions of records that hold a pair, by its number; others as they are.
-
-    Raises:
-        ValueError: A record has neither a pair nor the id of one.
-    """
+) -> Iterator[tuple[int, Mapping[str, object] | ValueError]]:
+    """Yield the questions of records that hold a pair, by its number; others as they are."""
     for place, record in enumerate(records):
         held = {role: each for role in _ROLES if isinstance(each := record.get(role), Mapping)}
         if lacking := _ROLES.keys() - (_ROLES if name_under(record, _PAIR) else held):
-            raise ValueError(
+            fault = (
                 f"no {' and no '.join(sorted(lacking))} answer (tried "
-                f"{', '.join((*_ROLES, *_PAIR))}; found {', '.join(sorted(record))})",
-                f"Write each pair as an object with {' and '.join(_ROLES)}, or give each question "
-                f"its {_PAIR[0]}",
-                place,
+                f"{', '.join((*_ROLES, *_PAIR))}; found {', '.join(sorted(record))})"
             )
+            remedy = f"Write each pair as an object with {' and '.join(_ROLES)}, or give each "
+            yield place, ValueError(fault, f"{remedy}question its {_PAIR[0]}")
+            continue
         rest = {name: value for name, value in record.items() if name not in _ROLES}
         for role, question in held.items():
             yield place, {**rest, **question, _PAIR[0]: place, _ROLE[0]: role}

@@ -224,11 +224,12 @@ class SetFiles(Struct, frozen=True, kw_only=True):
 
 
 Unfold: TypeAlias = Callable[
-    [Sequence[Mapping[str, object]], str], Iterator[tuple[int, Mapping[str, object]]]
+    [Sequence[Mapping[str, object]], str],
+    Iterator[tuple[int, Mapping[str, object] | ValueError]],
 ]
-"""Yields the bundles of records, each with its record's position. The second argument is
-``response``, or ``label`` for files of questions. Raises as ``complete`` does; a third argument of
-the error is the position of the record."""
+"""Yields the bundles of records, each with its record's position, and for a record that can't be
+read an error like those of ``complete``, in place of its bundles. The second argument is
+``response``, or ``label`` for files of questions. Raises such an error if nothing can be read."""
 
 
 def each_record(
@@ -238,8 +239,21 @@ def each_record(
 
     Args:
         change: Returns a record, of its place from 0 on, and of the second argument of ``Unfold``.
+            Raises as ``complete`` does.
     """
-    return lambda records, key: ((n, change(each, n, key)) for n, each in enumerate(records))
+
+    def unfold(
+        records: Sequence[Mapping[str, object]], key: str
+    ) -> Iterator[tuple[int, Mapping[str, object] | ValueError]]:
+        for place, record in enumerate(records):
+            found: Mapping[str, object] | ValueError
+            try:
+                found = change(record, place, key)
+            except ValueError as err:
+                found = err
+            yield place, found
+
+    return unfold
 
 
 ListReader: TypeAlias = Callable[[str, Mapping[str, object]], Iterable[Mapping[str, str]]]

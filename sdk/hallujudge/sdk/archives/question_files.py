@@ -16,6 +16,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
+from .bad_records import note_bad
 from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import refuse
@@ -269,11 +270,22 @@ def _unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) ->
         for position, values in declared.unfold(
             [with_lists(declared, content) for content in contents], key
         ):
-            yield Record(values, position, listed[position].place)
+            place = listed[position].place
+            if not isinstance(values, ValueError):
+                yield Record(values, position, place)
+            elif not note_bad(bad := _not_unfolded(values, listed, position), position, place):
+                raise bad
     except ValueError as err:
-        fault, remedy, *at = err.args
-        place = listed[at[0] if at else 0].place
-        raise ArchiveError(f"{place}: {fault}. {remedy}") from err
+        raise _not_unfolded(err, listed, 0) from err
+
+
+def _not_unfolded(err: ValueError, records: Sequence[Record], position: int) -> ArchiveError:
+    fault, remedy = err.args
+    place = records[position].place
+    # A list may be on one line.
+    near = records[max(0, position - 1) : position + 2]
+    which = f", record {position}" if [each.place for each in near].count(place) > 1 else ""
+    return ArchiveError(f"{place}{which}: {fault}. {remedy}")
 
 
 def by_columns(declared: ClosedQuestions, record: Record) -> Iterator[Record]:
