@@ -113,6 +113,23 @@ def test_importing_the_client_reads_no_tables_and_looks_for_no_packages() -> Non
     assert loaded_by("hallujudge.sdk.client", unneeded) == []
 
 
+@pytest.mark.parametrize(
+    ("argument", "unneeded"),
+    [
+        ("--help", ["hallujudge.asking.builders", "hallujudge.studies.builders"]),
+        ("--version", ["hallujudge.sdk.cli.archive_commands", "importlib.metadata"]),
+    ],
+)
+def test_the_root_loads_what_it_shows(argument: str, unneeded: list[str]) -> None:
+    code = f"""
+import sys
+from hallujudge.sdk.cli import main
+main([{argument!r}])
+print("loaded:", *[name for name in {unneeded!r} if name in sys.modules])
+"""
+    assert fresh_interpreter(code)[-1] == "loaded:"
+
+
 def test_a_help_page_loads_nothing_that_converts_values() -> None:
     code = """
 from hallujudge.sdk.cli import main

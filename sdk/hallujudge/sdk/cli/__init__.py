@@ -91,12 +91,13 @@ def _add_family(family: str) -> None:
 FamilyGroup.add_family = staticmethod(_add_family)
 
 
-def command_tree(words: Sequence[str] = ()) -> click.Group:
-    """Return the command line with all its commands.
+def command_tree(words: Sequence[str] | None = None) -> click.Group:
+    """Return the command line with its commands.
 
     Args:
-        words: The words of the command that is used, which waits for no other one's module; all
-            are there if they are no command's.
+        words: The words of the command that is used, which waits for no other one's module; empty
+            for those of the root's help page. None for all commands, which are there too if the
+            words are no command's.
     """
     if own := [name for name, firsts in _MODULES.items() if words and words[0] in firsts]:
         _import_own(own)
@@ -105,7 +106,10 @@ def command_tree(words: Sequence[str] = ()) -> click.Group:
     from importlib.metadata import entry_points
 
     added = entry_points(group=_COMMANDS)
-    used = [each for each in added if all(map(str.__eq__, each.name.split("."), words))]
+    used = [each for each in added if all(map(str.__eq__, each.name.split("."), words or ()))]
+    if words is not None and not words:
+        # The root's help page lists groups without their commands.
+        used = [each for each in used if "." not in each.name]
     if not words or not used:
         _import_own(_MODULES)
     for each in used or added:
@@ -127,10 +131,10 @@ def _execute(typed: tuple[str, ...]) -> object:
         import_module(".completion", __package__)
 
     first = _with_pairs_joined(_with_benchmarks_first(typed))
+    words = None if ASKED in os.environ else _words_of_command(first)
+    tree = app if first == ["--version"] else command_tree(words)
     with _shown_deprecations(), _shown_reading(first):
-        result = command_tree([*takewhile(_is_word, first)])(
-            first, prog_name="hallujudge", standalone_mode=False, obj=typed
-        )
+        result = tree(first, prog_name="hallujudge", standalone_mode=False, obj=typed)
     if not isinstance(result, ScoreCommand):
         return result
     # Help pages and mistakes on a command line need none of its imports.
@@ -139,8 +143,12 @@ def _execute(typed: tuple[str, ...]) -> object:
     return ScoreExecution(replace(result, typed=typed)).execute()
 
 
-def _is_word(argument: str) -> bool:
-    return not argument.startswith("-")
+def _words_of_command(arguments: Sequence[str]) -> list[str]:
+    """Return the words before the first option, those of benchmarks apart, which come first."""
+    place = 0
+    while place < len(arguments) and arguments[place].partition("=")[0] == BENCHMARK:
+        place += 1 if "=" in arguments[place] else 2
+    return [*takewhile(lambda word: not word.startswith("-"), arguments[place:])]
 
 
 def _with_pairs_joined(arguments: list[str]) -> list[str]:
