@@ -83,6 +83,17 @@ def test_labels_are_checked_before_a_call_is_paid_for(
     assert scored.returncode == 3, scored.stderr
 
 
+def test_a_category_does_not_hide_a_wrong_label(
+    yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
+) -> None:
+    """CRPE's records have a category too, and other labels; POPE's questions are none of them."""
+    assert images.is_dir()
+    records = [{**each, "category": "random"} for each in changed("label", "maybe")]
+    run, _ = asked(yes_server, tmp_path, records)
+    assert_refused(run, 'labels are neither yes nor no: 2 ("maybe") (1 in all)')
+    assert yes_server.chats == 0
+
+
 def test_questions_without_labels_are_noted_and_asked(
     yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
 ) -> None:
@@ -191,6 +202,20 @@ class TestSeveralBenchmarks:
         assert "scored m, pope: 4 items" in scored.stderr
         assert ".sqlite" not in scored.stderr
         assert ".sqlite" not in scored.stdout
+
+    def test_captions_are_scored_with_the_objects_that_are_given(
+        self, yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
+    ) -> None:
+        objects = tmp_path / "objects.json"
+        objects.write_text('{"0": ["cat"]}', encoding="utf-8")
+        out = tmp_path / "asked" / "chair.jsonl"
+        run = here(*llm.ask(yes_server, "chair", "-R", objects, "--images", images, "-o", out))
+        assert run.returncode == 0, run.stderr
+        command = ("score", "all", out.parent, "-o", tmp_path / "scores")
+        assert "give them with --references" in here(*command).stdout
+        scored = here(*command, "-R", f"chair={objects}", "--overwrite")
+        assert scored.returncode == 0, scored.stderr
+        assert "scored m, chair: 1 item" in scored.stderr
 
     def test_a_budget_is_that_of_all(
         self, command: tuple[Any, ...], yes_server: llm.ScriptedLlm

@@ -105,6 +105,16 @@ def _is_of_others(reader: ArchiveReader, metric: str) -> bool:
     )
 
 
+# Files of references that hold more than questions, so that no archive of answers repeats them.
+_NOT_ASKED_ABOUT = {
+    "chair": "-R objects.json",
+    "mementos": "-R gt_description.csv",
+    "tri-he": "-R scene_graphs.json",
+    "vidhal-mcqa": "-R annotations.json --options options.json",
+    "vidhal-ordering": "-R annotations.json --options options.json",
+}
+
+
 @lru_cache(64)
 def _asked_for(benchmark: object) -> ArchiveReader | None:
     """Return the reader of archives that ``hallujudge ask`` wrote, which say their benchmark."""
@@ -114,6 +124,7 @@ def _asked_for(benchmark: object) -> ArchiveReader | None:
         name="an archive that hallujudge ask wrote",
         keys=("asked",),
         metrics=(benchmark,),
+        arguments=_NOT_ASKED_ABOUT.get(benchmark, ""),
         model_key="asked.model",
     )
 
@@ -128,6 +139,14 @@ def declared_layout(values: Mapping[str, object]) -> ArchiveReader | None:
     found = [reader for each in benchmarks if (reader := _plain_records(each, values))]
     labelled = [reader for reader in found if "label" in reader.fields] or found
     return labelled[0] if len(labelled) == 1 else None
+
+
+def _may_be(declared: ClosedQuestions, field: str, values: Mapping[str, object]) -> bool:
+    """Return whether a record's value of a field is a text that the benchmark has, or no text."""
+    texts = (values.get(key) for key in declared.keys.fields.get(field, ()))
+    known = {*declared.places[field], *declared.keys.values.get(field, ())}
+    given = next((text.strip().casefold() for text in texts if isinstance(text, str)), None)
+    return given is None or given in map(str.casefold, known)
 
 
 def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> ArchiveReader | None:
@@ -149,6 +168,8 @@ def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> A
         return None
     found = {"response": response} | ({"label": label} if label else {})
     if not all(any(key in values for key in names) for names in needed):
+        return None
+    if not all(_may_be(declared, field, values) for field in declared.places):
         return None
     return ArchiveReader(
         name=f"records of {declared.name}",
