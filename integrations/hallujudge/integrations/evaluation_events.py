@@ -12,7 +12,7 @@ from typing import Any
 
 from opentelemetry._logs import get_logger_provider
 
-from hallujudge.judge_service.observe.evaluation_events import EvaluationEvents, otlp_provider
+from hallujudge.judge_service.observe.evaluation_events import EvaluationEvents, sending
 from hallujudge.metrics import Report
 
 from .explanations import explanation
@@ -41,6 +41,7 @@ def emit_report(
 
     Raises:
         InvalidInputError: The address is not that of a collector.
+        UnavailableError: No collector there took the events.
     """
     own = {} if step is None else {"step": step}
     set_by_program = None if endpoint else get_logger_provider()
@@ -48,11 +49,8 @@ def emit_report(
     if set_by_program is not None and hasattr(set_by_program, "force_flush"):
         _emit(EvaluationEvents(set_by_program), report, lines, own, model)
         return
-    provider = otlp_provider(endpoint)
-    try:
+    with sending(endpoint) as provider:
         _emit(EvaluationEvents(provider), report, lines, own, model)
-    finally:
-        provider.shutdown()
 
 
 def _emit(

@@ -20,7 +20,7 @@ from support.comparison_runs import chair_run, pope_run
 
 from hallujudge.sdk import RunReport, read_run
 from hallujudge.sdk.cli import main
-from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.errors import InvalidInputError, UnavailableError
 
 MODEL = "llava-hf/llava-1.5-7b-hf"
 
@@ -198,3 +198,9 @@ def test_events_go_to_the_providers_of_the_program(
 def test_an_address_that_is_none_is_refused(report: RunReport) -> None:
     with pytest.raises(InvalidInputError, match="'localhost:4318'"):
         report.log_to("otel:localhost:4318")
+
+
+def test_events_that_no_collector_takes_are_not_logged(report: RunReport) -> None:
+    # Nothing listens on the port of "discard".
+    with pytest.raises(UnavailableError, match=r"no collector at http://127\.0\.0\.1:9 took"):
+        report.log_to("otel:http://127.0.0.1:9")

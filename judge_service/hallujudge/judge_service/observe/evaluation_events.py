@@ -7,10 +7,11 @@ as the signature, is in attributes that begin with ``hallujudge.``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..errors import InvalidInputError, MissingExtraError
+from ..errors import InvalidInputError, MissingExtraError, UnavailableError
 from ..installation import __version__
 from ..settings.connection import masked, web_address
 from ..work_recorder import EvaluatedItem
@@ -19,8 +20,8 @@ from .recorder import Recorder
 try:
     from opentelemetry._logs import LogRecord
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-    from opentelemetry.sdk._logs import LoggerProvider
-    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+    from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExportResult
     from opentelemetry.sdk.resources import Resource
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("evaluation events", "otel") from err
@@ -118,8 +119,51 @@ def otlp_provider(endpoint: str = "") -> LoggerProvider:
     Raises:
         InvalidInputError: It is not such an address; the library would drop every event later.
     """
+    return _provider(_exporter(endpoint))
+
+
+@contextmanager
+def sending(endpoint: str = "") -> Iterator[LoggerProvider]:
+    """Give a provider, and send its events to a collector at the end.
+
+    Args:
+        endpoint: The collector's address, as for :func:`otlp_provider`.
+
+    Raises:
+        InvalidInputError: It is no such address.
+        UnavailableError: The collector did not take all events.
+    """
+    exporter = _exporter(endpoint)
+    provider = _provider(exporter)
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
+    if exporter.lost:
+        where = masked(endpoint) or "the address in OTEL_EXPORTER_OTLP_ENDPOINT"
+        raise UnavailableError(
+            f"no collector at {where} took the evaluation events. Start it, or correct the address"
+        )
+
+
+class _Exporter(OTLPLogExporter):
+    """Sends events, and notes whether some were not taken."""
+
+    lost = False
+
+    def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        """Send a batch."""
+        result = super().export(batch)
+        self.lost |= result is not LogRecordExportResult.SUCCESS
+        return result
+
+
+def _exporter(endpoint: str) -> _Exporter:
+    return _Exporter(endpoint=logs_address(endpoint) if endpoint else None)
+
+
+def _provider(exporter: _Exporter) -> LoggerProvider:
     provider = LoggerProvider(Resource.create({"service.name": "hallujudge"}))
-    exporter = OTLPLogExporter(endpoint=logs_address(endpoint) if endpoint else None)
     provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
     return provider
 
