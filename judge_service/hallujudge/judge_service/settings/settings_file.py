@@ -51,7 +51,11 @@ def read_settings(file: str) -> dict[str, object]:
 
 
 def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
-    _refuse_renamed([name for name in content if name not in _TABLES], file)
+    outside = [name for name in content if name not in _TABLES]
+    _refuse_renamed(outside, file)
+    if found := [ALL[name] for name in outside if name in ALL]:
+        tables = ", ".join(f"[{each.table}] {each.field.name} = …" for each in found)
+        raise InvalidInputError(f"settings file {file!r}: settings are in tables; write {tables}")
     if unknown := sorted(set(content) - set(_TABLES)):
         raise InvalidInputError(
             f"settings file {file!r}: unknown {', '.join(unknown)}; put settings into the tables "

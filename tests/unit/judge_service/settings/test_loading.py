@@ -76,6 +76,13 @@ def test_a_file_with_the_name_of_an_option_is_told_the_table(option: str, tmp_pa
         )
 
 
+def test_a_name_outside_its_table_is_told_the_table(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("port = 50051\n")
+    with pytest.raises(InvalidInputError, match=r"settings are in tables; write \[server\] port ="):
+        load_settings(file=str(file), environ={})
+
+
 @pytest.mark.parametrize("option", RENAMED)
 def test_an_argument_with_the_name_of_an_option_is_told_the_name(option: str) -> None:
     name = OPTIONS[option]

@@ -95,7 +95,7 @@ def test_a_setting_may_be_at_its_limits_and_not_beyond(
     ("text", "said"),
     [
         ("[server", "not TOML"),
-        ("port = 1", r"unknown port; put settings into the tables \[server\], \[http\], "),
+        ("colour = 1", r"unknown colour; put settings into the tables \[server\], \[http\], "),
         ("[llm]\nlink = 1", r"unknown link in \[llm\]; known: url, model, "),
         ("[server]\nprot = 1", "unknown prot"),
         ("[server]\nport = true", "port .* is True"),
