@@ -217,6 +217,12 @@ class TestSeveralBenchmarks:
         assert scored.returncode == 0, scored.stderr
         assert "scored m, chair: 1 item" in scored.stderr
 
+    def test_a_file_of_no_benchmark_is_told_one(self, tmp_path: Path, images: Path) -> None:
+        questions = write_lines(tmp_path / "q.jsonl", POPE)
+        files = ("-R", f"popes={questions}", "--images", images, "-o", tmp_path / "asked")
+        run = here("ask", "pope", "vqa", *files, "--url", CLOSED, "--model", "m")
+        assert_refused(run, f"several benchmarks are asked; name its own, such as pope={questions}")
+
     def test_a_budget_is_that_of_all(
         self, command: tuple[Any, ...], yes_server: llm.ScriptedLlm
     ) -> None:

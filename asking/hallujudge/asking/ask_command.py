@@ -294,9 +294,10 @@ class _Files(NamedTuple):
         """
         references, shared = _of(name, self.references, names)
         if shared and len(names) > 1:
+            path = shared[0].rpartition("=")[2]
             raise InvalidInputError(
                 f"--references {shared[0]}: several benchmarks are asked; name its own, such as "
-                f"{name}={shared[0]}"
+                f"{name}={path if Path(path).exists() else shared[0]}"
             )
         images, all_images = _of(name, self.images, names)
         if len(images or all_images) != 1:
