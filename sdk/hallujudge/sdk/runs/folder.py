@@ -101,7 +101,7 @@ class RunFolder:
         self._synced = 0
         self._refuse_inputs(inputs)
         with self._errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            _make(folder)
             # Find out that the folder can't be written before a judge is paid.
             probe = staged(folder, ITEMS)
             probe.touch()
@@ -486,6 +486,17 @@ class RunFolder:
         if self.written:
             return "Make the folder writable and go on with ScoreRun(resume=True), or give"
         return "Give"
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as err:
+        # As below /proc, where no folder can be made: none was lost.
+        raise OutputError(
+            f"can't make {folder}: {err.strerror}; give another folder for the results",
+            metadata={"path": str(folder)},
+        ) from err
 
 
 def _sync_folder(folder: Path) -> None:

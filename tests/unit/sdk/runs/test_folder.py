@@ -453,3 +453,8 @@ def with_full_disk(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", open_)
         scored(client, folder)
+
+
+def test_a_folder_that_can_not_be_made_is_no_lost_one(client: Client) -> None:
+    with pytest.raises(OutputError, match=r"can.t make /proc/nowhere/o: .*; give another folder"):
+        scored(client, Path("/proc/nowhere/o"))
