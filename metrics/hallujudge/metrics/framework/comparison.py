@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
-from .intervals import IntervalSettings, upper_t
+from .intervals import IntervalSettings, rounded, upper_t
 from .significance import blocks_of, p_value, summed
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _difference(
 
     first, second = clusters.rows(score.columns)
     values = _value(score, first.sum(axis=0)), _value(score, second.sum(axis=0))
-    difference = None if None in values else _rounded(values[1] - values[0])  # type: ignore[operator]
+    difference = None if None in values else rounded(values[1] - values[0])  # type: ignore[operator]
     ends = None if difference is None else sums.interval(score, len(first))
     changed = np.any(first != second, axis=1)
     # Which of several parts is the largest may differ between runs, so that swapping means nothing.
@@ -158,19 +158,14 @@ def _difference(
         first=values[0],
         second=values[1],
         difference=difference,
-        ci_low=_rounded(ends[0]) if ends else None,
-        ci_high=_rounded(ends[1]) if ends else None,
+        ci_low=rounded(ends[0]) if ends else None,
+        ci_high=rounded(ends[1]) if ends else None,
         p=p_value(score, first, second, changed, replicates=settings.replicates, seed=settings.seed)
         if tested
         else None,
         clusters=len(first),
         changed=int(changed.sum()),
     )
-
-
-def _rounded(number: float) -> float:
-    """Return a number without the last bits, in which machines may differ."""
-    return round(number, 12) + 0.0
 
 
 def _value(score: ScoreDefinition, totals: FloatArray) -> float | None:

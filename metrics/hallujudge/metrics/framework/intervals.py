@@ -99,8 +99,16 @@ def score_interval(
     else:
         jackknife = sample.jackknife(score.smooth or score.value)
         ends = jackknife.ends(tail, tail) if jackknife else None
-    # Sums of fractions may differ in the last bits between machines, so the ends are rounded.
-    return (round(ends[0], 12), round(ends[1], 12)) if ends else None
+    return (rounded(ends[0]), rounded(ends[1])) if ends else None
+
+
+def rounded(number: float) -> float:
+    """Return a number to 12 decimals, and one above 1 to 12 digits.
+
+    Sums of fractions differ in the last bits between machines, and between processes: how a library
+    adds numbers depends on where they are in memory. Zero has no sign.
+    """
+    return float(f"{number:.12g}") if abs(number) > 1 else round(number, 12) + 0.0
 
 
 class _Jackknife(Struct, frozen=True, kw_only=True):

@@ -29,7 +29,12 @@ from hallujudge.metrics import (
     VidhalOrderingMetric,
 )
 from hallujudge.metrics.framework.columns_and_scores import ratio
-from hallujudge.metrics.framework.intervals import score_interval, small_sample_notes, upper_t
+from hallujudge.metrics.framework.intervals import (
+    rounded,
+    score_interval,
+    small_sample_notes,
+    upper_t,
+)
 from hallujudge.sdk.report import HtmlPage, render_markdown, render_table
 
 if TYPE_CHECKING:
@@ -383,3 +388,12 @@ def test_confidences_that_differ_have_signatures_that_differ() -> None:
     texts = {IntervalSettings(confidence=c).text for c in (0.95, 0.95000001, 0.9999)}
     assert len(texts) == 3
     assert "jackknife-wilson-0.95" in texts
+
+
+@pytest.mark.parametrize("number", [-204.10374491192647, 0.5, 98765.4321012345, 1.0, 0.0, -1e-14])
+def test_last_bits_do_not_show(number: float) -> None:
+    # Thirty bits of the mantissa's last place, as in a far end that is an exponential.
+    near = [number + sign * 30 * math.ulp(number) for sign in (-1, 1)]
+    assert {rounded(each) for each in near} == {rounded(number)}
+    assert rounded(number) == pytest.approx(number, rel=1e-11, abs=1e-12)
+    assert math.copysign(1, rounded(0.0 * number)) == 1
