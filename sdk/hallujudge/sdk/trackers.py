@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeAlias
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import signature_field
 
+from .entry_points import loaded
 from .errors import InvalidInputError
 
 __all__ = ["LoggedReport", "Tracker", "log_report"]
@@ -156,7 +157,7 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
         dataset: The benchmark's dataset, as for :func:`log_report`.
 
     Raises:
-        InvalidInputError: It is unknown, or lacks its folder, model or dataset.
+        InvalidInputError: It is unknown, can't be loaded, or lacks its folder, model or dataset.
     """
     # Runs that log to no tracker do not wait for it.
     from importlib.metadata import entry_points
@@ -170,5 +171,13 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
         raise InvalidInputError(
             f"tracker {name!r:.80} is unknown{meant}; known: {', '.join(known)}"
         )
-    tracker_at: TrackerAt = trackers[name].load()
-    return tracker_at(place, model=model, dataset=dataset)
+    tracker_at = loaded(trackers[name], "tracker")
+    tracker: object = None
+    if callable(tracker_at):
+        tracker = tracker_at(place, model=model, dataset=dataset)
+    if not callable(tracker):
+        raise InvalidInputError(
+            f"the tracker {name} ({trackers[name].value}) must be a function that returns a "
+            "function of a report; correct the entry point"
+        )
+    return tracker

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.comparison_runs import chair_run
+from support.packages import install
 
 from hallujudge.sdk import RunReport, read_run
 from hallujudge.sdk.cli import main
@@ -136,6 +137,31 @@ def test_a_tracker_that_is_absent_is_named(
     with pytest.raises(MissingExtraError) as told:
         report.log_to(name)
     assert told.value.metadata == {"feature": package}
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("missing_of_tests:tracker", "can't be loaded: No module named 'missing_of_tests'"),
+        ("added_trackers:absent", "can't be loaded: module 'added_trackers' has no attribute"),
+        ("added_trackers:NUMBER", "must be a function that returns a function of a report"),
+        ("added_trackers:nothing", "must be a function that returns a function of a report"),
+    ],
+)
+def test_a_tracker_of_another_package_that_is_none_is_refused(
+    value: str,
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    report: RunReport,
+) -> None:
+    (tmp_path / "added_trackers.py").write_text(
+        "NUMBER = 5\ndef nothing(place, **_): return None\n"
+    )
+    install(tmp_path, monkeypatch, "hallujudge.trackers", f"mine = {value}")
+
+    with pytest.raises(InvalidInputError, match=problem):
+        report.log_to("mine")
 
 
 def test_two_runs_are_not_logged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from itertools import takewhile
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 try:
     from dataclasses import replace
@@ -27,6 +27,7 @@ try:
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
     from hallujudge.metrics.families import benchmarks_of, declaring_line, has_module
 
+    from ..entry_points import loaded
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
     from .app import BENCHMARK, ExitCode, FamilyGroup, app, stop_on_sigterm, stopped_by
     from .commands import ASKED, usage_error
@@ -34,6 +35,9 @@ try:
 except KeyboardInterrupt:
     # Half of a short command's time is imports, which begin before there is a command to stop.
     sys.exit("error: stopped by Ctrl-C")
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["command_tree", "main"]
 
@@ -113,8 +117,20 @@ def command_tree(words: Sequence[str] | None = None) -> click.Group:
     if not words or not used:
         _import_own(_MODULES)
     for each in used or added:
-        each.load()
+        _load(each, each.name.split(".") == list(words or ())[: each.name.count(".") + 1])
     return app
+
+
+def _load(entry: EntryPoint, typed: bool) -> None:
+    """Load a module of commands; a broken one of another package stops its own command alone."""
+    try:
+        loaded(entry, "command")
+    except InvalidInputError as err:
+        if typed:
+            raise
+        # A shell shows what is written while it asks for completions between the words.
+        if ASKED not in os.environ:
+            click.echo(f"note: {err}", err=True)
 
 
 def _import_own(modules: Iterable[str]) -> None:

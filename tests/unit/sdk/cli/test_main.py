@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.packages import install
 
-from hallujudge.sdk.cli import main
+from hallujudge.sdk.cli import command_tree, main
 from hallujudge.sdk.cli.app import app
 
 
@@ -44,11 +45,9 @@ def test_another_package_adds_a_command_by_an_entry_point(
         '    """Print a word."""\n'
         "    click.echo('HALLO')\n"
     )
-    info = tmp_path / "shouting-1.0.dist-info"
-    info.mkdir()
-    (info / "entry_points.txt").write_text("[hallujudge.commands]\nshout = shouting\n")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1.0\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    # Modules add their commands once in a process, which must not be to the copy.
+    command_tree()
+    install(tmp_path, monkeypatch, "hallujudge.commands", "shout = shouting")
     monkeypatch.setattr(app, "commands", dict(app.commands))
 
     assert main(["shout"]) == 0
@@ -56,6 +55,57 @@ def test_another_package_adds_a_command_by_an_entry_point(
 
     assert main(["--help"]) == 0
     assert "Further commands:\n  shout  " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import missing_of_tests", "No module named 'missing_of_tests'"),
+        ("raise SystemExit('no licence')", "no licence"),
+        ("1 / 0", "division by zero"),
+    ],
+)
+def test_a_command_that_cannot_be_loaded_stops_no_other_one(
+    code: str,
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "whispering.py").write_text(code)
+    install(tmp_path, monkeypatch, "hallujudge.commands", "whisper = whispering")
+    problem = (
+        f"the command whisper (whispering) can't be loaded: {why}. Update or uninstall the package "
+        "that registers it\n"
+    )
+
+    assert main(["whisper"]) == 2
+    assert capsys.readouterr().err == f"error: {problem}"
+
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == f"note: {problem}"
+    assert "\n  serve " in shown.out
+
+    assert main(["serv"]) == 2
+    assert "Did you mean 'serve'" in capsys.readouterr().err
+
+
+def test_completions_say_nothing_of_a_command_that_cannot_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "whispering.py").write_text("1 / 0")
+    install(tmp_path, monkeypatch, "hallujudge.commands", "whisper = whispering")
+    monkeypatch.setenv("_HALLUJUDGE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "hallujudge serv")
+    monkeypatch.setenv("COMP_CWORD", "1")
+
+    with pytest.raises(SystemExit):
+        main([])
+
+    shown = capsys.readouterr()
+    assert shown.out == "plain,serve\n"
+    assert shown.err == ""
 
 
 def test_a_command_that_is_called_in_a_process_leaves_its_end_alone(

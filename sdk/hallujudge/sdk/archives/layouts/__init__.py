@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import benchmarks_of, families, metric_names
 
+from ...entry_points import loaded
 from ...errors import ArchiveError
 from ..json_files import named
 from ..question_files import label_of
@@ -46,13 +47,7 @@ def _registered() -> Iterator[ArchiveReader]:
     from importlib.metadata import entry_points
 
     for entry in sorted(entry_points(group=_ENTRY_POINTS), key=lambda entry: entry.name):
-        try:
-            found = entry.load()
-        except Exception as err:
-            raise ArchiveError(
-                f"the archive reader {entry.name} ({entry.value}) can't be loaded: {err}. Update "
-                "or uninstall the package that registers it"
-            ) from err
+        found = loaded(entry, "archive reader", ArchiveError)
         yield from _readers_of(found, entry.name)
 
 
