@@ -162,7 +162,7 @@ _NAMES = {
 __all__ = sorted(" ".join(_NAMES.values()).split())
 
 
-_named = names_on_use(__name__, _NAMES)
+_named, __dir__ = names_on_use(__name__, _NAMES)
 
 
 def __getattr__(name: str) -> object:
@@ -174,7 +174,3 @@ def __getattr__(name: str) -> object:
 
         with MissingExtraError.unless_whole(f"hallujudge.sdk.{name}"):
             raise
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -31,4 +31,4 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 
-__getattr__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__, _NAMES)

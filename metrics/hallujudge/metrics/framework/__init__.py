@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def names_on_use(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a package's ``__getattr__``, which imports a public name when it is first used.
+def names_on_use(
+    package: str, names: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package that imports its names on first use.
 
     Args:
         package: The package.
@@ -22,4 +24,4 @@ def names_on_use(package: str, names: Mapping[str, str]) -> Callable[[str], obje
         module = import_module(homes[name], package)
         return module if homes[name] == f".{name}" else getattr(module, name)
 
-    return imported
+    return imported, lambda: list(homes)

@@ -64,3 +64,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     modules = (import_module(f"{_ROOM}.{each}") for each in ("editing", "drawing", "suggestions"))
     return next(getattr(module, name) for module in modules if hasattr(module, name))
+
+
+def __dir__() -> list[str]:
+    return __all__
