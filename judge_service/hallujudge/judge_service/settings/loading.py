@@ -21,7 +21,7 @@ from ..errors import InvalidInputError
 from .connection import Connection, is_host, shown
 from .definitions import ENV_PREFIX, Definition, Setting, from_names
 from .judge_settings import JUDGES, JudgeKeys, JudgeSettings, judge_values, load_judge_keys
-from .names import ALL, RENAMED
+from .names import ALL, NO_KEYS, RENAMED
 from .server_settings import SERVER, ServerSettings
 
 _LOG = logging.getLogger(__name__)
@@ -97,8 +97,12 @@ def _check_names(given: Mapping[str, object]) -> None:
         if name in RENAMED:
             new = RENAMED[name].name
             raise InvalidInputError(f"{name} is {new} now; write {{{new!r}: …}}")
+        if name.endswith("api_key"):
+            raise InvalidInputError(f"{name}: {NO_KEYS}")
         if name not in ALL:
-            similar = get_close_matches(name, ALL, 1)
+            # A file has the tables `server` and `judges` for settings that have no group.
+            inner = name.removeprefix("server.").removeprefix("judges.")
+            similar = get_close_matches(inner, ALL, 1)
             raise InvalidInputError(
                 f"{name!r} is not a setting; "
                 + (f"did you mean {similar[0]!r}?" if similar else "see 'hallujudge config show'")
@@ -213,6 +217,8 @@ def _checked(each: Definition, value: object, source: str) -> object:
         number = kind(value)
     except (TypeError, ValueError, OverflowError) as err:
         raise InvalidInputError(f"{found}; give a number") from err
+    if kind is int and isinstance(value, float) and number != value:
+        raise InvalidInputError(f"{found}; give a whole number")
     low, high = limits["low"], limits["high"]
     if not low <= number <= high:
         raise InvalidInputError(f"{found}; give a number from {low} to {high}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .definitions import Definition
+from .definitions import ENV_PREFIX, Definition
 from .judge_settings import JUDGES
 from .server_settings import SERVER
 
@@ -14,6 +14,8 @@ RENAMED: Mapping[str, Definition] = {
     each.option: each for each in ALL.values() if each.option != each.name
 }
 """Settings by the names of their options, such as ``llm_url``, where these are others."""
+NO_KEYS = f"keys are not settings; set {ENV_PREFIX}LLM_API_KEY and the like"
+"""What those are told who write an API key where settings are."""
 
 
 def names_of(options: Mapping[str, object]) -> dict[str, object]:

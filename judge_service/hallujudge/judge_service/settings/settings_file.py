@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import InvalidInputError, fault_of
 from .definitions import ENV_PREFIX, Definition, Setting
-from .names import ALL, RENAMED
+from .names import ALL, NO_KEYS, RENAMED
 
 # Keeps a mistaken path, such as a data file, from being read into memory.
 _MAX_FILE_BYTES = 1 << 20
@@ -41,7 +41,8 @@ def read_settings(file: str) -> dict[str, object]:
             "settings"
         )
     try:
-        content = tomllib.loads(text.decode())
+        # Some editors write a byte order mark.
+        content = tomllib.loads(text.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         fault = fault_of(err) if isinstance(err, UnicodeDecodeError) else str(err)
         raise InvalidInputError(
@@ -52,11 +53,8 @@ def read_settings(file: str) -> dict[str, object]:
 
 def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
     outside = [name for name in content if name not in _TABLES]
-    _refuse_renamed(outside, file)
-    if found := [ALL[name] for name in outside if name in ALL]:
-        tables = ", ".join(f"[{each.table}] {each.field.name} = …" for each in found)
-        raise InvalidInputError(f"settings file {file!r}: settings are in tables; write {tables}")
-    if unknown := sorted(set(content) - set(_TABLES)):
+    _refuse_misplaced(outside, file)
+    if unknown := sorted(outside):
         raise InvalidInputError(
             f"settings file {file!r}: unknown {', '.join(unknown)}; put settings into the tables "
             f"{', '.join(f'[{name}]' for name in _TABLES)}"
@@ -67,7 +65,11 @@ def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
         if not isinstance(table, dict):
             raise InvalidInputError(f"settings file {file!r}: {name} must be a table [{name}]")
         unknown = sorted(set(table) - set(known))
-        _refuse_renamed(unknown, file)
+        _refuse_misplaced(unknown, file)
+        if inner := [each for each in unknown if each in _TABLES]:
+            raise InvalidInputError(
+                f"settings file {file!r}: [{inner[0]}] is a table of its own, outside [{name}]"
+            )
         if unknown:
             raise InvalidInputError(
                 f"settings file {file!r}: unknown {', '.join(unknown)} in [{name}]; "
@@ -77,12 +79,18 @@ def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
     return values
 
 
-def _refuse_renamed(unknown: Sequence[str], file: str) -> None:
-    """Refuse names that settings had before they were in groups, and name those that they have."""
+def _refuse_misplaced(unknown: Sequence[str], file: str) -> None:
+    """Refuse settings that are outside their tables, which are named, and keys."""
+    # Names that settings had before they were in groups; the options still have them.
     if found := [RENAMED[name] for name in unknown if name in RENAMED]:
         renamed = ", ".join(f"{each.option} is {each.name} now" for each in found)
         tables = ", ".join(f"[{each.table}] {each.field.name} = …" for each in found)
         raise InvalidInputError(f"settings file {file!r}: {renamed}; write {tables}")
+    if found := [ALL[name] for name in unknown if name in ALL]:
+        tables = ", ".join(f"[{each.table}] {each.field.name} = …" for each in found)
+        raise InvalidInputError(f"settings file {file!r}: settings are in tables; write {tables}")
+    if any(name.endswith("api_key") for name in unknown):
+        raise InvalidInputError(f"settings file {file!r}: {NO_KEYS}")
 
 
 def settings_toml(settings: Sequence[Setting]) -> str:

@@ -76,11 +76,54 @@ def test_a_file_with_the_name_of_an_option_is_told_the_table(option: str, tmp_pa
         )
 
 
-def test_a_name_outside_its_table_is_told_the_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("port = 50051", "settings are in tables; write [server] port = …"),
+        ('[llm]\njudge_order = "llm"', "settings are in tables; write [judges] judge_order = …"),
+        ('[server]\nllm.url = "x"', "[llm] is a table of its own, outside [server]"),
+        ("[server.http]\nport = 1", "[http] is a table of its own, outside [server]"),
+        ('[llm]\napi_key = "x"', "keys are not settings; set HALLUJUDGE_LLM_API_KEY and the like"),
+        (
+            'fallback_api_key = "x"',
+            "keys are not settings; set HALLUJUDGE_LLM_API_KEY and the like",
+        ),
+    ],
+)
+def test_a_name_outside_its_table_is_told_the_table(
+    text: str, problem: str, tmp_path: Path
+) -> None:
     file = tmp_path / "settings.toml"
-    file.write_text("port = 50051\n")
-    with pytest.raises(InvalidInputError, match=r"settings are in tables; write \[server\] port ="):
+    file.write_text(text)
+    with pytest.raises(InvalidInputError) as refused:
         load_settings(file=str(file), environ={})
+    assert str(refused.value) == f"settings file {str(file)!r}: {problem}"
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("[server]\nport = 1\n", encoding="utf-8-sig")
+    assert load_settings(file=str(file), environ={}).server.port == 1
+
+
+def test_a_fraction_is_refused_where_a_whole_number_is_meant() -> None:
+    name = "limits.max_batch_items"
+    with pytest.raises(InvalidInputError, match=r"is 1\.5; give a whole number"):
+        load_settings({name: 1.5}, environ={})
+    assert load_settings({name: 2.0}, environ={}).server.limits.max_batch_items == 2
+
+
+def test_an_argument_for_a_key_is_told_the_variable() -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        load_settings({"llm_api_key": "x"}, environ={})
+    problem = "keys are not settings; set HALLUJUDGE_LLM_API_KEY and the like"
+    assert str(refused.value) == f"llm_api_key: {problem}"
+
+
+@pytest.mark.parametrize(("table", "name"), [("server", "port"), ("judges", "judge_order")])
+def test_an_argument_has_no_table_where_its_group_has_no_name(table: str, name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"did you mean '{name}'"):
+        load_settings({f"{table}.{name}": 1}, environ={})
 
 
 @pytest.mark.parametrize("option", RENAMED)
