@@ -102,6 +102,9 @@ def command_tree(words: Sequence[str] | None = None) -> click.Group:
         words: The words of the command that is used, which waits for no other one's module; empty
             for those of the root's help page. None for all commands, which are there too if the
             words are no command's.
+
+    Raises:
+        InvalidInputError: The module of the command can't be loaded.
     """
     if own := [name for name, firsts in _MODULES.items() if words and words[0] in firsts]:
         _import_own(own)
@@ -118,7 +121,16 @@ def command_tree(words: Sequence[str] | None = None) -> click.Group:
         _import_own(_MODULES)
     for each in used or added:
         _load(each, each.name.split(".") == list(words or ())[: each.name.count(".") + 1])
-    return app
+    # The error about a command that its module does not add lists all commands.
+    return app if not words or all(map(_is_added, used)) else command_tree()
+
+
+def _is_added(entry: EntryPoint) -> bool:
+    """Return whether the commands have the one that an entry point is named by."""
+    found: click.Command | None = app
+    for word in entry.name.split("."):
+        found = found.commands.get(word) if isinstance(found, click.Group) else None
+    return found is not None
 
 
 def _load(entry: EntryPoint, typed: bool) -> None:

@@ -69,8 +69,27 @@ _TASKS = {
 _FURTHER = "Further commands"
 
 
+def _module_of(command: click.Command) -> str:
+    """Return the module that has added a command; groups are this module's."""
+    return getattr(command.callback, "__module__", __name__)
+
+
 class _RootGroup(Group):
     """The root command, whose help page lists the commands by task."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command.
+
+        Raises:
+            InvalidInputError: Another module has added one of this name.
+        """
+        before = self.commands.get(name or cmd.name or "")
+        if before and _module_of(before) != _module_of(cmd):
+            raise InvalidInputError(
+                f"the command {name or cmd.name} of {_module_of(cmd)} is one of "
+                f"{_module_of(before)} already; rename one, or uninstall its package"
+            )
+        super().add_command(cmd, name)
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of the help page."""

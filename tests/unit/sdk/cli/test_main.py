@@ -91,6 +91,35 @@ def test_a_command_that_cannot_be_loaded_stops_no_other_one(
     assert "Did you mean 'serve'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["serve", "ask"])
+def test_another_package_does_not_replace_a_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "replacing.py").write_text(
+        f"from hallujudge.sdk.cli.app import app\n@app.command()\ndef {name}() -> None: ...\n"
+    )
+    command_tree()
+    before = app.commands[name]
+    install(tmp_path, monkeypatch, "hallujudge.commands", f"{name} = replacing")
+
+    assert main(["--help"]) == 0
+    assert f"note: the command {name} of replacing is one of " in capsys.readouterr().err
+    assert app.commands[name] is before
+
+
+def test_a_command_that_its_module_does_not_add_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "silent.py").touch()
+    install(tmp_path, monkeypatch, "hallujudge.commands", "calm = silent", "build.calm = silent")
+
+    assert main(["build", "calm"]) == 2
+    assert "No such command 'calm'; choose from references, pope, " in capsys.readouterr().err
+
+    assert main(["calm"]) == 2
+    assert "No such command 'calm'; choose from demo, new, score, " in capsys.readouterr().err
+
+
 def test_completions_say_nothing_of_a_command_that_cannot_be_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
