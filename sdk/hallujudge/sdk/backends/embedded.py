@@ -57,6 +57,9 @@ class EmbeddedBackend:
     Args:
         settings: Settings of the judges by name, such as ``llm.url``, over the environment's.
         shared: Verdict store and budgets of another process, if this one has none of its own.
+
+    Raises:
+        InvalidInputError: A setting is unknown or invalid.
     """
 
     def __init__(
@@ -64,6 +67,11 @@ class EmbeddedBackend:
     ) -> None:
         self.worker_settings = dict(settings or {})
         """The settings of the judges that were passed in."""
+        if self.worker_settings:
+            # A run that asks no judge would never read them, and would hide a mistaken name.
+            from hallujudge.judge_service.settings.loading import load_settings
+
+            load_settings(self.worker_settings)
         self._shared = shared
         self._engine = self._new_engine()
         renew_after_fork(self._renew)
