@@ -19,7 +19,7 @@ from hallujudge.judge_service.state_files import identity
 from hallujudge.metrics import Report
 
 from ..errors import ArchiveError, InvalidInputError, OutputError
-from .folder_lock import FolderLock, copy_open_file, lost_folder, place_of
+from .folder_lock import FolderLock, copy_open_file, lost_folder, make_folder, place_of
 from .item_lines import signed_lines
 from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
 from .manifest import (
@@ -101,7 +101,7 @@ class RunFolder:
         self._synced = 0
         self._refuse_inputs(inputs)
         with self._errors(folder):
-            _make(folder)
+            make_folder(folder)
             # Find out that the folder can't be written before a judge is paid.
             probe = staged(folder, ITEMS)
             probe.touch()
@@ -486,17 +486,6 @@ class RunFolder:
         if self.written:
             return "Make the folder writable and go on with ScoreRun(resume=True), or give"
         return "Give"
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileNotFoundError as err:
-        # As below /proc, where no folder can be made: none was lost.
-        raise OutputError(
-            f"can't make {folder}: {err.strerror}; give another folder for the results",
-            metadata={"path": str(folder)},
-        ) from err
 
 
 def _sync_folder(folder: Path) -> None:

@@ -118,6 +118,22 @@ def copy_open_file(file: BinaryIO, path: Path, *, by: Path) -> None:
     by.replace(path)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a run's folder, and those above it.
+
+    Raises:
+        OutputError: It can't be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as err:
+        # As below /proc, where no folder can be made: none was lost.
+        raise OutputError(
+            f"can't make {folder}: {err.strerror}; give another folder for the results",
+            metadata={"path": str(folder)},
+        ) from err
+
+
 def lost_folder(folder: Path, items: int, moved: Path | None, *, is_taken: bool) -> OutputError:
     """Return the error about a folder that was deleted, moved or replaced.
 
