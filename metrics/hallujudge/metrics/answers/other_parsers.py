@@ -87,9 +87,10 @@ class OtherParsers(Struct, frozen=True, kw_only=True):
         )
 
     def seen_from(self, name: str) -> OtherParsers:
-        """Return the parsers without one of them; none for a value that is not a parser."""
-        others = tuple(each for each in self.parsers if each.name != name)
-        is_lax = len(others) == len(self.parsers)
+        """Return those that parse other than one of them; none for a value that is not a parser."""
+        own = [each.parse for each in self.parsers if each.name == name]
+        others = tuple(each for each in self.parsers if each.parse not in own)
+        is_lax = not own
         others = others[: 1 if is_lax else None] if name in self.names else ()
         return structs.replace(self, parsers=others, is_lax=is_lax)
 

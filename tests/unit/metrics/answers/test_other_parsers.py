@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 from support.hallusion_bench_samples import items_of, record
 
 from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -169,3 +170,11 @@ def test_an_unscored_answer_of_a_set_has_all_columns() -> None:
     report = figures("vlmevalkit", ["**Yes**", "Yes.", ""])
     assert (report.coverage.unscored, report.question_accuracy) == (1, 0.5)
     assert any("1 of 2" in each for each in report.notes)
+
+
+def test_a_variant_that_parses_alike_is_not_another_parser() -> None:
+    declared = benchmark("lmms-eval", "strict")
+    own, other = declared.variants
+    alike = structs.replace(declared, variants=(own, structs.replace(own, name="same"), other))
+    note = notes_of(alike, "lmms-eval", [("Yes.", "yes")] * 9)
+    assert note.startswith("Unparsed: strict can parse 9 of 9 answers")
