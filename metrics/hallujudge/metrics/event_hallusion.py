@@ -74,6 +74,8 @@ _SAID = {
 _OF_VIDEO = [name for keys in _SAID.values() for name in keys]
 _TOLD = [name for name in _OF_VIDEO if name != _RESPONSE[0]]
 _LISTS = ("qa", "questions")
+# A question may have an id of its own.
+_OF_BUNDLE = ("id", "split")
 _NAME = "number"
 
 
@@ -117,12 +119,13 @@ def _rows(
             continue
         of_video = {name: value for name, value in rest.items() if name not in _OF_VIDEO}
         for number, question in enumerate(asked, 1):
-            yield place, {**of_video, **question, _NAME: number}
+            own = {name: of_video[name] for name in _OF_BUNDLE if name in of_video}
+            yield place, {**of_video, **question, **own, _NAME: number}
         told = _has(rest, _TOLD) and (bool(listed) or not any(map(_is_list, rest.values())))
         if listed and key == "label":
             yield place, {**of_video, _NAME: DESCRIPTION}
         elif (listed and (told or not asked)) or (told and not _has(rest, (_NAME, *_LABEL))):
-            yield place, {**whole, **rest, _NAME: DESCRIPTION}
+            yield place, _described({**whole, **rest, _NAME: DESCRIPTION})
         elif not listed and _NAME in rest:
             yield place, rest
         elif not listed:
@@ -135,11 +138,29 @@ def _rows(
                 yield place, {**rest, _NAME: number}
 
 
+def _described(row: Mapping[str, object]) -> Mapping[str, object] | ValueError:
+    """Return the row of a description, or what is no text in it."""
+    for key in filter(row.__contains__, _TOLD):
+        if not (_is_missing(value := row[key]) or isinstance(value, str)):
+            fault = f"{key!r} must be a text; found {value!r:.60}"
+            return ValueError(fault, "Write what the model or the judge said as a text")
+    return row
+
+
+def _lacks(record: Mapping[str, object], keys: Sequence[str]) -> bool:
+    return all(_is_missing(record.get(key)) for key in keys)
+
+
+def _is_missing(value: object) -> bool:
+    # An empty cell of a table is NaN where its column holds numbers.
+    return value is None or value != value
+
+
 def _number(record: Mapping[str, object], before: list[str], key: str) -> int:
     """Return the number of a question after those of its video that were before it."""
     if key == "response" and not _has(record, _RESPONSE):
         raise ValueError(
-            f"no list of answers (tried {_LISTS[0]}; found {', '.join(sorted(record))})",
+            f"no list of answers: tried {_LISTS[0]}; found {', '.join(sorted(record))}",
             f"Give each video its questions under {_LISTS[0]!r}, or each question a record",
         )
     asked = name_under(record, ("question",))
@@ -164,7 +185,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return a description with what happens in its video, which a judge compares it with."""
     if answer.name != DESCRIPTION:
         return structs.replace(answer, fields={})
-    said = {name: answer.fields[name] for name, keys in _SAID.items() if _has(record, keys)}
+    said = {name: answer.fields[name] for name, keys in _SAID.items() if not _lacks(record, keys)}
     response = said.pop("description", None)
     # As in the released prompts: in this split it is the unexpected event.
     unexpected = str(record.get("split")).strip().casefold() == "interleave"
@@ -197,7 +218,7 @@ class _Videos(AnswersMetric):
     @classmethod
     def lacks(cls, answer: Answer, record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         """Yield what a description lacks that has the other part, and the tried keys."""
-        lacking = [name for name, keys in _SAID.items() if not _has(record, keys)]
+        lacking = [name for name, keys in _SAID.items() if _lacks(record, keys)]
         if answer.name == DESCRIPTION and len(lacking) == 1:
             yield f"descriptions have no {lacking[0]}", ", ".join(_SAID[lacking[0]])
 

@@ -13,7 +13,7 @@ from support.messages import expected_message
 from hallujudge.metrics import AnswersItem
 from hallujudge.metrics.answers.closed_questions import Answer
 from hallujudge.metrics.event_hallusion import DESCRIPTION
-from hallujudge.sdk import Client, read_items
+from hallujudge.sdk import Client, InputOptions, read_items
 from hallujudge.sdk.errors import ArchiveError
 
 VIDEO: dict[str, Any] = {
@@ -170,3 +170,40 @@ def test_bounds_count_what_was_left_out_once() -> None:
     bound = report.coverage.bounds["question_accuracy"]
     # One right answer, two left out of its video, and an unscored video with as many questions.
     assert (bound.worst, bound.best) == (1 / 6, 6 / 6)
+
+
+def test_a_description_without_a_verdict_is_not_one_that_a_judge_failed_on() -> None:
+    rows = [
+        {**VIDEO, "id": str(n), "desc": "A dog.", "judgement": said}
+        for n, said in enumerate((None, float("nan"), "", "Yes."))
+    ]
+    judgements = [described(item).fields.get("judgement") for item in items(rows)]
+    assert judgements == [None, None, "", "Yes."]
+    assert described(items([{**VIDEO, "desc": None, "judgement": None}])[0]).response is None
+
+
+@pytest.mark.parametrize("key", ["desc", "judgement"])
+@pytest.mark.parametrize("value", [7, True, {"x": 1}])
+def test_what_is_said_of_a_video_is_a_text(key: str, value: object) -> None:
+    said = {**VIDEO, "desc": "A dog.", "judgement": "Yes.", key: value}
+    with pytest.raises(ArchiveError, match=f"'{key}' must be a text; found"):
+        items([said])
+
+
+def test_questions_of_a_video_may_have_ids_and_splits_of_their_own() -> None:
+    qa = [{**VIDEO["qa"][0], "question": text, "id": text, "split": "?"} for text in "ab"]
+    [item] = items([{**VIDEO, "qa": qa}])
+    assert (item.id, item.fields["split"], len(item.answers)) == ("a", "entire", 2)
+
+
+def test_a_note_on_a_skipped_record_is_whole() -> None:
+    found = read_items(
+        "event-hallusion", [VIDEO, {"a": 1}], None, options=InputOptions(skip_bad=True)
+    )
+    assert any(note.endswith("no list of answers: tried qa") for note in found.notes)
+
+
+def test_judgements_without_their_descriptions_are_noted() -> None:
+    said = {"id": "a", "split": "entire", "judgement": "Yes."}
+    (note,) = read_items("event-hallusion", [said], None).notes
+    assert note.startswith("1 of 1 descriptions have no description: tried desc")
