@@ -24,6 +24,7 @@ released means are over the sets that were run; here they need all five.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from .answers.answer_scores import (
@@ -74,20 +75,26 @@ _ROLES = {BASIC: "about what the video shows", HALLUCINATION: "about what it doe
 def _questions(
     records: Sequence[Mapping[str, object]], _key: str
 ) -> Iterator[tuple[int, Mapping[str, object] | ValueError]]:
-    """Yield the questions of records that hold a pair, by its number; others as they are."""
+    """Yield the questions of records that hold a pair, by its number in its set, and others.
+
+    Each set counts from 0, in a file of its own and in one of all sets.
+    """
+    pairs: dict[str, int] = defaultdict(int)
     for place, record in enumerate(records):
+        of_set = name_under(record, ("set",)).casefold()
+        number, pairs[of_set] = pairs[of_set], pairs[of_set] + 1
         held = {role: each for role in _ROLES if isinstance(each := record.get(role), Mapping)}
         if lacking := _ROLES.keys() - (_ROLES if name_under(record, _PAIR) else held):
             fault = (
-                f"no {' and no '.join(sorted(lacking))} answer (tried "
-                f"{', '.join((*_ROLES, *_PAIR))}; found {', '.join(sorted(record))})"
+                f"no {' and no '.join(sorted(lacking))} answer: tried "
+                f"{', '.join((*_ROLES, *_PAIR))}; found {', '.join(sorted(record))}"
             )
             remedy = f"Write each pair as an object with {' and '.join(_ROLES)}, or give each "
             yield place, ValueError(fault, f"{remedy}question its {_PAIR[0]}")
             continue
         rest = {name: value for name, value in record.items() if name not in _ROLES}
         for role, question in held.items():
-            yield place, {**rest, **question, _PAIR[0]: place, _ROLE[0]: role}
+            yield place, {**rest, **question, _PAIR[0]: number, _ROLE[0]: role}
         if not held:
             yield place, record
 

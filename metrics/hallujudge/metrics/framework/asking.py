@@ -92,11 +92,18 @@ def _nothing_more(_record: Mapping[str, object]) -> Shown:
 
 def name_under(record: Mapping[str, object], keys: Iterable[str]) -> str:
     """Return the first name of a file, or the first number, under some keys; empty without one."""
-    return next((str(value) for key in keys if is_name(value := record.get(key))), "")
+    return next((_as_text(value) for key in keys if is_name(value := record.get(key))), "")
+
+
+def _as_text(value: object) -> str:
+    # A column of a table whose cells may be empty holds 7 as 7.0.
+    return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
 def is_name(value: object) -> bool:
-    """Return whether a value may name a file: a text, or a number."""
+    """Return whether a value may name a file: a text, or a whole number."""
+    if isinstance(value, float):
+        return value.is_integer()
     return (isinstance(value, str) and bool(value.strip())) or (
         isinstance(value, int) and not isinstance(value, bool)
     )

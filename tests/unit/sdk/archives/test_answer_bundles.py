@@ -366,3 +366,27 @@ def test_a_set_of_a_folder_is_never_left_out_silently(
     (tmp_path / name).write_text(content)
     with pytest.raises(ArchiveError, match=said):
         read_items("video-hallucer", tmp_path, None)
+
+
+@pytest.mark.parametrize("key", ["triplet_id", "pair_id"])
+def test_ids_of_triplets_may_be_numbers_of_a_table(key: str) -> None:
+    rows = [{**row, key: number} for number in (7.0, 8.0) for row in captions(*CAPTIONS)]
+    assert [item.id for item in read_items("elv-halluc", rows[::-1], None)] == [
+        "object/8",
+        "object/7",
+    ]
+
+
+PAIR = {
+    "basic": {"question": "a?", "answer": "yes", "predict": "Yes."},
+    "hallucination": {"question": "b?", "answer": "no", "predict": "No."},
+}
+
+
+def test_pairs_have_one_id_in_a_file_of_a_set_and_in_one_of_all(tmp_path: Path) -> None:
+    names = ("semantic_detail", "temporal")
+    for name in names:
+        (tmp_path / f"{name}.json").write_text(json.dumps([PAIR, PAIR]))
+    rows = [{"set": name, **PAIR} for name in names for _ in range(2)]
+    ids = [[item.id for item in read_items("video-hallucer", a, None)] for a in (tmp_path, rows)]
+    assert ids[0] == ids[1] == [f"{name}/{number}" for name in names for number in range(2)]
