@@ -139,12 +139,17 @@ def _rows(
 
 
 def _described(row: Mapping[str, object]) -> Mapping[str, object] | ValueError:
-    """Return the row of a description, or what is no text in it."""
+    """Return the row of a description with texts of what is said, or what is no text in it."""
+    texts: dict[str, object] = {}
     for key in filter(row.__contains__, _TOLD):
-        if not (_is_missing(value := row[key]) or isinstance(value, str)):
+        value: Any = row[key]
+        # As in answers, a list of one text is that text.
+        said = value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+        if not (_is_missing(said) or isinstance(said, str)):
             fault = f"{key!r} must be a text; found {value!r:.60}"
             return ValueError(fault, "Write what the model or the judge said as a text")
-    return row
+        texts[key] = said
+    return {**row, **texts}
 
 
 def _lacks(record: Mapping[str, object], keys: Sequence[str]) -> bool:

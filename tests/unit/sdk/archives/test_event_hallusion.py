@@ -188,6 +188,8 @@ def test_what_is_said_of_a_video_is_a_text(key: str, value: object) -> None:
     said = {**VIDEO, "desc": "A dog.", "judgement": "Yes.", key: value}
     with pytest.raises(ArchiveError, match=f"'{key}' must be a text; found"):
         items([said])
+    answer = described(items([{**said, key: ["No."]}])[0])
+    assert "No." in (answer.response, answer.fields["judgement"])
 
 
 def test_questions_of_a_video_may_have_ids_and_splits_of_their_own() -> None:
