@@ -236,3 +236,14 @@ def test_marks_are_read_in_what_a_judge_writes(tmp_path: Path) -> None:
     _, second, *_, last = read_rows(tmp_path / "out/items.jsonl")
     assert second["evidence"]["answers"][0]["how"] == "text: 'Score: 0.6'"
     assert last["detail"] == "the judge's text 'It is right.' has no verdict"
+
+
+def test_an_estimate_of_texts_measures_no_choices(tmp_path: Path) -> None:
+    archive = tmp_path / "eval.jsonl"
+    write_lines(archive, [record()])
+    flags = ("--variant", "evaluated", "--judgements", "llm", "--llm-model", "tiny", "--estimate")
+    with scripted(llm.saying("Score: 1")) as server:
+        given = ("-r", archive, "-o", tmp_path / "out", "--llm-url", server.url)
+        run = here("score", "charthal", *given, *flags)
+    assert run.stdout.startswith("llm: 1 calls")
+    assert "choice_share" not in run.stdout

@@ -435,7 +435,7 @@ class LlmJudge:
     def is_measured(self, question: Question, rule: ShareRule | None) -> bool:
         """Return whether the share of a question's choices is measured if tokens are reported."""
         known = self._rule(rule) if self.client.settings.api == "chat" else None
-        return known is not None and known.draws(question)
+        return known is not None and bool(question.choices) and known.draws(question)
 
     async def _measured(self, question: Question, *, has_fallback: bool) -> MeasuredShare:
         return await self.meter.ask(
