@@ -103,12 +103,12 @@ def score_interval(
 
 
 def rounded(number: float) -> float:
-    """Return a number to 12 decimals, and one above 1 to 12 digits.
+    """Return a number to 12 decimals, and one above 100 to 14 digits.
 
     Sums of fractions differ in the last bits between machines, and between processes: how a library
     adds numbers depends on where they are in memory. Zero has no sign.
     """
-    return float(f"{number:.12g}") if abs(number) > 1 else round(number, 12) + 0.0
+    return float(f"{number:.14g}") if abs(number) > 100 else round(number, 12) + 0.0
 
 
 class _Jackknife(Struct, frozen=True, kw_only=True):
