@@ -201,11 +201,8 @@ class _Seen:
     def lost(self, container: InputContainer, stream: VideoStream) -> int:
         """Return how many frames are missing, as far as the file's header shows."""
         kind = container.format.name
-        # Where an edit list leaves out a part, the index is shorter than the header says.
-        indexed = len(stream.index_entries) if kind.startswith("mov") else stream.frames
         if stream.frames:
-            promised: int = min(indexed, stream.frames)
-            return promised - self.frames
+            return _promised(stream, kind) - self.frames
         times, rate = sorted(self._times), _rate(stream)
         if len(times) < 2:
             return 0
@@ -222,6 +219,18 @@ class _Seen:
         else:
             return 0
         return max(1, round(spanned * float(rate)) - self.frames)
+
+
+def _promised(stream: VideoStream, kind: str) -> int:
+    """Return how many frames a file says it has, once all of them were read."""
+    frames: int = stream.frames
+    # Where an edit list leaves out a part, the index is shorter than the header says. AVI's header
+    # also counts the moments at which a capture kept no frame; its index lacks them, but reaches as
+    # far. A file that is cut off has no index, and FFmpeg makes one from the frames it finds.
+    at = [entry.timestamp for entry in stream.index_entries]
+    longest = max((after - before for before, after in pairwise(at)), default=0)
+    reaches_end = kind == "avi" and len(at) > 1 and at[-1] + longest >= frames
+    return min(len(at), frames) if kind.startswith("mov") or reaches_end else frames
 
 
 def read_frames(path: Path) -> Iterator[VideoFrame]:

@@ -142,6 +142,19 @@ def test_frames_that_are_lost_in_a_damaged_file_are_named(
         list(read_frames(damaged))
 
 
+@pytest.mark.parametrize("name", ["a.avi", "a.mkv", "a.mp4", "a.ts", "a.webm"])
+def test_moments_without_a_frame_are_not_lost(tmp_path: Path, name: str) -> None:
+    # As a screen recorder writes it: nothing moves for a second, and later twice for two frames.
+    shown = [0, *range(25, 40), *range(42, 60), *range(62, 80)]
+    codec = "libvpx" if name.endswith("webm") else "mpeg4"
+    path = write_clip(
+        tmp_path / name, map(picture, shown), codec=codec, times=[40 * at for at in shown]
+    )
+    assert [counted(rgb_of(frame)) for frame in read_frames(path)] == shown
+    assert probe(path).frames == len(shown)
+    assert probe(path).seconds == pytest.approx(3.2, abs=0.1)
+
+
 def test_frames_that_a_decoder_guessed_are_lost_too(tmp_path: Path) -> None:
     path = _damaged(clip(tmp_path / "a.mp4", 80), 0.5, 250)
     # Its packets are whole: only their content is wrong.
