@@ -147,6 +147,20 @@ def test_crops_of_what_a_claim_names_follow_the_picture(asked: Asked) -> None:
     ]
 
 
+def test_crops_of_a_transparent_picture_are_on_white(asked: Asked) -> None:
+    file = io.BytesIO()
+    Image.new("RGBA", (96, 64), (255, 0, 0, 0)).save(file, "PNG")
+    image = {"bytes": file.getvalue(), "path": "clear.png"}
+    scored(
+        asked,
+        [{"id": 1, "image": image, "response": TEXT, "boxes": BOXES}],
+        options={"views": "objects"},
+    )
+    [whole, crop] = asked.images_of("ball")
+    assert whole == file.getvalue(), "the picture is sent as it is"
+    assert Image.open(io.BytesIO(crop)).getextrema() == ((255, 255),) * 3
+
+
 def test_a_server_is_sent_the_same_looks(asked: Asked, clip: InputOptions) -> None:
     records = [{"video": "clip.mp4", "response": "The ball is red. At 0:03 there is a tent."}]
     here, _ = scored(asked, records, inputs=clip)

@@ -15,7 +15,7 @@ from hallujudge.metrics.seen_claims.moments import Moment, frames_near
 
 from ..errors import MissingExtraError
 from .media_files import MediaError, image_of
-from .pictures import picture_of
+from .pictures import picture_of, shown_colours
 from .video_frames import Chosen, chosen_frames
 
 MOMENT_FRAMES = 8
@@ -113,7 +113,7 @@ def _crop(picture: Picture, box: Box) -> Picture | None:
         return None
     try:
         with Image.open(io.BytesIO(picture.data)) as image:
-            part = image.convert("RGB").crop((left, top, right, bottom))
+            part = shown_colours(image).crop((left, top, right, bottom))
     except (OSError, ValueError, Image.DecompressionBombError) as err:
         raise MediaError("MEDIA_UNREADABLE", f"{picture.name!r:.80}: {str(err)[:200]}") from err
     zoom = min(_MOST_ZOOM, _LEAST_SIDE / max(part.size))

@@ -31,6 +31,8 @@ from .video_frames import FrameSettings as Settings
 from .video_frames import images_of
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from hallujudge.judge_service.llm.chat import ChatImage
 
     from .fetched_pictures import PictureFetcher
@@ -228,3 +230,21 @@ def picture_of(image: ChatImage, name: str) -> Picture:
         width=image.width,
         height=image.height,
     )
+
+
+def shown_colours(image: Image.Image) -> Image.Image:
+    """Return an opened picture in RGB as viewers show it.
+
+    ``convert("RGB")`` alone shows the colours that transparency hides, and makes nearly all of a
+    grey picture of 16 bits white.
+    """
+    if image.mode == "I" or image.mode.startswith("I;16"):
+        return image.convert("I").point(lambda level: level / 256).convert("L").convert("RGB")
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    seen = image.convert("RGBA")
+    # White, as the image processors of transformers show the whole picture to a model.
+    white = seen.copy()
+    white.paste("white", (0, 0, *seen.size))
+    white.alpha_composite(seen)
+    return white.convert("RGB")

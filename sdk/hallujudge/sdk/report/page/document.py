@@ -19,6 +19,7 @@ from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics import Item, ItemResult, Report
 
 from ...errors import InvalidInputError, MissingExtraError
+from ...media.pictures import shown_colours
 from ..item_views import ANSWER_WORDS
 from ..report_text import clean
 from . import MOST_PAGE_ITEMS
@@ -192,7 +193,7 @@ def _linker(page: Path) -> Callable[[Path], str]:
 
 def _thumbnail_maker() -> Callable[[Path], str]:
     with MissingExtraError.unless_installed("a page with embedded pictures", "images"):
-        from PIL import Image
+        from PIL import Image, ImageOps
 
     def thumbnail(path: Path) -> str:
         try:
@@ -200,7 +201,7 @@ def _thumbnail_maker() -> Callable[[Path], str]:
                 # A small file may decompress to a picture that fills the memory.
                 if image.width * image.height > _MOST_PIXELS:
                     return ""
-                small = image.convert("RGB")
+                small = shown_colours(ImageOps.exif_transpose(image))
                 small.thumbnail((_THUMBNAIL, _THUMBNAIL))
         except (OSError, ValueError, Image.DecompressionBombError):
             return ""

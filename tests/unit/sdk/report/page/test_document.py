@@ -9,6 +9,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -366,3 +367,22 @@ def test_thumbnails_are_embedded_and_damaged_files_left_out(tmp_path: Path) -> N
     assert image.open(io.BytesIO(base64.b64decode(data))).size == (320, 213)
     assert images.source("2", "2") == ""
     assert images.policy == "data:"
+
+
+def test_thumbnails_are_upright_and_as_viewers_show_them(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    turned = image.Exif()
+    turned[0x0112] = 6
+    image.new("RGB", (90, 60), "red").save(tmp_path / "turned.jpg", exif=turned)
+    image.new("RGBA", (8, 8), (255, 0, 0, 0)).save(tmp_path / "clear.png")
+    image.new("P", (8, 8), 0).save(tmp_path / "palette.png", transparency=0)
+    image.new("I;16", (8, 8), 40_000).save(tmp_path / "grey.png")
+    images = Images.of(str(tmp_path), page=tmp_path, embed=True)
+
+    def opened(name: str) -> Any:
+        data = images.source(name, name).partition(",")[2]
+        return image.open(io.BytesIO(base64.b64decode(data)))
+
+    assert opened("turned").size == (60, 90)
+    assert opened("clear").getpixel((4, 4)) == opened("palette").getpixel((4, 4)) == (255, 255, 255)
+    assert opened("grey").getpixel((4, 4)) == pytest.approx((156, 156, 156), abs=2)
