@@ -13,6 +13,7 @@ from functools import partial
 from .errors import HallujudgeError, InvalidInputError
 from .installation import __version__
 from .memory_budget import address_space, memory_problem
+from .server.logs import say, set_up_logging
 from .settings.loading import load_settings
 from .settings.process_environments import silence_grpc
 from .standard_files import run_command
@@ -35,7 +36,6 @@ def run_server(arguments: dict[str, object] | None = None, file: str | None = No
     resolved = load_settings(arguments, file=file)
     _check_memory()
     silence_grpc()
-    from .server.logs import say, set_up_logging
     from .server.server import serve
 
     set_up_logging(resolved.server.log.level)

@@ -7,6 +7,11 @@ import threading
 
 from .errors import OverloadedError
 
+try:
+    import resource
+except ImportError:  # Windows has no such limit
+    resource = None  # type: ignore[assignment]  # checked where it is used
+
 _RETRY_SECONDS = 1.0
 _MIB = 1 << 20
 
@@ -75,9 +80,7 @@ def memory_problem(error: BaseException) -> str | None:
 
 def address_space() -> int | None:
     """Return how many bytes ``ulimit -v`` lets this process use; None for no limit."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
+    if resource is None:
         return None
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if most == resource.RLIM_INFINITY else most

@@ -229,19 +229,6 @@ def identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def never_ends(path: Path) -> bool:
-    """Return whether reading a path may wait for ever: it is a pipe, a terminal or a socket.
-
-    A file that a running server reads again must not be one. Some programs that hand out secrets
-    put a pipe in a file's place.
-    """
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
 def create_folder(path: Path) -> None:
     """Create a folder that only its owner may use, unless it exists.
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInputError, NotFoundError, OutputError, UnauthenticatedError
-from ..state_files import NewerFormatError, locked, never_ends, replace_private
+from ..settings.connection import never_ends
+from ..state_files import NewerFormatError, locked, replace_private
 from ..tenancy import Limits
 from .caller import MAX_LIMIT, Caller, Scope
 

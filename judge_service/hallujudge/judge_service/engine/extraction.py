@@ -19,6 +19,7 @@ from ..extractors import (
 from ..extractors.library_extractors import shared_extractor
 from ..extractors.llm_extractor_base import Extraction
 from ..extractors.llm_extractors import LlmKeywordExtractor, LlmTripletExtractor, SentenceExtractor
+from ..extractors.rules.count_rules import RuleCounts
 from ..extractors.rules.rule_extractors import RuleKeywordExtractor, RuleTripletExtractor
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..threads import RULES_EFFORT, map_cpu, of_each
@@ -95,8 +96,6 @@ class ClaimExtractor:
         *,
         counts: bool = False,
     ) -> None:
-        from ..extractors.rules.count_rules import RuleCounts
-
         if tentative != TENTATIVE[0] and name not in _MARKING:
             raise InvalidInputError(
                 f"the option tentative_claims is {tentative!r}, but the extractor {name!r} does "

@@ -26,7 +26,6 @@ from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
 from ..llm.vllm_arguments import AddedArguments
 from ..matchers import MatcherSettings
-from ..matchers.matcher_models import MatcherModels
 from ..settings.connection import Secret, environment_proxy, hosted_by, listed, masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from .judge_options import (
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from ..judges.router import Escalation
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
     from ..matchers import TextComparer
+    from ..matchers.matcher_models import MatcherModels
     from ..memory_budget import MemoryBudget
     from ..tenancy import Spending
     from ..work_recorder import JudgeState
@@ -337,6 +337,9 @@ class JudgeFactory:
     def _matcher_models(self) -> MatcherModels:
         with self._lock:
             if self._models is None:
+                # numpy takes longer than all else, and language models need none.
+                from ..matchers.matcher_models import MatcherModels
+
                 self._models = MatcherModels(memory=self._memory)
             return self._models
 

@@ -108,16 +108,24 @@ class NltkNounExtractor:
 
     def __init__(self) -> None:
         import nltk
-        from nltk.stem import WordNetLemmatizer
 
-        if missing := [name for name, path in _DATA.items() if not _found(path)]:
+        self._nltk = nltk
+        if missing := [name for name, path in _DATA.items() if not self._has(path)]:
             raise MissingExtraError(
                 f"the nouns of AMBER's released script need nltk's data {', '.join(missing)}: "
                 f"{_ADVICE}",
                 metadata={"feature": "amber nouns", "extra": "nltk data"},
             )
-        self._nltk = nltk
-        self._lemma = lru_cache(maxsize=1 << 16)(WordNetLemmatizer().lemmatize)
+        self._lemma = lru_cache(maxsize=1 << 16)(nltk.WordNetLemmatizer().lemmatize)
+
+    def _has(self, path: str) -> bool:
+        for name in (path, f"{path}.zip"):
+            try:
+                self._nltk.data.find(name)
+            except LookupError:
+                continue
+            return True
+        return False
 
     @property
     def label(self) -> str:
@@ -169,18 +177,6 @@ def pipeline_label(pipeline: Language) -> str:
     """Return the name and version of a pipeline, such as ``en_core_web_sm-3.8.0``."""
     meta = pipeline.meta
     return f"{meta['lang']}_{meta['name']}-{meta['version']}"
-
-
-def _found(path: str) -> bool:
-    import nltk
-
-    for name in (path, f"{path}.zip"):
-        try:
-            nltk.data.find(name)
-        except LookupError:
-            continue
-        return True
-    return False
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from ..errors import InvalidInputError, MissingExtraError
@@ -167,6 +167,7 @@ class HttpEndpoint:
         self._connections = connections
         self._key = RenewedKey(endpoint.key)
         self._session: aiohttp.ClientSession | None = None
+        self._aiohttp: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
@@ -202,8 +203,6 @@ class HttpEndpoint:
 
     async def _sent(self, method: str, path: str, data: bytes | None, key: Secret) -> bytes:
         session = await self._open()
-        import aiohttp
-
         try:
             async with session.request(
                 method,
@@ -225,14 +224,14 @@ class HttpEndpoint:
                 return body
         except TimeoutError as err:
             raise late_reply(self.endpoint) from err
-        except aiohttp.ClientPayloadError as err:
+        except self._aiohttp.ClientPayloadError as err:
             raise CallFailedError(
                 FailureKind.CONNECTION, "the connection broke within the reply"
             ) from err
-        except aiohttp.ClientConnectorError as err:
+        except self._aiohttp.ClientConnectorError as err:
             at = self.endpoint.place if self.endpoint.socket else f"{err.host}:{err.port}"
             raise no_connection(err, at) from err
-        except (aiohttp.ClientError, OSError) as err:
+        except (self._aiohttp.ClientError, OSError) as err:
             raise no_connection(err) from err
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -263,10 +262,9 @@ class HttpEndpoint:
         return self._session
 
     def _new_session(self) -> aiohttp.ClientSession:
-        try:
+        with MissingExtraError.unless_installed("calling a model at a web address", "llm"):
             import aiohttp
-        except ImportError as err:
-            raise MissingExtraError.of("calling a model at a web address", "llm") from err
+        self._aiohttp = aiohttp
         headers = {"Content-Type": "application/json", "User-Agent": f"hallujudge/{__version__}"}
         path, limit = self.endpoint.socket, self._connections
         return aiohttp.ClientSession(

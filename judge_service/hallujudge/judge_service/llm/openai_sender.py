@@ -43,6 +43,7 @@ class OpenAISender:
         self.endpoint = endpoint
         self._key = RenewedKey(endpoint.key)
         self._client: AsyncOpenAI | None = None
+        self._openai: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
@@ -74,25 +75,23 @@ class OpenAISender:
 
     async def _sent(self, path: str, body: dict[str, Any], key: Secret) -> bytes:
         client = await self._open()
-        import openai
-
         if key:
             client.api_key = key.reveal()
         try:
             async with (
                 asyncio.timeout(self.endpoint.timeout_seconds),
-                _call(client, path, body) as response,
+                self._call(client, path, body) as response,
             ):
                 reply = key.scrubbed(await self._read(response))
-        except (TimeoutError, openai.APITimeoutError) as err:
+        except (TimeoutError, self._openai.APITimeoutError) as err:
             raise late_reply(self.endpoint) from err
-        except openai.APIStatusError as err:
+        except self._openai.APIStatusError as err:
             # Servers quote a wrong key in their messages.
             quoted = key.scrubbed(err.response.content)
             raise failure_of_status(
                 err.status_code, err.response.headers, quoted, now=time.time()
             ) from err
-        except openai.APIConnectionError as err:
+        except self._openai.APIConnectionError as err:
             address = f"{self.endpoint.host}:{self.endpoint.port}"
             raise no_connection(err.__cause__ or err, address) from err
         if failure := failure_in_reply(reply):
@@ -125,11 +124,9 @@ class OpenAISender:
         return self._client
 
     def _new_client(self) -> AsyncOpenAI:
-        try:
+        with MissingExtraError.unless_installed("calling a model at OpenAI or Azure", "openai"):
             import openai
-        except ImportError as err:
-            raise MissingExtraError.of("calling a model at OpenAI or Azure", "openai") from err
-        endpoint = self.endpoint
+        self._openai, endpoint = openai, self.endpoint
         options: dict[str, Any] = {
             "max_retries": 0,
             # The deadline is that of the whole call, however many pieces the reply comes in.
@@ -167,47 +164,41 @@ class OpenAISender:
                 reason=FailureKind.AUTH.value,
             ) from err
 
+    def _call(
+        self, client: Any, path: str, body: Mapping[str, Any]
+    ) -> AbstractAsyncContextManager[Any]:
+        """Return a call by the package's own function for a path."""
+        needed: tuple[str, ...] = ()
+        if path == "models":
+            function = client.models.with_streaming_response.list
+        elif path == "chat/completions":
+            needed = ("model", "messages")
+            function = client.chat.completions.with_streaming_response.create
+        elif path == "decisions":
+            needed = ("model", "input", "questions")
+            function = self._decisions(client).with_streaming_response.create
+        else:
+            raise CallFailedError(FailureKind.MODEL, f"OpenAI's package does not call {path}")
+        given = {name: body[name] for name in needed}
+        # Parameters of other servers pass through the package as they are.
+        more = {name: value for name, value in body.items() if name not in needed}
+        headers = {"Authorization": self._openai.Omit()} if client.api_key == _NO_KEY else None
+        call = function(**given, extra_body=more or None, extra_headers=headers)
+        return cast("AbstractAsyncContextManager[Any]", call)
 
-def _call(client: Any, path: str, body: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
-    """Return a call by the package's own function for a path."""
-    import openai
-
-    needed: tuple[str, ...] = ()
-    if path == "models":
-        function = client.models.with_streaming_response.list
-    elif path == "chat/completions":
-        needed = ("model", "messages")
-        function = client.chat.completions.with_streaming_response.create
-    elif path == "decisions":
-        needed = ("model", "input", "questions")
-        function = _decisions(client).with_streaming_response.create
-    else:
-        raise CallFailedError(FailureKind.MODEL, f"OpenAI's package does not call {path}")
-    given = {name: body[name] for name in needed}
-    # Parameters of other servers pass through the package as they are.
-    more = {name: value for name, value in body.items() if name not in needed}
-    headers = {"Authorization": openai.Omit()} if client.api_key == _NO_KEY else None
-    call = function(**given, extra_body=more or None, extra_headers=headers)
-    return cast("AbstractAsyncContextManager[Any]", call)
-
-
-def _decisions(client: Any) -> Any:
-    import openai
-
-    if not hasattr(client, "decisions"):
-        raise InvalidInputError(
-            f"decisions need openai 3.54 or newer, and {openai.__version__} is installed: "
-            "pip install 'openai>=3.54'"
-        )
-    return client.decisions
+    def _decisions(self, client: Any) -> Any:
+        if not hasattr(client, "decisions"):
+            raise InvalidInputError(
+                "decisions need openai 3.54 or newer, and "
+                f"{self._openai.__version__} is installed: pip install 'openai>=3.54'"
+            )
+        return client.decisions
 
 
 def _entra_token() -> Callable[[], Awaitable[str]]:
     """Return a source of Microsoft Entra's tokens, which it renews before they expire."""
-    try:
+    with MissingExtraError.unless_installed("a token of Microsoft Entra", "azure"):
         from azure.identity import DefaultAzureCredential, get_bearer_token_provider
-    except ImportError as err:
-        raise MissingExtraError.of("a token of Microsoft Entra", "azure") from err
     # The asynchronous one needs aiohttp as well.
     provider = get_bearer_token_provider(DefaultAzureCredential(), _ENTRA_SCOPE)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -209,6 +209,8 @@ def plain(text: str) -> str:
 
 DIGITS = 6
 """The decimals of scores; further ones may differ between machines."""
+
+
 TOKENS_PER_BATCH = 2048
 """The maximum number of tokens of a batch. Larger batches were not faster on CPUs."""
 
@@ -231,18 +233,6 @@ def length_batches(lengths: Sequence[int], tokens: int = TOKENS_PER_BATCH) -> li
         positions, step = by_length[length], max(1, tokens // max(1, length))
         batches += [positions[at : at + step] for at in range(0, len(positions), step)]
     return batches
-
-
-def encode_by_length(
-    lengths: Sequence[int], size: int, encode: Callable[[list[int]], Vectors]
-) -> Vectors:
-    """Return one row for each position, from an encoder of batches of equal length."""
-    import numpy as np
-
-    rows = np.empty((len(lengths), size), dtype=np.float32)
-    for batch in length_batches(lengths):
-        rows[batch] = encode(batch)
-    return rows
 
 
 class VectorStore:

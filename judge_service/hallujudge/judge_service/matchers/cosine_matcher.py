@@ -119,8 +119,6 @@ class CosineMatcher:
         return [verdict for verdict in out if verdict]
 
     def _compared(self, queries: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        import numpy as np
-
         retained = retained_of(queries, self._store, self._settings)
         candidates = [_texts(query, kept) for query, kept in zip(queries, retained, strict=True)]
         vectors = self._store.vectors(
@@ -129,7 +127,7 @@ class CosineMatcher:
         )
         verdicts = []
         for query, texts in zip(queries, candidates, strict=True):
-            claim = vectors[claim_text(query.claim)].astype(np.float64)
+            claim = vectors[claim_text(query.claim)].astype("float64")
             scored = [(float(vectors[text] @ claim), chosen) for text, chosen in texts]
             score, chosen = max(scored, key=lambda pair: pair[0])
             verdicts.append(self._verdict(query, score, chosen))
@@ -170,7 +168,10 @@ def retained_of(
         [text for found in texts.values() for text in found]
         + [claim_text(query.claim) for query in queries]
     )
-    rows = {key: _stacked([vectors[text] for text in found]) for key, found in texts.items()}
+    rows = {
+        key: _stacked([vectors[text] for text in found]).astype("float64")
+        for key, found in texts.items()
+    }
     return [
         retain(
             vectors[claim_text(query.claim)],
@@ -191,20 +192,18 @@ def retain(claim: Vectors, references: Doubles, *, above: float, top: int) -> Re
         above: The cosine above which references are kept.
         top: How many of the nearest references are retained.
     """
-    import numpy as np
-
-    cosines = references @ claim.astype(np.float64)
+    cosines = references @ claim.astype("float64")
     # A stable sort keeps the order of the scene graph among equal cosines.
     return Retained(
-        kept=tuple(map(int, np.flatnonzero(cosines > above))),
-        top=tuple(map(int, np.argsort(-cosines, kind="stable")[:top])),
+        kept=tuple(map(int, (cosines > above).nonzero()[0])),
+        top=tuple(map(int, (-cosines).argsort(kind="stable")[:top])),
     )
 
 
-def _stacked(vectors: Sequence[Vectors]) -> Doubles:
-    import numpy as np
+def _stacked(vectors: Sequence[Vectors]) -> Vectors:
+    import numpy as np  # its vectors know the rest; servers of language models need no numpy
 
-    return np.stack(vectors).astype(np.float64)
+    return np.stack(vectors)
 
 
 def _texts(query: ClaimQuery, retained: Retained) -> list[tuple[str, tuple[int, ...]]]:
@@ -306,9 +305,7 @@ class PartRule:
         return Part.RELATION
 
     def _near(self, name: str, known: tuple[str, ...], vectors: dict[str, Vectors]) -> bool:
-        import numpy as np
-
-        rows = np.stack([vectors[other] for other in known])
+        rows = _stacked([vectors[other] for other in known])
         return bool((rows @ vectors[name]).max() > self._above)
 
 

@@ -141,15 +141,14 @@ def _minilm() -> ModelFolder:
 
 def _hub_folder(model_id: str, allow_download: bool, patterns: tuple[str, ...] = _FETCHED) -> Path:
     try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import LocalEntryNotFoundError
+        from huggingface_hub import errors, snapshot_download
     except ImportError as err:
         raise MissingExtraError.of(f"the model {model_id}", "matcher") from err
     try:
         found = snapshot_download(
             model_id, local_files_only=not allow_download, allow_patterns=list(patterns)
         )
-    except (LocalEntryNotFoundError, OSError, ValueError) as err:
+    except (errors.LocalEntryNotFoundError, OSError, ValueError) as err:
         # The hub's errors derive from OSError or ValueError, LocalEntryNotFoundError from both.
         tried = (
             "could not be downloaded: the hub cannot be reached, or has no such model for you. "
@@ -157,7 +156,7 @@ def _hub_folder(model_id: str, allow_download: bool, patterns: tuple[str, ...] =
             if allow_download
             else "is not on this machine; allow its download from the hub with matcher.download = 1"
         )
-        local = isinstance(err, LocalEntryNotFoundError)
+        local = isinstance(err, errors.LocalEntryNotFoundError)
         cause = "" if local else f" ({type(err).__name__})"
         raise NotFoundError(
             f"the model {model_id} {tried}, or {_HOW}{cause}", metadata={"model": model_id}

@@ -3,59 +3,44 @@
 A BERT encoder has few operators, and onnxruntime has fused versions of the expensive ones
 (``com.microsoft`` Attention, SkipLayerNormalization, BiasGelu). Writing the graph needs only the
 ``onnx`` package and the weights; tracing the model would need torch, transformers and a gigabyte
-of disk. The graph includes pooling and normalisation, so it returns unit vectors. Graphs are kept
-in a private folder.
+of disk. The graph includes pooling and normalisation, so it returns unit vectors.
+
+Importing this module needs ``onnx`` and ``safetensors``; :mod:`.onnx_encoder` imports it when a
+graph is written.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import math
-import os
-import stat
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import load_file
 
 from ..errors import InvalidInputError
 from .model_folders import EncoderShape
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
 
-    Weights = Mapping[str, NDArray[np.float32]]
-
-
-GRAPH_VERSION = 1
-"""Part of the cache key; increased when graphs change, so that older ones are written again."""
-WRITABLE = ("bert", "mpnet")
-"""The supported architectures; others run on torch."""
 _CONTRIB = "com.microsoft"
 _OPSET = 17
-# A record is a hash and a size; a larger file was not written here.
-_MAX_RECORD_BYTES = 1 << 16
 
 
-def write_graph(shape: EncoderShape, weights: Weights) -> bytes:
+def write_graph(shape: EncoderShape, weights: Path) -> bytes:
     """Return a serialised ONNX model: ``input_ids``, ``attention_mask`` -> ``vectors``.
 
     Args:
         shape: The encoder's shape.
-        weights: Its tensors by their name in the safetensors file.
+        weights: The safetensors file of its weights.
 
     Raises:
-        InvalidInputError: A tensor is missing, or the architecture is not supported.
+        InvalidInputError: A tensor is missing.
     """
-    if shape.architecture not in WRITABLE:
-        raise InvalidInputError(
-            f"no ONNX graph can be written for a model of type {shape.architecture!r}, only for "
-            f"{' and '.join(WRITABLE)}; use the torch backend"
-        )
-    return _Writer(shape, weights).model()
+    return _Writer(shape, load_file(weights)).model()
 
 
 class _Writer:
@@ -74,8 +59,6 @@ class _Writer:
         self._tensors: dict[str, Any] = {}
 
     def model(self) -> bytes:
-        from onnx import TensorProto, helper
-
         hidden = self._embeddings()
         bias = self._distance_bias() if self._shape.architecture == "mpnet" else ""
         for layer in range(self._shape.layers):
@@ -96,8 +79,6 @@ class _Writer:
         return bytes(model.SerializeToString())
 
     def _weight(self, name: str) -> NDArray[np.float32]:
-        import numpy as np
-
         if name not in self._weights:
             raise InvalidInputError(
                 f"the weights have no tensor {name!r}, which a {self._shape.architecture} encoder "
@@ -106,21 +87,15 @@ class _Writer:
         return np.ascontiguousarray(self._weights[name], dtype=np.float32)
 
     def _constant(self, name: str, array: NDArray[Any]) -> str:
-        from onnx import numpy_helper
-
         if name not in self._tensors:
             self._tensors[name] = numpy_helper.from_array(array, name)
         return name
 
     def _integers(self, *values: int) -> str:
-        import numpy as np
-
         name = "ints_" + "_".join(str(value) for value in values)
         return self._constant(name, np.array(values, dtype=np.int64))
 
     def _node(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> list[str]:
-        from onnx import helper
-
         domain = attributes.pop("domain", "")
         names = [f"{operator}_{len(self._nodes)}_{index}" for index in range(outputs)]
         self._nodes.append(
@@ -132,8 +107,6 @@ class _Writer:
         return self._node(operator, *inputs, **attributes)[0]
 
     def _embeddings(self) -> str:
-        import numpy as np
-
         table = self._constant("words", self._weight("embeddings.word_embeddings.weight"))
         words = self._op("Gather", table, "input_ids")
         positions = self._weight("embeddings.position_embeddings.weight")
@@ -178,14 +151,10 @@ class _Writer:
         return self._add_and_norm(self._linear(out, grown), hidden, out, f"{at}output.LayerNorm")
 
     def _linear(self, name: str, hidden: str) -> str:
-        import numpy as np
-
         matrix = np.ascontiguousarray(self._weight(f"{name}.weight").T)
         return self._op("MatMul", hidden, self._constant(f"{name}.weight", matrix))
 
     def _attention(self, at: str, hidden: str, bias: str) -> str:
-        import numpy as np
-
         names = (
             [f"{at}attention.attn.{part}" for part in "qkv"]
             if self._shape.architecture == "mpnet"
@@ -217,8 +186,6 @@ class _Writer:
 
     def _distance_bias(self) -> str:
         """Return MPNet's learned attention bias for each head and bucket of distance."""
-        import numpy as np
-
         buckets = _distance_buckets(self._shape.max_tokens, self._shape.buckets)
         values = self._weight("encoder.relative_attention_bias.weight")[buckets]
         table = np.ascontiguousarray(values.transpose(2, 0, 1)[None])
@@ -236,8 +203,6 @@ class _Writer:
         return self._op("Expand", bias, tiles)
 
     def _pooled(self, hidden: str) -> None:
-        from onnx import TensorProto
-
         if self._shape.pooling == "cls":
             pooled = self._op("Gather", hidden, self._integers(0), axis=1)
             pooled = self._op("Squeeze", pooled, self._integers(1))
@@ -250,8 +215,6 @@ class _Writer:
         self._nodes.append(self._final("Div", pooled, norm))
 
     def _final(self, operator: str, *inputs: str) -> Any:
-        from onnx import helper
-
         return helper.make_node(operator, list(inputs), ["vectors"])
 
 
@@ -262,8 +225,6 @@ def _distance_buckets(tokens: int, buckets: int, farthest: int = 128) -> NDArray
     first half of the buckets have one distance each. The width of the others grows with the
     logarithm of the distance.
     """
-    import numpy as np
-
     distance = np.arange(tokens)[None, :] - np.arange(tokens)[:, None]
     half = buckets // 2
     exact = half // 2
@@ -274,106 +235,3 @@ def _distance_buckets(tokens: int, buckets: int, farthest: int = 128) -> NDArray
     far = np.minimum(exact + grown.astype(np.int64), half - 1)
     numbers: NDArray[np.int64] = np.where(distance > 0, half, 0) + np.where(away < exact, away, far)
     return numbers
-
-
-class GraphCache:
-    """Cached graphs by key, in files that only this user may write.
-
-    A graph is a program that determines every verdict. The folder must therefore belong to the user
-    alone, and a file whose hash differs from the recorded one is written again.
-
-    Args:
-        folder: By default ``.cache/hallujudge/onnx`` in the user's home, or no folder if the
-            user has no home.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or _folder_of_user()
-
-    def graph(self, key: str, write: Callable[[], bytes]) -> bytes:
-        """Return the graph of a key, and write it first if it is absent or damaged.
-
-        Without a folder, or if it is not writable, the graph stays in memory and the next run
-        builds it again.
-
-        Args:
-            key: A hash of everything that determines the graph.
-            write: Builds the graph.
-
-        Raises:
-            InvalidInputError: Another user owns the folder or a file in it, or may write to it.
-        """
-        folder = self._folder
-        if folder is None or not _open_folder(folder):
-            return write()
-        graph = _read_intact(folder, key)
-        if graph is None:
-            graph = write()
-            # On a full or read-only disk the next start takes a second longer.
-            with contextlib.suppress(OSError):
-                _write_atomically(folder, f"{key}.onnx", graph)
-                record = {"sha256": hashlib.sha256(graph).hexdigest(), "bytes": len(graph)}
-                _write_atomically(folder, f"{key}.json", json.dumps(record).encode())
-        return graph
-
-
-def _folder_of_user() -> Path | None:
-    try:
-        return Path.home() / ".cache" / "hallujudge" / "onnx"
-    except RuntimeError:
-        # The user of a service or of a container may have neither HOME nor an entry in passwd.
-        return None
-
-
-def _open_folder(folder: Path) -> bool:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except FileExistsError as err:
-        raise InvalidInputError(
-            f"the cache folder {folder} is a file; give another folder"
-        ) from err
-    except OSError:
-        return False
-    _check_private(folder)
-    return True
-
-
-def _read_intact(folder: Path, key: str) -> bytes | None:
-    graph, record = folder / f"{key}.onnx", folder / f"{key}.json"
-    try:
-        for path in (graph, record):
-            _check_private(path)
-        if record.stat().st_size > _MAX_RECORD_BYTES:
-            return None
-        recorded = json.loads(record.read_text(encoding="utf-8"))
-        content = graph.read_bytes()
-    except (OSError, ValueError, RecursionError):
-        return None
-    digest = hashlib.sha256(content).hexdigest()
-    intact = isinstance(recorded, dict) and recorded.get("sha256") == digest
-    return content if intact else None
-
-
-def _write_atomically(folder: Path, name: str, content: bytes) -> None:
-    """Write a file atomically, so that no other process reads a part of it."""
-    handle, path = tempfile.mkstemp(dir=folder, prefix=f".{name[:16]}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(path).replace(folder / name)
-    except BaseException:
-        Path(path).unlink(missing_ok=True)
-        raise
-
-
-def _check_private(path: Path) -> None:
-    if not hasattr(os, "getuid"):
-        return
-    status = path.lstat()
-    foreign = status.st_uid != os.getuid()
-    # 0o022: the write permissions of the group and of other users.
-    if foreign or stat.S_ISLNK(status.st_mode) or status.st_mode & 0o022:
-        raise InvalidInputError(
-            f"{path} is a link, belongs to another user or is writable by others; "
-            "give a cache folder that you own, with mode 0700"
-        )

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from ..errors import InvalidInputError, MissingExtraError, OverloadedError
-from . import encode_by_length, length_batches, plain
+from . import length_batches, plain
 from .model_folders import ModelFolder, encoder_shape
 from .small_judge_presets import Architecture, SmallPreset
 
 if TYPE_CHECKING:
     from . import Vectors
-
 
 _Found = TypeVar("_Found")
 # Tokenizers without a limit have a very large number instead.
@@ -31,6 +32,16 @@ _HHEM_PREFIX = "t5."
 _PRECISION = "float32"
 # The words "0" and "1" of Flan-T5's vocabulary (Liyan06/MiniCheck, minicheck/inference.py).
 _NO, _YES = 3, 209
+
+
+def encode_by_length(
+    lengths: Sequence[int], size: int, encode: Callable[[list[int]], Vectors]
+) -> Vectors:
+    """Return one row for each position, from an encoder of batches of equal length."""
+    rows = np.empty((len(lengths), size), dtype=np.float32)
+    for batch in length_batches(lengths):
+        rows[batch] = encode(batch)
+    return rows
 
 
 class TorchEncoder:
@@ -50,10 +61,8 @@ class TorchEncoder:
     """
 
     def __init__(self, model: ModelFolder, device: str = "cpu") -> None:
-        try:
+        with MissingExtraError.unless_installed("the torch backend", "matcher"):
             from sentence_transformers import SentenceTransformer
-        except ImportError as err:
-            raise MissingExtraError.of("the torch backend", "matcher") from err
         shape = encoder_shape(model)
         try:
             with quiet_loading():
@@ -82,8 +91,6 @@ class TorchEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector for each text; texts above the model's limit are truncated."""
-        import numpy as np
-
         readable = [plain(text) for text in texts]
 
         def run(batch: list[int]) -> Vectors:
@@ -256,18 +263,16 @@ class TorchWeights:
         device: str = "cpu",
         tokenizer: Path | None = None,
     ) -> None:
-        try:
-            from transformers import AutoTokenizer, T5Tokenizer
-        except ImportError as err:
-            raise MissingExtraError.of("a small judge", "matcher") from err
+        with MissingExtraError.unless_installed("a small judge", "matcher"):
+            import transformers
         # The automatic choice reads config.json, where HHEM names a class of its own code.
-        kind = T5Tokenizer if architecture == "hhem" else AutoTokenizer
+        kind = transformers.T5Tokenizer if architecture == "hhem" else transformers.AutoTokenizer
         try:
             with quiet_loading():
                 self._tokenizer = kind.from_pretrained(
                     str(tokenizer or model.path), local_files_only=True, trust_remote_code=False
                 )
-                self._model, self._run = _LOADERS[architecture](model)
+                self._model, self._run = _LOADERS[architecture](transformers, model)
                 self._model.to(device).eval()
         except (OSError, ValueError, KeyError, RuntimeError, AssertionError) as err:
             if is_out_of_memory(err):
@@ -363,11 +368,11 @@ def in_memory(
     Raises:
         OverloadedError: There is too little memory for one text.
     """
-    import torch
-
     try:
         found = run(batch)
-    except torch.OutOfMemoryError as err:
+    except RuntimeError as err:
+        if not is_out_of_memory(err):
+            raise
         if len(batch) == 1:
             raise no_memory("one text", device) from err
     else:
@@ -418,17 +423,13 @@ def _complete(kind: Any, model: ModelFolder) -> Any:
     return loaded
 
 
-def _classifier(model: ModelFolder) -> tuple[Any, _Run]:
-    from transformers import AutoModelForSequenceClassification
-
-    loaded = _complete(AutoModelForSequenceClassification, model)
+def _classifier(transformers: Any, model: ModelFolder) -> tuple[Any, _Run]:
+    loaded = _complete(transformers.AutoModelForSequenceClassification, model)
     return loaded, lambda feed: loaded(**feed).logits
 
 
-def _seq2seq(model: ModelFolder) -> tuple[Any, _Run]:
-    from transformers import AutoModelForSeq2SeqLM
-
-    loaded = _complete(AutoModelForSeq2SeqLM, model)
+def _seq2seq(transformers: Any, model: ModelFolder) -> tuple[Any, _Run]:
+    loaded = _complete(transformers.AutoModelForSeq2SeqLM, model)
 
     def run(feed: Mapping[str, Any]) -> Any:
         # T5's decoder begins with the padding token, whose id is 0.
@@ -438,15 +439,15 @@ def _seq2seq(model: ModelFolder) -> tuple[Any, _Run]:
     return loaded, run
 
 
-def _hhem(model: ModelFolder) -> tuple[Any, _Run]:
+def _hhem(transformers: Any, model: ModelFolder) -> tuple[Any, _Run]:
     """Return HHEM's T5 token classifier, whose folder names code of its own instead of a shape."""
     from safetensors.torch import load_file
-    from transformers import T5ForTokenClassification
 
     tensors = {
         name.removeprefix(_HHEM_PREFIX): tensor for name, tensor in load_file(model.weights).items()
     }
-    loaded = T5ForTokenClassification(_t5_config({n: t.shape for n, t in tensors.items()}))
+    config = transformers.T5Config(**_t5_shape({n: t.shape for n, t in tensors.items()}))
+    loaded = transformers.T5ForTokenClassification(config)
     # The embeddings are tied: the file has them once or twice, under these names.
     shared = tensors["transformer.shared.weight"]
     tensors["transformer.encoder.embed_tokens.weight"] = shared
@@ -454,29 +455,28 @@ def _hhem(model: ModelFolder) -> tuple[Any, _Run]:
     return loaded, lambda feed: loaded(**feed).logits[:, 0]
 
 
-def _t5_config(shapes: Mapping[str, Sequence[int]]) -> Any:
-    """Return the configuration of a T5 encoder, read from the shapes of its weights."""
-    from transformers import T5Config
-
+def _t5_shape(shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """Return the values of a T5 encoder's configuration, read from the shapes of its weights."""
     block = "transformer.encoder.block"
     words, size = shapes["transformer.shared.weight"]
     buckets, heads = shapes[f"{block}.0.layer.0.SelfAttention.relative_attention_bias.weight"]
     inner = shapes[f"{block}.0.layer.0.SelfAttention.q.weight"][0]
-    return T5Config(
-        vocab_size=words,
-        d_model=size,
-        d_kv=inner // heads,
-        d_ff=shapes[f"{block}.0.layer.1.DenseReluDense.wi_0.weight"][0],
-        num_layers=sum(name.endswith("SelfAttention.q.weight") for name in shapes),
-        num_heads=heads,
-        relative_attention_num_buckets=buckets,
-        feed_forward_proj="gated-gelu",
-        num_labels=shapes["classifier.weight"][0],
-        use_cache=False,
-    )
+    return {
+        "vocab_size": words,
+        "d_model": size,
+        "d_kv": inner // heads,
+        "d_ff": shapes[f"{block}.0.layer.1.DenseReluDense.wi_0.weight"][0],
+        "num_layers": sum(name.endswith("SelfAttention.q.weight") for name in shapes),
+        "num_heads": heads,
+        "relative_attention_num_buckets": buckets,
+        "feed_forward_proj": "gated-gelu",
+        "num_labels": shapes["classifier.weight"][0],
+        "use_cache": False,
+    }
 
 
-_LOADERS: Mapping[Architecture, Callable[[ModelFolder], tuple[Any, _Run]]] = {
+# They are given transformers, which is imported late.
+_LOADERS: Mapping[Architecture, Callable[[Any, ModelFolder], tuple[Any, _Run]]] = {
     "classifier": _classifier,
     "seq2seq": _seq2seq,
     "hhem": _hhem,

@@ -15,6 +15,7 @@ from .recorder import CallRecord, Recorder
 
 try:
     from opentelemetry import context, trace
+    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import Span, TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
@@ -128,8 +129,6 @@ def otlp_exporter(endpoint: str) -> SpanExporter:
             f"trace.endpoint is {masked(endpoint)!r:.80}; write the address of a collector, such "
             "as http://localhost:4317"
         )
-    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-
     return OTLPSpanExporter(endpoint=endpoint, insecure=not endpoint.startswith("https://"))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from ..errors import InvalidInputError
-from ..state_files import never_ends
+from ..settings.connection import never_ends
 from ..threads import look_regularly
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import stat
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -264,11 +265,22 @@ def read_secret(environ: Mapping[str, str], name: str) -> Secret:
 
 
 def _read_again(file: str, name: str) -> Secret:
-    from ..state_files import never_ends  # its databases would slow the start of every client
-
     if never_ends(Path(file)):  # such as a pipe that could be read once
         raise InvalidInputError(f"{name}_FILE: {file!r} can be read only once")
     return read_secret({f"{name}_FILE": file}, name)
+
+
+def never_ends(path: Path) -> bool:
+    """Return whether reading a path may wait for ever: it is a pipe, a terminal or a socket.
+
+    A file that a running server reads again must not be one. Some programs that hand out secrets
+    put a pipe in a file's place.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,6 @@ from hallujudge.judge_service.matchers import (
 )
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels, open_encoder
 from hallujudge.judge_service.matchers.model_folders import find_model
-from hallujudge.judge_service.matchers.onnx_graphs import write_graph
 from hallujudge.metrics.framework.claims import Triplet, Verdict
 
 MISSING = "not installed: pip install 'hallujudge[matcher]'"
@@ -196,18 +195,17 @@ def test_text_that_no_tokenizer_can_read(tmp_path: Path) -> None:
 
 
 def test_a_wrong_graph_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hallujudge.judge_service.matchers import matcher_models
+    from safetensors.numpy import load_file
+
+    from hallujudge.judge_service.matchers import onnx_graphs
 
     model = find_model(str(make_encoder(tmp_path / "m", "bert")))
-    written = write_graph
 
-    def wrong(shape: Any, weights: Any) -> bytes:
-        spoilt = {
-            name: tensor * (1.5 if "query" in name else 1) for name, tensor in weights.items()
-        }
-        return written(shape, spoilt)
+    def spoilt(weights: Path) -> dict[str, Any]:
+        found = load_file(weights)
+        return {name: found[name] * (1.5 if "query" in name else 1) for name in found}
 
-    monkeypatch.setattr(matcher_models, "write_graph", wrong)
+    monkeypatch.setattr(onnx_graphs, "load_file", spoilt)
     with pytest.raises(InternalError, match="differ by"):
         open_encoder(model, MatcherSettings(cache_folder=tmp_path / "g"))
 

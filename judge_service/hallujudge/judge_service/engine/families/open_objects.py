@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import numpy as np
+
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
@@ -38,8 +40,7 @@ from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec, ShippedGraph
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from ...matchers import Vectors
 
 RootOf: TypeAlias = "Callable[[str], str | None]"
 """Returns the root of a name in a synonym graph; None if the graph does not know it."""
@@ -90,7 +91,7 @@ def normal(text: str) -> str:
 def compared(
     sentences: Sequence[CaptionSentence],
     reference: Reference,
-    vectors: Mapping[str, NDArray[np.float32]],
+    vectors: Mapping[str, Vectors],
     root_of: RootOf,
 ) -> tuple[list[list[ComparedObject]], dict[str, bool]]:
     """Return the objects of each sentence, and for each reference object whether it is named.
@@ -136,7 +137,7 @@ def compared(
 def _similarity(
     one: CaptionObject,
     other: CaptionObject,
-    vectors: Mapping[str, NDArray[np.float32]],
+    vectors: Mapping[str, Vectors],
     root_of: RootOf,
 ) -> float:
     root = root_of(one.name) or root_of(one.head)
@@ -158,11 +159,9 @@ def _is_uncounted(number: int, reference: Reference) -> bool:
 def _contexts(
     sentence: CaptionSentence,
     reference: Reference,
-    vectors: Mapping[str, NDArray[np.float32]],
+    vectors: Mapping[str, Vectors],
 ) -> list[tuple[float, float]]:
     """Return for each object how close its sentence is to the captions, and the gain."""
-    import numpy as np
-
     if not reference.captions:
         return [(1.0, 0.0)] * len(sentence.objects)
     mean = np.mean([vectors[normal(text)] for text in reference.captions], axis=0)
