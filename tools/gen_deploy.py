@@ -1,20 +1,69 @@
 """Write what deploy/ says of vLLM: its arguments, and the profiles. ``--check`` writes nothing.
 
-The arguments are those of ``hallujudge serve --vllm``, and the profiles those of
-``judge_service.llm.vllm_sizing``.
+The arguments are those of ``hallujudge serve --vllm``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hallujudge.judge_service.llm.vllm_arguments import AUTO_LENGTH, engine_arguments
-from hallujudge.judge_service.llm.vllm_sizing import PROFILES, Profile, host_memory, model_shape
+from hallujudge.judge_service.llm.vllm_sizing import ModelShape, model_shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A deployment that ``deploy/`` has files for."""
+
+    name: str
+    """The name of its files."""
+    model: str
+    """The judge."""
+    gpus: int
+    """GPUs that it is spread over."""
+    card: int
+    """Gigabytes of each."""
+    quantization: str = ""
+    """How vLLM quantises the weights."""
+
+    @property
+    def precision(self) -> str:
+        """The precision that the weights are served at."""
+        return "FP8" if self.quantization else model_shape(self.model).precision
+
+
+PROFILES: Sequence[Profile] = (
+    Profile(name="1x80gb", model="meta-llama/Llama-3.1-8B-Instruct", gpus=1, card=80),
+    Profile(
+        name="1x80gb-int4",
+        model="hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",
+        gpus=1,
+        card=80,
+    ),
+    Profile(
+        name="1x141gb-fp8",
+        model="meta-llama/Llama-3.3-70B-Instruct",
+        gpus=1,
+        card=141,
+        quantization="fp8",
+    ),
+    Profile(
+        name="2x80gb-fp8",
+        model="meta-llama/Llama-3.3-70B-Instruct",
+        gpus=2,
+        card=80,
+        quantization="fp8",
+    ),
+    Profile(name="4x80gb", model="meta-llama/Llama-3.3-70B-Instruct", gpus=4, card=80),
+)
+"""The profiles of Compose and Kubernetes, the smallest first."""
 
 DEPLOY = Path(__file__).resolve().parent.parent / "deploy"
 _COMPOSE = (f"${{VLLM_MODEL:-{PROFILES[0].model}}}",)
@@ -47,6 +96,16 @@ VLLM_TENSOR_PARALLEL_SIZE={gpus}
 VLLM_QUANTIZATION={quantization}
 VLLM_MEMORY={limit}g
 """
+
+
+def host_memory(shape: ModelShape, precision: str, gpus: int) -> tuple[int, int]:
+    """Return the memory to request on the host and its limit, in GiB.
+
+    Every GPU has a process of its own. Weights are read through the page cache, which counts to a
+    container's limit and is given back under pressure, so they are in the limit only.
+    """
+    request = 8 + 8 * gpus
+    return request, request + math.ceil(shape.bytes_at(precision) / 2**30 / 8) * 8
 
 
 def files() -> Mapping[Path, str]:

@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from hallujudge.judge_service.llm.vllm import VllmRun
-from hallujudge.judge_service.llm.vllm_sizing import PROFILES
 from hallujudge.judge_service.settings.judge_settings import JUDGES
 from hallujudge.judge_service.settings.server_settings import SERVER, ServerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 PAGE = ROOT / "docs/how-to/operate-a-server.md"
+GENERATED = runpy.run_path(str(ROOT / "tools/gen_deploy.py"))
 DRAIN_SECONDS = ServerSettings().drain_seconds
 # What is no setting: the folder of settings, keys, and compose's own.
 BESIDE = {"CONFIG", "LLM_API_KEY", "FALLBACK_API_KEY", "API_KEY", "BIND"}
@@ -320,7 +320,7 @@ def test_vllm_has_a_name_for_its_user() -> None:
 
 
 def test_the_files_of_vllm_are_those_that_are_generated() -> None:
-    files = runpy.run_path(str(ROOT / "tools/gen_deploy.py"))["files"]()
+    files = GENERATED["files"]()
     differ = [path for path, text in files.items() if path.read_text(encoding="utf-8") != text]
     assert differ == [], "run tools/gen_deploy.py"
     made = {path for path in files if path.name.endswith(".env") or "profiles" in str(path)}
@@ -335,7 +335,7 @@ def substituted(arguments: list[str], values: dict[str, str], pattern: str) -> l
     ]
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+@pytest.mark.parametrize("profile", GENERATED["PROFILES"], ids=lambda profile: profile.name)
 def test_compose_and_kubernetes_start_vllm_as_serve_does(profile: Any, tmp_path: Path) -> None:
     served = VllmRun(
         model=profile.model,

@@ -15,11 +15,11 @@ from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
-from ..errors import InvalidInputError, fault_of
+from ..errors import InvalidInputError
+from ..judges.option_files import option_file
 from ..matchers import MatcherSettings
 from .judge_options import ALL_SMALL_JUDGES, judges_of
 
@@ -256,22 +256,15 @@ def card_of(spec: ScoreSpec, signatures: Sequence[str]) -> ReportCard | None:
 
 
 def _read_card(text: str) -> ReportCard:
-    try:
-        content: Any = json.loads(text)
-        if problem := newer_schema(content["schema"]):
-            raise InvalidInputError(f"the option card can't be read: {problem}")
-        if problem := schema_problem(content["schema"] or "", "judge-card"):
-            raise ValueError(problem)
+    advice = "give the JSON file of a card as it was written"
+    with option_file(
+        "card", text, "judge-card", what="a judge's report card", advice=advice
+    ) as content:
         if content["sha256"] != card_sha256(content):
             raise ValueError("its hash is not that of its content, so it was changed")
         return ReportCard(
             judge=str(content["judge"]), sha256=content["sha256"], note=_card_note(content)
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
-        raise InvalidInputError(
-            f"the option card is not a judge's report card: {fault_of(err)}; give the JSON file of "
-            "a card as it was written"
-        ) from err
 
 
 def _card_note(content: Mapping[str, Any]) -> str:

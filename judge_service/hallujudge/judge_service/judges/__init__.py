@@ -6,6 +6,7 @@ client library and opens no connection.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 DIGITS = 6
 """Digits of probabilities in evidence."""
+
+
+def logistic(log_odds: float) -> float:
+    """Return a probability; log odds beyond 700 would overflow."""
+    return 1 / (1 + math.exp(-max(-700.0, min(700.0, log_odds))))
 
 
 def counting_verdicts(given: dict[str, int]) -> AbstractContextManager[None]:

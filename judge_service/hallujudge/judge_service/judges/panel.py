@@ -15,10 +15,9 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Part, Verdict
-from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 from hallujudge.metrics.framework.results import UnscoredReason
 
-from ..errors import InvalidInputError, fault_of
+from ..errors import InvalidInputError
 from ..llm.ask_once import run_bounded
 from ..llm.budget import Usage
 from . import (
@@ -30,9 +29,11 @@ from . import (
     JudgeIdentity,
     JudgeRequestItem,
     joined_identity,
+    logistic,
     unscored_claim,
 )
 from .choice_shares import ShareRule
+from .option_files import finite, option_file, text_sha256
 from .router import JudgesInOrder
 
 PANEL = "panel"
@@ -122,7 +123,7 @@ class PanelRule:
     def probability(self, votes: Mapping[str, ClaimVerdict]) -> float:
         """Return the probability of support; of a majority, the share of votes for it."""
         if self.weights:
-            return 1 / (1 + math.exp(-max(-700.0, min(700.0, self.odds(votes)))))
+            return logistic(self.odds(votes))
         return sum(vote.verdict is Verdict.SUPPORTED for vote in votes.values()) / len(votes)
 
 
@@ -270,36 +271,20 @@ def _share(text: str) -> float:
 
 def _learnt(rule: PanelRule, text: str) -> PanelRule:
     """Return a rule with the weights of a file that ``hallujudge judge panel`` wrote."""
-    try:
-        content: Any = json.loads(text)
-        if problem := newer_schema(content["schema"]):
-            raise InvalidInputError(f"the option panel_weights can't be read: {problem}")
-        if problem := schema_problem(content["schema"] or "", "judge-panel"):
-            raise ValueError(problem)
+    advice = "give the JSON file that hallujudge judge panel writes"
+    with option_file(
+        "panel_weights", text, "judge-panel", what="a panel's weights", advice=advice
+    ) as content:
         weights = dict(_weights(content["weights"]))
-        prior = _finite(content["prior"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
-        raise InvalidInputError(
-            f"the option panel_weights is not a panel's weights: {fault_of(err)}; give the JSON "
-            "file that hallujudge judge panel writes"
-        ) from err
+        prior = finite(content["prior"])
     if unknown := [name for name in rule.members if name not in weights]:
         raise InvalidInputError(
             f"panel_weights has no weights of {', '.join(unknown)}, only of {', '.join(weights)}; "
             "learn them from a run of this panel"
         )
-    # Texts of callers may have lone surrogates, which UTF-8 cannot encode.
-    hashed = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return replace(rule, weights=weights, prior=prior, sha256=hashed)
+    return replace(rule, weights=weights, prior=prior, sha256=text_sha256(text))
 
 
 def _weights(content: Mapping[str, Any]) -> Iterator[tuple[str, VoteWeights]]:
     for name, of in content.items():
-        yield str(name), VoteWeights(_finite(of["supported"]), _finite(of["not_supported"]))
-
-
-def _finite(value: object) -> float:
-    number = float(value)  # type: ignore[arg-type]  # a TypeError is caught
-    if not math.isfinite(number):
-        raise ValueError(f"{value!r:.40} is not a finite number")
-    return number
+        yield str(name), VoteWeights(finite(of["supported"]), finite(of["not_supported"]))

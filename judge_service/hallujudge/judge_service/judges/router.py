@@ -5,22 +5,18 @@ A verdict of the first judge is not kept if its margin is too small; the next ju
 
 from __future__ import annotations
 
-import json
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import structs
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict, certainty
-from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 
-from ..errors import InvalidInputError, fault_of
+from ..errors import InvalidInputError
 from ..llm.budget import Usage
 from ..tenancy import tenancy
 from . import (
@@ -36,6 +32,7 @@ from . import (
     unscored_claim,
 )
 from .choice_shares import ShareRule
+from .option_files import finite, option_file, text_sha256
 
 # Characters of a judge's signature in a note.
 _REFERENCE = 300
@@ -239,55 +236,31 @@ def history_before(
 
 def _margin(text: str) -> float:
     try:
-        return _finite(text)
+        return finite(text)
     except ValueError as err:
         raise InvalidInputError(
             f"the option escalate_below is {text!r:.40}; give a number"
         ) from err
 
 
-def _finite(given: float | str) -> float:
-    value = float(given)
-    if not math.isfinite(value):
-        raise ValueError(f"{given!r:.40} is not a finite number")
-    return value
-
-
 def _learnt(text: str) -> Escalation:
     """Return the rule of a file that ``hallujudge calibrate --agreement`` wrote."""
-    try:
-        content: Any = json.loads(text)
-        made = _read(content if isinstance(content, Mapping) else {}, text)
-    except (ValueError, KeyError, TypeError, RecursionError) as err:
-        raise InvalidInputError(
-            f"the option cascade is not a cascade.json: {fault_of(err)}; give the file that a "
-            "calibration with a level of agreement writes"
-        ) from err
-    if made is None:
-        raise InvalidInputError(
-            "the cascade has no margin: too few labels, or the judge is too weak; label more, or "
-            "ask for less agreement"
+    advice = "give the file that a calibration with a level of agreement writes"
+    with option_file("cascade", text, "cascade", what="a cascade.json", advice=advice) as content:
+        if content["escalate_below"] is None:
+            raise InvalidInputError(
+                "the cascade has no margin: too few labels, or the judge is too weak; label more, "
+                "or ask for less agreement"
+            )
+        promise = Promise(
+            judge=str(content["judge"]),
+            target=finite(content["target"]),
+            confidence=finite(content["confidence"]),
+            labels=int(content["labels"]),
+            reference=str(content["reference"])[:_REFERENCE],
+            sha256=text_sha256(text),
         )
-    return made
-
-
-def _read(content: Mapping[str, Any], text: str) -> Escalation | None:
-    if problem := newer_schema(content["schema"]):
-        raise InvalidInputError(f"the option cascade can't be read: {problem}")
-    if problem := schema_problem(content["schema"] or "", "cascade"):
-        raise ValueError(problem)
-    if content["escalate_below"] is None:
-        return None
-    promise = Promise(
-        judge=str(content["judge"]),
-        target=_finite(content["target"]),
-        confidence=_finite(content["confidence"]),
-        labels=int(content["labels"]),
-        reference=str(content["reference"])[:_REFERENCE],
-        # Texts of callers may have lone surrogates, which UTF-8 cannot encode.
-        sha256=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
-    )
-    return Escalation(below=_margin(str(content["escalate_below"])), promise=promise)
+        return Escalation(below=_margin(str(content["escalate_below"])), promise=promise)
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ word.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
@@ -19,13 +19,20 @@ from ..llm.client import ChatClient
 from ..llm.prompt_templates import Template, defused, load_template
 from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings
 from ..matchers.small_judge_presets import SmallPreset
-from ..matchers.small_matcher import WORDING, Room, facts_of, hypothesis, packed
-from . import JudgedItem, JudgeIdentity, JudgeRequestItem, count_verdicts, unscored_claim
+from ..matchers.small_matcher import WORDING, Fact, Room, facts_of, hypothesis, packed
+from . import (
+    DIGITS,
+    JudgedItem,
+    JudgeIdentity,
+    JudgeRequestItem,
+    count_verdicts,
+    logistic,
+    unscored_claim,
+)
 from .llm_judge import LlmJudge
 from .questions import SENTENCE_CHOICES, Question
 from .replies import ReadAnswer
 
-_DIGITS = 6
 _MAX_SENTENCE = 8_000
 """Characters of a sentence of a document; longer ones are cut."""
 
@@ -104,12 +111,62 @@ SERVED_JUDGES: Mapping[str, ServedPreset] = {preset.name: preset for preset in _
 """The small judges behind a server, by name."""
 
 
-class ServedJudge(LlmJudge):
-    """Asks a model that was trained to check claims, one claim per call, in its own format.
+class ThresholdJudge(LlmJudge):
+    """A model that was trained to check claims, one claim per call, in its own format.
 
-    The scene graph is put into words as for the other small judges. The score is the probability
-    of the word that means "supported", among both words, if the server reports log-probabilities;
-    the claim is then supported if it is above the threshold. Otherwise the word decides.
+    The scene graph is put into words as for the small judges in this process.
+
+    Args:
+        name: The small judge.
+        client: Calls the model.
+        cache: Keeps replies between runs; without it, they are kept in memory only.
+    """
+
+    def __init__(self, name: str, client: ChatClient, cache: VerdictStore | None) -> None:
+        super().__init__(name, client, cache=cache)
+        self._above = MatcherSettings().small_above
+
+    def with_threshold(self, above: float) -> Self:
+        """Return the judge with another threshold; calls and connections are shared.
+
+        Args:
+            above: The probability above which a claim is supported.
+        """
+        other = copy(self)
+        other._above = above
+        return other
+
+    def _small_identity(self, templates: Sequence[Template]) -> JudgeIdentity:
+        """Return the identity with the wording of scene graphs and the threshold."""
+        found = self.identity_with(templates)
+        own = (("small_above", f"{self._above:g}"), ("small_wording", f"{WORDING}-all"))
+        return replace(found, kind="small", parameters=(*found.parameters, *own))
+
+    def _facts(self, item: JudgeRequestItem) -> list[Fact]:
+        """Return the sentences of an item's references, as they may stand in a prompt."""
+        query = ClaimQuery(
+            claim=item.claims[0], references=item.reference_triplets, objects=item.reference_objects
+        )
+        facts = facts_of(query, characters=_MAX_SENTENCE)
+        return [replace(fact, text=defused(fact.text)) for fact in facts]
+
+    def _by_threshold(self, claim: ClaimParts, score: float) -> ClaimVerdict:
+        supported = score > self._above
+        return ClaimVerdict(
+            triplet=claim,
+            verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
+            score=round(score, DIGITS),
+            margin=round(score - self._above, DIGITS),
+            judge=self.name,
+        )
+
+
+class ServedJudge(ThresholdJudge):
+    """Asks a model that replies in one of two words.
+
+    The score is the probability of the word that means "supported", among both words, if the server
+    reports log-probabilities; the claim is then supported if it is above the threshold. Otherwise
+    the word decides.
 
     Args:
         preset: The small judge.
@@ -120,26 +177,13 @@ class ServedJudge(LlmJudge):
     def __init__(
         self, preset: ServedPreset, client: ChatClient, cache: VerdictStore | None = None
     ) -> None:
-        super().__init__(preset.name, client, cache=cache)
+        super().__init__(preset.name, client, cache)
         self._preset = preset
-        self._above = MatcherSettings().small_above
-
-    def with_threshold(self, above: float) -> ServedJudge:
-        """Return the judge with another threshold; calls and connections are shared.
-
-        Args:
-            above: The probability above which a claim is supported.
-        """
-        other = copy(self)
-        other._above = above
-        return other
 
     @property
     def identity(self) -> JudgeIdentity:
         """Model, server, prompt, wording of scene graphs, threshold and sampling."""
-        found = self.identity_with([load_template(self._preset.template)])
-        own = (("small_above", f"{self._above:g}"), ("small_wording", f"{WORDING}-all"))
-        return replace(found, kind="small", parameters=(*found.parameters, *own))
+        return self._small_identity([load_template(self._preset.template)])
 
     @property
     def measures_shares(self) -> bool:
@@ -148,14 +192,8 @@ class ServedJudge(LlmJudge):
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
         """Return one call for each claim."""
-        document = self._document(item)
+        document = " ".join(fact.text for fact in self._facts(item))
         return [self._question(number, claim, document) for number, claim in enumerate(item.claims)]
-
-    def _document(self, item: JudgeRequestItem) -> str:
-        query = ClaimQuery(
-            claim=item.claims[0], references=item.reference_triplets, objects=item.reference_objects
-        )
-        return " ".join(defused(fact.text) for fact in facts_of(query, characters=_MAX_SENTENCE))
 
     def _question(self, number: int, claim: ClaimParts, document: str) -> Question:
         preset = self._preset
@@ -185,13 +223,13 @@ class ServedJudge(LlmJudge):
     def verdict_of(self, claim: ClaimParts, answer: ReadAnswer) -> ClaimVerdict:
         """Return the verdict of a reply on a claim."""
         if answer.reason == TIED:  # a threshold decides ties too
-            return _by_threshold(claim, 0.5, self._above, self.name)
+            return self._by_threshold(claim, 0.5)
         if not answer.choice:
             return unscored_claim(claim, answer.reason, answer.detail, self.name)
         supported = answer.choice == self._preset.supported
         if answer.margin is not None:
-            score = _logistic(answer.margin if supported else -answer.margin)
-            return _by_threshold(claim, score, self._above, self.name)
+            score = logistic(answer.margin if supported else -answer.margin)
+            return self._by_threshold(claim, score)
         verdict = Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED
         return ClaimVerdict(triplet=claim, verdict=verdict, judge=self.name)
 
@@ -202,7 +240,7 @@ _BYTES_PER_TOKEN = 3
 _CHUNK = 400
 
 
-class PooledJudge(LlmJudge):
+class PooledJudge(ThresholdJudge):
     """Asks a classifier behind vLLM's ``/classify`` or ``/score``, one claim per call.
 
     It reads what the same small judge reads in this process; a document longer than the authors'
@@ -217,32 +255,17 @@ class PooledJudge(LlmJudge):
     def __init__(
         self, preset: SmallPreset, client: ChatClient, cache: VerdictStore | None = None
     ) -> None:
-        super().__init__(preset.name, client, cache=cache)
+        super().__init__(preset.name, client, cache)
         self._preset = preset
-        self._above = MatcherSettings().small_above
-
-    def with_threshold(self, above: float) -> PooledJudge:
-        """Return the judge with another threshold; calls and connections are shared."""
-        other = copy(self)
-        other._above = above
-        return other
 
     @property
     def identity(self) -> JudgeIdentity:
         """Model, server, protocol, wording of scene graphs and threshold."""
-        own = (("small_above", f"{self._above:g}"), ("small_wording", f"{WORDING}-all"))
-        found = self.identity_with([])
-        return replace(found, kind="small", parameters=(*found.parameters, *own))
+        return self._small_identity([])
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
         """Return one call for each claim."""
-        query = ClaimQuery(
-            claim=item.claims[0], references=item.reference_triplets, objects=item.reference_objects
-        )
-        facts = [
-            replace(fact, text=defused(fact.text))
-            for fact in facts_of(query, characters=_MAX_SENTENCE)
-        ]
+        facts = self._facts(item)
         by_words = self._preset.unit == "words"
         units = {
             fact.text: len(fact.text.split())
@@ -285,17 +308,7 @@ class PooledJudge(LlmJudge):
         """Return the verdict of a probability on a claim."""
         if not answer.choice or answer.probabilities is None:
             return unscored_claim(claim, answer.reason, answer.detail, self.name)
-        return _by_threshold(claim, answer.probabilities[0], self._above, self.name)
-
-
-def _by_threshold(claim: ClaimParts, score: float, above: float, judge: str) -> ClaimVerdict:
-    return ClaimVerdict(
-        triplet=claim,
-        verdict=Verdict.SUPPORTED if score > above else Verdict.NOT_SUPPORTED,
-        score=round(score, _DIGITS),
-        margin=round(score - above, _DIGITS),
-        judge=judge,
-    )
+        return self._by_threshold(claim, answer.probabilities[0])
 
 
 class MatcherJudge:
@@ -340,8 +353,3 @@ class MatcherJudge:
         ]
         count_verdicts(self.name, sum(one.asked[0].answered for one in judged))
         return judged
-
-
-def _logistic(log_odds: float) -> float:
-    """Return a probability; log-odds beyond 700 would overflow."""
-    return 1 / (1 + math.exp(-max(-700.0, min(700.0, log_odds))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import stat
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,7 @@ from support.running import here
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.llm.vllm_sizing import (
     CARDS,
-    PROFILES,
     Gpu,
-    host_memory,
     local_gpus,
     local_verdict,
     model_shape,
@@ -111,10 +110,12 @@ def test_the_table_of_a_70b_judge() -> None:
 
 
 def test_every_profile_fits_its_gpus() -> None:
-    for profile in PROFILES:
+    deploy = runpy.run_path(str(Path(__file__).parents[4] / "tools/gen_deploy.py"))
+    assert deploy["PROFILES"]
+    for profile in deploy["PROFILES"]:
         shape = model_shape(profile.model)
         assert room(shape, profile.precision, profile.gpus, CARDS[profile.card] << 20) > 65_536
-        request, limit = host_memory(shape, profile.precision, profile.gpus)
+        request, limit = deploy["host_memory"](shape, profile.precision, profile.gpus)
         assert limit * 2**30 >= request * 2**30 + shape.bytes_at(profile.precision)
 
 
