@@ -26,7 +26,7 @@ from hallujudge.asking.video.text_operators import (
     draw_corruption,
     read_subtitles,
 )
-from hallujudge.judge_service.llm.paper_prompts import ASKED, paper_prompt, read_confidence
+from hallujudge.judge_service.llm.prompt_templates import ASKED, paper_prompt, read_confidence
 from hallujudge.metrics.framework.agreement import pearson
 from hallujudge.metrics.framework.published import published_rows
 from hallujudge.metrics.infact import InfactMetric

@@ -9,7 +9,7 @@ from typing import Any
 from papers.paper_items import Items
 
 from hallujudge.judge_service.extractors.llm_extractors import root_form
-from hallujudge.judge_service.llm.paper_prompts import (
+from hallujudge.judge_service.llm.prompt_templates import (
     EXTRACT,
     paper_prompt,
     read_keyword_lists,

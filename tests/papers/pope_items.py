@@ -10,7 +10,7 @@ from typing import Any
 
 from papers.paper_items import Items
 
-from hallujudge.judge_service.llm.paper_prompts import ASKED, JUDGE, paper_prompt
+from hallujudge.judge_service.llm.prompt_templates import ASKED, JUDGE, paper_prompt
 from hallujudge.metrics.chair import ChairMetric
 from hallujudge.metrics.framework.published import published_rows
 from hallujudge.metrics.pope import PopeMetric

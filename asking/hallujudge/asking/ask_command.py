@@ -364,7 +364,7 @@ def _all_asked(runs: Sequence[AskRun], typed: Sequence[str], *, quiet: bool) -> 
 
 def _words_note(run: AskRun) -> tuple[str, ...]:
     """Return that the words are not the paper's, where it prints its own; else nothing."""
-    from hallujudge.judge_service.llm.paper_prompts import ASKED, presets_of
+    from hallujudge.judge_service.llm.prompt_templates import ASKED, presets_of
 
     if run.prompts or run.prompt_preset or not (known := presets_of(run.benchmark, ASKED)):
         return ()
@@ -451,7 +451,7 @@ def _prompts(given: Sequence[str]) -> dict[str, str]:
 
 def _prompts_of(benchmark: str) -> str:
     """Return the protocols of a benchmark with their prompts."""
-    from hallujudge.judge_service.llm.paper_prompts import ASKED, paper_prompt, presets_of
+    from hallujudge.judge_service.llm.prompt_templates import ASKED, paper_prompt, presets_of
 
     from .asked_benchmarks import benchmark_of, protocols_of
 

@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 
-from hallujudge.judge_service.llm.paper_prompts import ASKED, PaperPrompt, paper_prompt
-from hallujudge.judge_service.llm.prompt_templates import Template, own_template
+from hallujudge.judge_service.llm.prompt_templates import (
+    ASKED,
+    PaperPrompt,
+    Template,
+    own_template,
+    paper_prompt,
+)
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families, has_module

@@ -18,8 +18,7 @@ from hallujudge.judge_service.llm.chat import (
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
-from hallujudge.judge_service.llm.paper_prompts import CONFIDENCE, read_confidence
-from hallujudge.judge_service.llm.prompt_templates import Template
+from hallujudge.judge_service.llm.prompt_templates import CONFIDENCE, Template, read_confidence
 from hallujudge.judge_service.llm.reply_problems import ReplyProblem, reply_problem
 from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.orders import RelativeOrdering

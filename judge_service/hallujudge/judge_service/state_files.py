@@ -49,6 +49,26 @@ class NewerFormatError(Exception):
         )
 
 
+@contextmanager
+def transaction(file: sqlite3.Connection, *, write: bool) -> Iterator[None]:
+    """Provide a transaction of SQLite: the whole block happens, or nothing.
+
+    Args:
+        file: The connection, which must not begin transactions by itself.
+        write: Whether it writes. One that first reads and then writes would fail at once if
+            another one wrote between.
+    """
+    file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    try:
+        yield
+        file.execute("COMMIT")
+    except BaseException:
+        # SQLite has rolled back by itself where the disk is full.
+        with suppress(sqlite3.Error):
+            file.execute("ROLLBACK")
+        raise
+
+
 def migrate(execute: _Execute, found: int, now: int, migrations: Migrations) -> None:
     """Bring the tables of an older release to this release's format.
 
@@ -153,18 +173,11 @@ class DatabaseWatch:
         Raises:
             DatabaseLostError: The database is no longer what this process wrote.
         """
-        file.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(file, write=True):
             self.check_file()
             self.check(file.execute, self.writes)
             yield
             writes = self.count(file.execute)
-            file.execute("COMMIT")
-        except BaseException:
-            # SQLite has rolled back by itself where the disk is full.
-            with suppress(sqlite3.OperationalError):
-                file.execute("ROLLBACK")
-            raise
         self.committed(writes)
 
     def count(self, execute: _Execute) -> int:

@@ -24,6 +24,7 @@ from ..state_files import (
     create_folder,
     create_private,
     migrate,
+    transaction,
 )
 from ..tenancy import Crowded, Hold, User
 from ..threads import shielded
@@ -90,16 +91,11 @@ def _make_tables(file: sqlite3.Connection) -> None:
     # A file in this format is not locked, which another program may do at this moment.
     if _format(file) == SPENDING_FORMAT:
         return
-    file.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(file, write=True):
         if found := _format(file):
             migrate(file.execute, found, SPENDING_FORMAT, MIGRATIONS)
         file.execute(_SCHEMA)
         file.execute(f"PRAGMA user_version = {SPENDING_FORMAT}")
-        file.execute("COMMIT")
-    except BaseException:
-        file.execute("ROLLBACK")
-        raise
 
 
 def _format(file: sqlite3.Connection) -> int:

@@ -14,8 +14,16 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 
 from ..errors import InvalidInputError
 from ..judges.questions import FirstQuestion, Question
-from ..llm.paper_prompts import JUDGE, NOT_AMONG_THEM, paper_prompt, presets_of
-from ..llm.prompt_templates import as_line, fenced, load_template, own_template
+from ..llm.prompt_templates import (
+    JUDGE,
+    NOT_AMONG_THEM,
+    as_line,
+    fenced,
+    load_template,
+    own_template,
+    paper_prompt,
+    presets_of,
+)
 
 if TYPE_CHECKING:
     from ..llm.prompt_templates import Template

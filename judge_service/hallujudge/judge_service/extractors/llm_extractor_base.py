@@ -15,26 +15,28 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import InvalidInputError, UnavailableError
 from ..llm.ask_once import AskOnce, Reading, run_bounded
-from ..llm.budget import Usage
-from ..llm.cache_file import cache_key
+from ..llm.budget import Usage, VerdictStore
+from ..llm.cache_file import Record, cache_key
 from ..llm.chat import ChatRequest
+from ..llm.client import Answer, ChatClient
 from ..llm.estimate import PlannedCall
 from ..llm.failures import CallFailedError
-from ..llm.prompt_templates import as_line, defused, fenced, load_template, own_template
+from ..llm.prompt_templates import (
+    Template,
+    as_line,
+    defused,
+    fenced,
+    load_template,
+    own_template,
+)
 from ..llm.reply_problems import reply_problem, without_thought
-
-if TYPE_CHECKING:
-    from ..llm.budget import VerdictStore
-    from ..llm.cache_file import Record
-    from ..llm.client import Answer, ChatClient
-    from ..llm.prompt_templates import Template
 
 SHOWN_CHARS = 80
 """How many characters of a reply a message quotes."""
@@ -98,10 +100,10 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         prompt: str = "",
     ) -> None:
         self.client = client
-        self._calls: AskOnce[_Reply[_T]] = _ask_once(client, cache)
+        self._calls: AskOnce[_Reply[_T]] = AskOnce(client, cache)
         self._revision = revision
         self._max_tokens = max_tokens
-        self._own = _own_template(prompt, self.slots) if prompt else None
+        self._own = own_template(prompt, self.slots) if prompt else None
 
     @property
     def label(self) -> str:
@@ -234,19 +236,10 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         try:
             return self._checked(self._parsed(content), source)
         except (ValueError, RecursionError) as err:
-            kind = "REPLY_NOT_JSON" if _is_syntax(err) else "REPLY_WRONG_SCHEMA"
+            is_syntax = isinstance(err, json.JSONDecodeError | RecursionError)
+            kind = "REPLY_NOT_JSON" if is_syntax else "REPLY_WRONG_SCHEMA"
             shown = repr(content[:SHOWN_CHARS])
             return Extraction(found=None, reason=kind, detail=f"{shown}: {str(err)[:200]}")
-
-
-def _ask_once(client: ChatClient, cache: VerdictStore | None) -> AskOnce[_Reply[_T]]:
-    # Imported on first use: metrics that extract by rules load no client.
-
-    return AskOnce(client, cache)
-
-
-def _own_template(prompt: str, slots: Sequence[str]) -> Template:
-    return own_template(prompt, slots)
 
 
 def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
@@ -328,10 +321,6 @@ def _no_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(value) != len(pairs):
         raise ValueError("duplicate key")
     return value
-
-
-def _is_syntax(err: Exception) -> bool:
-    return isinstance(err, json.JSONDecodeError | RecursionError)
 
 
 NO_ROOT = "none of these"

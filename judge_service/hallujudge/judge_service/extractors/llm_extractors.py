@@ -16,8 +16,7 @@ from hallujudge.metrics.framework.claims import (
     triplet_of,
 )
 
-from ..llm.paper_prompts import EXTRACT, paper_prompt, read_keyword_lists
-from ..llm.prompt_templates import as_line, fenced
+from ..llm.prompt_templates import EXTRACT, as_line, fenced, paper_prompt, read_keyword_lists
 from ..threads import map_cpu, of_each
 from . import (
     SYNONYMS,

@@ -7,7 +7,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ..errors import (
@@ -26,6 +26,7 @@ from ..state_files import (
     create_private,
     identity,
     migrate,
+    transaction,
 )
 from . import Job, JobState, Problem
 from .tables import NAMES, TABLES, VERSIONS
@@ -102,7 +103,7 @@ class Database:
         self._watch.check_file()
         # Read first: another thread may write while this transaction begins.
         before = self._watch.writes
-        with self._connected() as connection, _transaction(connection, write=write):
+        with self._connected() as connection, transaction(connection, write=write):
             self._watch.check(connection.execute, before)
             yield connection
 
@@ -143,7 +144,7 @@ class Database:
             self._free.pop().close()
 
     def _make_tables(self) -> None:
-        with self._connected() as connection, _transaction(connection, write=True):
+        with self._connected() as connection, transaction(connection, write=True):
             connection.execute(VERSIONS)
             [found] = connection.execute(
                 "SELECT max(version) FROM hallujudge_jobs_version"
@@ -165,20 +166,6 @@ def _migrate(connection: sqlite3.Connection, found: int) -> None:
     except NewerFormatError as err:
         raise VersionMismatchError(f"the database of jobs can't be used: {err}") from err
     connection.execute("UPDATE hallujudge_jobs_version SET version = ?", (SCHEMA_VERSION,))
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[None]:
-    # A transaction that first reads and then writes fails at once if another one wrote between.
-    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # SQLite has rolled back by itself where the disk is full.
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _prepare(address: str, busy_seconds: float) -> None:

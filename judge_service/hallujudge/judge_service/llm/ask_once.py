@@ -19,6 +19,7 @@ from .client import Answer, ChatClient, TakenError, Turn
 
 # Three renewals fit into a claim's life (60 seconds in the cache), so that one may be late.
 _RENEW_SECONDS = 20.0
+# Values kept in memory at most; the one used the longest ago goes first.
 _REMEMBERED = 50_000
 _T = TypeVar("_T")
 
@@ -43,7 +44,6 @@ class AskOnce(Generic[_T]):
     Args:
         client: Calls the model.
         cache: Keeps records between runs; None keeps values in memory only.
-        remembered: Values kept in memory at most; the one used the longest ago goes first.
         renew_seconds: How often the claim of a call that is under way is renewed.
     """
 
@@ -51,12 +51,10 @@ class AskOnce(Generic[_T]):
         self,
         client: ChatClient,
         cache: VerdictStore | None,
-        remembered: int = _REMEMBERED,
         renew_seconds: float = _RENEW_SECONDS,
     ) -> None:
         self._client = client
         self._cache = cache
-        self._remembered = remembered
         self._renew_seconds = renew_seconds
         self._memory: OrderedDict[str, _T] = OrderedDict()
         self._flights: SingleFlight[_T] = SingleFlight()
@@ -169,7 +167,7 @@ class AskOnce(Generic[_T]):
     def _remember(self, key: str, value: _T) -> None:
         self._memory[key] = value
         self._memory.move_to_end(key)
-        while len(self._memory) > self._remembered:
+        while len(self._memory) > _REMEMBERED:
             self._memory.popitem(last=False)
 
 

@@ -18,12 +18,11 @@ from .chat_servers import ChatServer, next_server, preferred
 from .chat_settings import ChatSettings
 from .circuits import ByCaller, Rejections, unusable
 from .failures import CallFailedError, FailureKind
-from .known_judge import KnownJudge
+from .known_judge import CONSTRAINED_QUESTION, KnownJudge, ServerProbe, is_longer, is_same
 from .protocols import Exchanges
 from .reply_problems import ROOM_ADVICE, TIME_ADVICE, is_cut_thought
 from .restarts import Restarts
 from .server_kind import settled
-from .server_probe import CONSTRAINED_QUESTION, ServerProbe, is_longer, is_same
 
 # Shorter outages are restarts.
 _PROBED_AFTER = 30.0
@@ -86,15 +85,7 @@ class ChatClient:
         # Only while the judge has never answered.
         self._rejections = Rejections(self._tools.clock)
         self._probes = {server: self._probe_of(server) for server in self.servers}
-        self._known = KnownJudge(
-            settings.endpoint.url,
-            settings.model,
-            settings.api,
-            store,
-            settings.max_tokens,
-            is_offline=settings.offline is not None,
-            clock=self._tools.clock,
-        )
+        self._known = KnownJudge(settings, store, self._tools.clock)
         self._store = store
         self._open_calls = 0
         self._settling = asyncio.Lock()

@@ -1,15 +1,21 @@
-"""What calls have shown of a judge: that it answers, and that it thinks before it does."""
+"""What calls have shown of a judge: that it answers, and that it thinks before it does.
+
+Where a call fails, another question tells whether that is the server, or this prompt.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
 from .budget import ANSWERED, THINKS, VerdictStore
 from .chat import ChatReply, ChatRequest, is_asked_model
+from .chat_settings import ChatSettings
 from .failures import CallFailedError, FailureKind
+from .prompt_templates import Message
 from .reply_problems import ROOM_ADVICE, is_cut_thought, without_thought
 
 _LOG = logging.getLogger(__name__)
@@ -26,33 +32,22 @@ class KnownJudge:
     """What a process learns of a judge, and keeps for later ones.
 
     Args:
-        url: Its address.
-        model: Its model.
-        api: The protocol of its calls: a server may have one and lack another.
+        settings: How it is called.
         store: Keeps what is learnt, if anything does.
-        max_tokens: The user's limit of completion tokens; 0 for none.
-        is_offline: Whether files of replies answer. The names of requests in them depend on the
-            limit, which then stays as it is.
         clock: Seconds on a clock that never goes back.
     """
 
     def __init__(
-        self,
-        url: str,
-        model: str,
-        api: str,
-        store: VerdictStore | None,
-        max_tokens: int,
-        *,
-        is_offline: bool,
-        clock: Callable[[], float],
+        self, settings: ChatSettings, store: VerdictStore | None, clock: Callable[[], float]
     ) -> None:
-        self._judge = (url, model)
-        self._answered = ANSWERED if api == "chat" else f"{ANSWERED} {api}"
+        self._judge = (settings.endpoint.url, settings.model)
+        # A server may have one protocol and lack another.
+        self._answered = ANSWERED if settings.api == "chat" else f"{ANSWERED} {settings.api}"
         self._store = store
         self._clock = clock
-        self._max_tokens = max_tokens
-        self._may_learn = not is_offline
+        self._max_tokens = settings.max_tokens
+        # The names of requests in files of replies depend on the limit, which then stays as it is.
+        self._may_learn = settings.offline is None
         # Whether it gave an answer after a thought.
         self._thinks = False
         # Held while it is found out whether the room for a thought is enough, or can't be had.
@@ -188,3 +183,112 @@ class KnownJudge:
         if self._max_tokens:
             return replace(request, max_tokens=self._max_tokens)
         return replace(request, max_tokens=request.max_tokens + THOUGHT_TOKENS * has_room)
+
+
+# A server is asked again only after this; until then its answer holds.
+_HOLDS_SECONDS = 10.0
+_QUESTION: Message = {"role": "user", "content": "Is snow white? Answer in one word."}
+# Enough for any of our choices; whether the answer is whole does not matter.
+_TOKENS = 16
+# Numbers differ from call to call: ids of requests, sizes, times. Sets are listed in any order.
+_WORD = re.compile(r"[^\W\d_]+")
+# What ends a call to the list of models only where the server, or the way to it, is down.
+_DOWN = (FailureKind.CONNECTION, FailureKind.TIMEOUT, FailureKind.SERVER)
+
+
+class ServerProbe:
+    """Asks one server another question, for all calls that fail meanwhile.
+
+    Args:
+        listed: Reads the server's list of models, which costs nothing.
+        asked: Sends a request to the server, past its circuit.
+        clock: Seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        listed: Callable[[], Awaitable[object]],
+        asked: Callable[[ChatRequest], Awaitable[object]],
+        clock: Callable[[], float],
+    ) -> None:
+        self._listed, self._asked = listed, asked
+        self._clock = clock
+        self._failure: CallFailedError | None = None
+        self._until = float("-inf")
+        self._under_way: asyncio.Event | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the server answered another question just now."""
+        return self._failure is None and self._clock() < self._until
+
+    async def failure(self, request: ChatRequest) -> CallFailedError | None:
+        """Return why the server does not answer another question either; None if it does.
+
+        Args:
+            request: The call that failed; the question has its form.
+        """
+        await self.settled()
+        if self._clock() >= self._until:
+            done = self._under_way = asyncio.Event()
+            try:
+                self._failure = await self._outcome(other_question(request))
+                self._until = self._clock() + _HOLDS_SECONDS
+            finally:
+                self._under_way = None
+                done.set()
+        return self._failure
+
+    async def settled(self) -> None:
+        """Wait until no question is under way."""
+        while self._under_way is not None:
+            await self._under_way.wait()
+
+    async def _outcome(self, request: ChatRequest) -> CallFailedError | None:
+        try:
+            await self._listed()
+        except CallFailedError as failure:
+            if failure.kind in _DOWN:
+                return failure
+        try:
+            await self._asked(request)
+        except CallFailedError as failure:
+            return failure
+        return None
+
+
+CONSTRAINED_QUESTION = ChatRequest(
+    messages=[_QUESTION],
+    max_tokens=_TOKENS,
+    choices=("yes", "no"),
+    schema={
+        "type": "object",
+        "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    },
+)
+"""A short question with a constraint, which a server may refuse."""
+
+
+def other_question(request: ChatRequest) -> ChatRequest:
+    """Return a short question of the same form as a request: its parameters, choices or schema."""
+    return replace(
+        request,
+        messages=[_QUESTION],
+        parts=("Snow is white.",) if request.parts else (),
+        images=(),
+        affinity="",
+        max_tokens=_TOKENS,
+    )
+
+
+def is_longer(request: ChatRequest) -> bool:
+    """Whether a request is for a text, which takes more time than the other question."""
+    return not request.is_constrained and request.max_tokens > _TOKENS
+
+
+def is_same(one: CallFailedError, other: CallFailedError) -> bool:
+    """Whether a server said the same to two requests."""
+    said, again = (sorted(_WORD.findall(each.detail.casefold())) for each in (one, other))
+    return one.kind is other.kind and said == again

@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -133,25 +133,31 @@ class Exchanges:
                 _scores(sender, {**common, "label_token_ids": [letter]}) for letter in letters
             )
         scored = iter(zip(*(scores for scores, _ in replies), strict=True))
-        usages = [usage_of(content.get("usage")) for _, content in replies]
-        prompt, cached, completion = map(sum, zip(*usages, strict=True)) if usages else (0, 0, 0)
-        return ChatReply(
-            content="",
-            stated=tuple(
-                _most_likely(next(scored), request.choices)
-                if len(tokens) < most
-                else _too_long(len(tokens), most)
-                for tokens, most in found
-            ),
-            prompt_tokens=prompt,
-            cached_tokens=cached,
-            completion_tokens=completion,
-            model=str(replies[0][1].get("model") or "") if replies else "",
-        )
+        stated = [
+            _most_likely(next(scored), request.choices)
+            if len(tokens) < most
+            else _too_long(len(tokens), most)
+            for tokens, most in found
+        ]
+        return _reply(stated, [content for _, content in replies])
 
     async def _tokens(self, sender: Sender, messages: list[Message]) -> tuple[list[int], int]:
         """A prompt's tokens with the model's chat template, and how many the model reads."""
         return await _tokenized(sender, {"model": self._model, "messages": messages})
+
+
+def _reply(stated: Iterable[Stated], contents: Sequence[Mapping[str, object]]) -> ChatReply:
+    """Return answers without text as a reply, with what all requests for them took."""
+    usages = [usage_of(content.get("usage")) for content in contents]
+    prompt, cached, completion = map(sum, zip(*usages, strict=True)) if usages else (0, 0, 0)
+    return ChatReply(
+        content="",
+        stated=tuple(stated),
+        prompt_tokens=prompt,
+        cached_tokens=cached,
+        completion_tokens=completion,
+        model=str(contents[0].get("model") or "") if contents else "",
+    )
 
 
 def _shared_length(prompts: Sequence[list[int]]) -> int:
@@ -257,17 +263,9 @@ async def _classified(
         best = max(map(_supported, entries))
     except (LookupError, TypeError, ValueError) as err:
         raise _bad_reply(path, err) from err
-    prompt, cached, completion = usage_of(content.get("usage"))
     supported, unsupported = request.choices
     stated = Stated(supported if best > 0.5 else unsupported, (best, max(0.0, 1 - best)))
-    return ChatReply(
-        content="",
-        stated=(stated,),
-        prompt_tokens=prompt,
-        cached_tokens=cached,
-        completion_tokens=completion,
-        model=str(content.get("model") or ""),
-    )
+    return _reply([stated], [content])
 
 
 def _supported(entry: Mapping[str, Any]) -> float:
@@ -301,21 +299,13 @@ async def _decide(request: ChatRequest, body: Mapping[str, object], sender: Send
         asked: Any = body["questions"]
         if len(answers) != len(asked):
             raise ValueError(f"{len(answers)} answers to {len(asked)} questions")
-        stated = tuple(
+        stated = [
             _decided(answer, question["name"], request.choices)
             for answer, question in zip(answers, asked, strict=True)
-        )
+        ]
     except (LookupError, TypeError, ValueError, AttributeError) as err:
         raise _bad_reply(_DECISIONS, err) from err
-    prompt, cached, completion = usage_of(content.get("usage"))
-    return ChatReply(
-        content="",
-        stated=stated,
-        prompt_tokens=prompt,
-        cached_tokens=cached,
-        completion_tokens=completion,
-        model=str(content.get("model") or ""),
-    )
+    return _reply(stated, [content])
 
 
 def _decided(answer: Mapping[str, Any], name: str, choices: Sequence[str]) -> Stated:

@@ -30,6 +30,7 @@ from .torch_models import TorchEncoder, TorchPairs, TorchWeights
 if TYPE_CHECKING:
     from ..memory_budget import MemoryBudget
 
+# How many models of each kind are kept; the least recently used is dropped first.
 _KEPT_MODELS = 4
 _HolderT = TypeVar("_HolderT", VectorStore, TorchWeights)
 
@@ -60,16 +61,15 @@ class MatcherModels:
     is in the cache (``cached_vectors``). Safe to use from several threads.
 
     Args:
-        kept: How many models of each kind are kept; the least recently used is dropped first.
         memory: The memory budget of the process; without one, nothing is limited.
     """
 
-    def __init__(self, kept: int = _KEPT_MODELS, memory: MemoryBudget | None = None) -> None:
+    def __init__(self, memory: MemoryBudget | None = None) -> None:
         self._memory = memory
-        self._encoders: SharedLoads[tuple[object, ...], _LoadedEncoder] = SharedLoads(kept)
-        self._folders: SharedLoads[tuple[str, bool], ModelFolder] = SharedLoads(kept)
-        self._small: SharedLoads[tuple[str, ...], TorchWeights] = SharedLoads(kept)
-        self._pairs: SharedLoads[tuple[str, ...], PairStore] = SharedLoads(kept)
+        self._encoders: SharedLoads[tuple[object, ...], _LoadedEncoder] = SharedLoads(_KEPT_MODELS)
+        self._folders: SharedLoads[tuple[str, bool], ModelFolder] = SharedLoads(_KEPT_MODELS)
+        self._small: SharedLoads[tuple[str, ...], TorchWeights] = SharedLoads(_KEPT_MODELS)
+        self._pairs: SharedLoads[tuple[str, ...], PairStore] = SharedLoads(_KEPT_MODELS)
 
     def open(self, settings: MatcherSettings) -> ClaimMatcher:
         """Return the matcher of some settings; loading its models may take a few seconds.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.llm.paper_prompts import (
+from hallujudge.judge_service.llm.prompt_templates import (
     ASKED,
     EXTRACT,
     JUDGE,
