@@ -131,11 +131,6 @@ def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def same_hash(one: str, other: str) -> bool:
-    """Compare hashes in constant time."""
-    return hmac.compare_digest(one, other)
-
-
 def create_key(
     path: Path,
     name: str,
@@ -436,8 +431,8 @@ class KeyStore:
         match = KEY_PATTERN.fullmatch(text)
         key, callers = self._keys.get(match["id"] if match else "", (None, (_NOBODY, _NOBODY)))
         shown = secret_hash(match["secret"] if match else "")
-        # Both are compared in any case.
-        right = [one for one in callers if same_hash(shown, one.secret)]
+        # Both are compared in any case, in constant time.
+        right = [one for one in callers if hmac.compare_digest(shown, one.secret)]
         if not right or key is None:
             raise UnauthenticatedError("the API key is not valid; check it, or ask for another")
         key.check(shown)

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 from hallujudge.metrics.framework.signature import MASKED
@@ -351,14 +351,7 @@ class LlmJudge:
 
     def fresh(self, *, claims_per_call: int = 1, wording: str = "") -> LlmJudge:
         """Return the same model behind the same client, which remembers no earlier reply."""
-        return type(self)(
-            self.name,
-            self.client,
-            claims_per_call=claims_per_call,
-            wording=wording,
-            revision=self._revision,
-            server=self._server,
-        )
+        return self._alike(type(self), cache=None, claims_per_call=claims_per_call, wording=wording)
 
     def worded(self, wording: str) -> LlmJudge:
         """Return the same model, asked by an equivalent prompt, as a member of a panel.
@@ -366,14 +359,7 @@ class LlmJudge:
         Args:
             wording: One of :data:`~.questions.WORDINGS`.
         """
-        return LlmJudge(
-            f"{self.name}:{wording}",
-            self.client,
-            cache=self.cache,
-            wording=wording,
-            revision=self._revision,
-            server=self._server,
-        )
+        return self._alike(LlmJudge, name=f"{self.name}:{wording}", wording=wording)
 
     def again(self, kind: type[_JudgeT], *, claims_per_call: int) -> _JudgeT:
         """Return the same model, client and cache as another kind of judge.
@@ -382,17 +368,14 @@ class LlmJudge:
             kind: The kind.
             claims_per_call: Maximum claims in one call.
         """
-        made = kind(
-            self.name,
-            self.client,
-            cache=self.cache,
-            claims_per_call=claims_per_call,
-            revision=self._revision,
-            server=self._server,
-        )
+        made = self._alike(kind, claims_per_call=claims_per_call)
         # What is asked differs, so that one memory of replies serves both.
         made._calls = self._calls
         return made
+
+    def _alike(self, kind: type[_JudgeT], **changed: Any) -> _JudgeT:
+        same = {"name": self.name, "client": self.client, "cache": self.cache}
+        return kind(**{**same, "revision": self._revision, "server": self._server, **changed})
 
     async def close(self) -> None:
         """Close the connections; the cache stays open, because it may be shared."""

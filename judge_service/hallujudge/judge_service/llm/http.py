@@ -11,10 +11,11 @@ import json
 import os
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from ..errors import InvalidInputError, MissingExtraError
@@ -151,25 +152,80 @@ class RenewedKey:
         return await send(self._key)
 
 
-class HttpEndpoint:
+class _Client(Protocol):
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+_ClientT = TypeVar("_ClientT", bound=_Client)
+
+
+class LoopSender(ABC, Generic[_ClientT]):
+    """What senders share: a library's client, opened on first use in the loop that uses it.
+
+    Args:
+        endpoint: Where the server is, and how it is reached.
+    """
+
+    library: ClassVar[str]
+    """The library, whose import takes long."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._key = RenewedKey(endpoint.key)
+        self._library: Any = None
+        self._client: _ClientT | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
+
+    async def close(self) -> None:
+        """Close all connections, for good."""
+        self._is_closed = True
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()
+
+    async def _open(self) -> _ClientT:
+        """Return the client.
+
+        Raises:
+            MissingExtraError: The library is not installed.
+            RuntimeError: The connections were closed. A run that fails leaves calls that are sent
+                to their ends; nothing would close the connection of one that then asks again.
+        """
+        with suppress(ImportError):  # reported where the client is made
+            await import_in_thread(self.library)
+        if self._is_closed:
+            raise RuntimeError(f"the connections to {self.endpoint.place} were closed")
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client, self._loop = self._new_client(), loop
+        return self._client
+
+    @abstractmethod
+    def _new_client(self) -> _ClientT:
+        """Return a new client, and keep the library.
+
+        Raises:
+            MissingExtraError: The library is not installed.
+        """
+
+
+class HttpEndpoint(LoopSender["aiohttp.ClientSession"]):
     """The sender for servers of vLLM's kind: a connection pool of aiohttp.
 
-    It carries four times the calls of OpenAI's package for the same processor time. Opened on first
-    use, in the loop that uses it.
+    It carries four times the calls of OpenAI's package for the same processor time.
 
     Args:
         endpoint: Where it is.
         connections: Connections at most.
     """
 
+    library = "aiohttp"
+
     def __init__(self, endpoint: Endpoint, connections: int) -> None:
-        self.endpoint = endpoint
+        super().__init__(endpoint)
         self._connections = connections
-        self._key = RenewedKey(endpoint.key)
-        self._session: aiohttp.ClientSession | None = None
-        self._aiohttp: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_closed = False
 
     async def post(self, path: str, body: Mapping[str, object]) -> bytes:
         """Send JSON and return the reply's body.
@@ -190,13 +246,6 @@ class HttpEndpoint:
             CallFailedError: There is no usable reply.
         """
         return await self._request("GET", path, None)
-
-    async def close(self) -> None:
-        """Close all connections, for good."""
-        self._is_closed = True
-        session, self._session = self._session, None
-        if session is not None and self._loop is asyncio.get_running_loop():
-            await session.close()
 
     async def _request(self, method: str, path: str, data: bytes | None) -> bytes:
         return await self._key.used(lambda key: self._sent(method, path, data, key))
@@ -224,14 +273,14 @@ class HttpEndpoint:
                 return body
         except TimeoutError as err:
             raise late_reply(self.endpoint) from err
-        except self._aiohttp.ClientPayloadError as err:
+        except self._library.ClientPayloadError as err:
             raise CallFailedError(
                 FailureKind.CONNECTION, "the connection broke within the reply"
             ) from err
-        except self._aiohttp.ClientConnectorError as err:
+        except self._library.ClientConnectorError as err:
             at = self.endpoint.place if self.endpoint.socket else f"{err.host}:{err.port}"
             raise no_connection(err, at) from err
-        except (self._aiohttp.ClientError, OSError) as err:
+        except (self._library.ClientError, OSError) as err:
             raise no_connection(err) from err
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -252,19 +301,10 @@ class HttpEndpoint:
             return f"{parts.scheme}://{parts.netloc}{path}"
         return f"{base}/{path}"
 
-    async def _open(self) -> aiohttp.ClientSession:
-        with suppress(ImportError):  # reported where the session is made
-            await import_in_thread("aiohttp")
-        refuse_closed(self.endpoint, is_closed=self._is_closed)
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._session.closed or self._loop is not loop:
-            self._session, self._loop = self._new_session(), loop
-        return self._session
-
-    def _new_session(self) -> aiohttp.ClientSession:
+    def _new_client(self) -> aiohttp.ClientSession:
         with MissingExtraError.unless_installed("calling a model at a web address", "llm"):
             import aiohttp
-        self._aiohttp = aiohttp
+        self._library = aiohttp
         headers = {"Content-Type": "application/json", "User-Agent": f"hallujudge/{__version__}"}
         path, limit = self.endpoint.socket, self._connections
         return aiohttp.ClientSession(
@@ -278,18 +318,6 @@ class HttpEndpoint:
             # Calls share a connection, and no other state.
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-
-
-def refuse_closed(endpoint: Endpoint, *, is_closed: bool) -> None:
-    """Refuse a call after the end, whose connection nothing would close.
-
-    A run that fails leaves calls that are sent to their ends; one that fails then asks again.
-
-    Raises:
-        RuntimeError: The connections were closed.
-    """
-    if is_closed:
-        raise RuntimeError(f"the connections to {endpoint.place} were closed")
 
 
 def no_connection(err: BaseException, address: str = "") -> CallFailedError:

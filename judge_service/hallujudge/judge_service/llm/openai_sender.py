@@ -11,15 +11,14 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
 from ..settings.connection import Secret
-from ..threads import import_in_thread
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
-from .http import Endpoint, RenewedKey, large_reply, late_reply, no_connection, refuse_closed
+from .http import LoopSender, large_reply, late_reply, no_connection
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -32,20 +31,14 @@ _PLAIN_AZURE = "/openai/v1"
 _NO_KEY = "none"
 
 
-class OpenAISender:
-    """A client of the package ``openai``, made on first use in the loop that uses it.
+class OpenAISender(LoopSender["AsyncOpenAI"]):
+    """A client of the package ``openai``.
 
     Args:
         endpoint: Where the server is, and how it is reached.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
-        self._key = RenewedKey(endpoint.key)
-        self._client: AsyncOpenAI | None = None
-        self._openai: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_closed = False
+    library = "openai"
 
     async def post(self, path: str, body: Mapping[str, object]) -> bytes:
         """Send JSON and return the reply's body.
@@ -66,13 +59,6 @@ class OpenAISender:
         """
         return await self._key.used(lambda key: self._sent(path, {}, key))
 
-    async def close(self) -> None:
-        """Close all connections, for good."""
-        self._is_closed = True
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await client.close()
-
     async def _sent(self, path: str, body: dict[str, Any], key: Secret) -> bytes:
         client = await self._open()
         if key:
@@ -83,15 +69,15 @@ class OpenAISender:
                 self._call(client, path, body) as response,
             ):
                 reply = key.scrubbed(await self._read(response))
-        except (TimeoutError, self._openai.APITimeoutError) as err:
+        except (TimeoutError, self._library.APITimeoutError) as err:
             raise late_reply(self.endpoint) from err
-        except self._openai.APIStatusError as err:
+        except self._library.APIStatusError as err:
             # Servers quote a wrong key in their messages.
             quoted = key.scrubbed(err.response.content)
             raise failure_of_status(
                 err.status_code, err.response.headers, quoted, now=time.time()
             ) from err
-        except self._openai.APIConnectionError as err:
+        except self._library.APIConnectionError as err:
             address = f"{self.endpoint.host}:{self.endpoint.port}"
             raise no_connection(err.__cause__ or err, address) from err
         if failure := failure_in_reply(reply):
@@ -114,19 +100,10 @@ class OpenAISender:
             raise large_reply(self.endpoint)
         return b"".join(pieces)
 
-    async def _open(self) -> AsyncOpenAI:
-        with suppress(ImportError):  # reported where the client is made
-            await import_in_thread("openai")
-        refuse_closed(self.endpoint, is_closed=self._is_closed)
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:
-            self._client, self._loop = self._new_client(), loop
-        return self._client
-
     def _new_client(self) -> AsyncOpenAI:
         with MissingExtraError.unless_installed("calling a model at OpenAI or Azure", "openai"):
             import openai
-        self._openai, endpoint = openai, self.endpoint
+        self._library, endpoint = openai, self.endpoint
         options: dict[str, Any] = {
             "max_retries": 0,
             # The deadline is that of the whole call, however many pieces the reply comes in.
@@ -182,7 +159,7 @@ class OpenAISender:
         given = {name: body[name] for name in needed}
         # Parameters of other servers pass through the package as they are.
         more = {name: value for name, value in body.items() if name not in needed}
-        headers = {"Authorization": self._openai.Omit()} if client.api_key == _NO_KEY else None
+        headers = {"Authorization": self._library.Omit()} if client.api_key == _NO_KEY else None
         call = function(**given, extra_body=more or None, extra_headers=headers)
         return cast("AbstractAsyncContextManager[Any]", call)
 
@@ -190,7 +167,7 @@ class OpenAISender:
         if not hasattr(client, "decisions"):
             raise InvalidInputError(
                 "decisions need openai 3.54 or newer, and "
-                f"{self._openai.__version__} is installed: pip install 'openai>=3.54'"
+                f"{self._library.__version__} is installed: pip install 'openai>=3.54'"
             )
         return client.decisions
 
