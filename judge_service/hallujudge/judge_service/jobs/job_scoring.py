@@ -23,7 +23,7 @@ from ..llm.ask_once import run_bounded
 from ..stopping import CallDrain, HeldBackError, JointWork
 from ..threads import in_thread, shielded
 from . import Answer, Job, JobCodec, JobWork, JobWorkers, Problem, ScoredChunk, Trial
-from .job_changes import Activity, Changes
+from .job_progress import Activity, Changes
 
 if TYPE_CHECKING:
     from hallujudge.metrics import Item, ItemResult

@@ -25,8 +25,7 @@ from . import (
     ResultPage,
 )
 from .database import Database
-from .job_changes import Activity, Changes
-from .job_progress import JobProgress
+from .job_progress import Activity, Changes, JobProgress
 from .job_runner import POLL_SECONDS, JobRunner
 from .job_scoring import (
     MAX_CONCURRENCY,

@@ -20,7 +20,7 @@ from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.jobs import Death, Job, JobState, Problem, kept_caller
-from hallujudge.judge_service.jobs.job_changes import Activity, Changes
+from hallujudge.judge_service.jobs.job_progress import Activity, Changes
 from hallujudge.judge_service.jobs.job_runner import JobRunner
 from hallujudge.judge_service.jobs.job_scoring import (
     DatabaseThreads,

@@ -19,7 +19,7 @@ from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
 from hallujudge.judge_service.flights import Flights
 from hallujudge.judge_service.jobs import Answer, Job, JobState, Problem, ScoredChunk
-from hallujudge.judge_service.jobs.job_changes import Activity, Changes
+from hallujudge.judge_service.jobs.job_progress import Activity, Changes
 from hallujudge.judge_service.jobs.job_scoring import (
     MAX_CONCURRENCY,
     DatabaseThreads,
