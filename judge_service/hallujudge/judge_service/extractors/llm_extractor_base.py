@@ -34,6 +34,7 @@ from ..llm.prompt_templates import (
     defused,
     fenced,
     load_template,
+    object_schema,
     own_template,
 )
 from ..llm.reply_problems import reply_problem, without_thought
@@ -240,16 +241,6 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             kind = "REPLY_NOT_JSON" if is_syntax else "REPLY_WRONG_SCHEMA"
             shown = repr(content[:SHOWN_CHARS])
             return Extraction(found=None, reason=kind, detail=f"{shown}: {str(err)[:200]}")
-
-
-def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
-    """Return the JSON schema of an object that has these properties and no others."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def with_keys(value: object, names: Sequence[str]) -> Mapping[str, object]:

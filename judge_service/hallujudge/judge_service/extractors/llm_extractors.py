@@ -16,7 +16,14 @@ from hallujudge.metrics.framework.claims import (
     triplet_of,
 )
 
-from ..llm.prompt_templates import EXTRACT, as_line, fenced, paper_prompt, read_keyword_lists
+from ..llm.prompt_templates import (
+    EXTRACT,
+    as_line,
+    fenced,
+    object_schema,
+    paper_prompt,
+    read_keyword_lists,
+)
 from ..threads import map_cpu, of_each
 from . import (
     SYNONYMS,
@@ -31,7 +38,6 @@ from .llm_extractor_base import (
     Extraction,
     LlmExtractor,
     list_under,
-    object_schema,
     shown,
     sift,
     with_keys,

@@ -25,7 +25,7 @@ from .llm_judge import LlmJudge
 from .questions import WORDINGS
 from .replies import read_choice
 from .router import Router
-from .tried_settings import (
+from .single_checks import (
     CHECKED_ITEM,
     Check,
     constraint_check,

@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
 from hallujudge.metrics.framework.pictures import SEEN_CHOICES, Picture
 
 from ..llm.chat import ChatImage
-from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template
+from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template, object_schema
 from . import JudgeRequestItem
 
 VERDICT_KEY = "verdict"
@@ -78,12 +78,7 @@ class Question:
         numbers = [str(number) for number in range(1, len(self.claims) + 1)]
         keys = numbers if self.keyed else [VERDICT_KEY]
         choice = {"type": "string", "enum": list(self.choices)}
-        return {
-            "type": "object",
-            "properties": dict.fromkeys(keys, choice),
-            "required": keys,
-            "additionalProperties": False,
-        }
+        return object_schema(dict.fromkeys(keys, choice))
 
     def pattern(self) -> str:
         """Return the schema as a regular expression without white space."""

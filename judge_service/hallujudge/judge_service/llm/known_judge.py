@@ -15,7 +15,7 @@ from .budget import ANSWERED, THINKS, VerdictStore
 from .chat import ChatReply, ChatRequest, is_asked_model
 from .chat_settings import ChatSettings
 from .failures import CallFailedError, FailureKind
-from .prompt_templates import Message
+from .prompt_templates import Message, choice_schema
 from .reply_problems import ROOM_ADVICE, is_cut_thought, without_thought
 
 _LOG = logging.getLogger(__name__)
@@ -261,12 +261,7 @@ CONSTRAINED_QUESTION = ChatRequest(
     messages=[_QUESTION],
     max_tokens=_TOKENS,
     choices=("yes", "no"),
-    schema={
-        "type": "object",
-        "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
-        "required": ["answer"],
-        "additionalProperties": False,
-    },
+    schema=choice_schema("answer", ("yes", "no")),
 )
 """A short question with a constraint, which a server may refuse."""
 

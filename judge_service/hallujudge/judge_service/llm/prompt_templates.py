@@ -90,6 +90,21 @@ class Template:
         ]
 
 
+def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON schema of an object that has these properties and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def choice_schema(key: str, choices: Sequence[str]) -> dict[str, object]:
+    """Return the JSON schema of an object with one key, whose value is one of some choices."""
+    return object_schema({key: {"type": "string", "enum": list(choices)}})
+
+
 @cache
 def load_template(name: str) -> Template:
     """Return a template that ships, by its file's name without suffix.

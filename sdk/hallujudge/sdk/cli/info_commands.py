@@ -233,7 +233,7 @@ def _pipelines() -> str:
 def _judge_findings(arguments: Mapping[str, object]) -> Iterator[_Finding]:
     """The llm judge's server, where one is set up."""
     from hallujudge.judge_service.judges.judge_checks import check_endpoint
-    from hallujudge.judge_service.judges.sight_check import check_sight
+    from hallujudge.judge_service.judges.single_checks import check_sight
     from hallujudge.judge_service.settings.loading import load_settings
 
     resolved = load_settings(arguments)

@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 from support import scripted_llm as llm
 
-from hallujudge.judge_service.judges.sight_check import check_sight
-from hallujudge.judge_service.judges.tried_settings import Check
+from hallujudge.judge_service.judges.single_checks import Check, check_sight
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient

@@ -13,7 +13,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.judges.sight_check import check_sight
+from hallujudge.judge_service.judges.single_checks import check_sight
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.judge_service.settings.definitions import from_names
