@@ -117,8 +117,7 @@ class ParsedTriplets:
 
     def _noun(self, noun: Token) -> None:
         phrase = self._phrases.of(noun)
-        for text, start, end in phrase.attributes:
-            self._claims.attribute(phrase, text, start, end, False)
+        self._claims.attributes(phrase)
         for child in noun.children:
             if child.dep_ == "poss":
                 self._owner(child, phrase)

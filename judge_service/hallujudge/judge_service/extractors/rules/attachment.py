@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from .lexicon import Lexicon
 from .phrases import STANDING, Chunk, NounPhrase, Role, VerbGroup
-from .word_lists import COPULAS, PERSON_WORDS, listed
+from .word_lists import COPULAS, listed
 
 # The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
 # is for", says how many texts have other claims without it.
@@ -182,8 +182,8 @@ class Attachment:
         """Return whether a noun phrase is a person or an animal."""
         if phrase.pronoun:
             return phrase.text not in ("it", "this", "that")
-        reading = self._lexicon.reading(phrase.lemma)
-        return reading.person or reading.file in _LIVING or phrase.lemma in PERSON_WORDS
+        living = self._lexicon.reading(phrase.lemma).file in _LIVING
+        return living or self._lexicon.is_person(phrase.lemma)
 
     def described(
         self, before: NounPhrase, verb: VerbGroup, role: Role | None
@@ -200,7 +200,7 @@ class Attachment:
     def _person(self, phrase: NounPhrase) -> bool:
         if phrase.pronoun:
             return phrase.text in ("him", "her", "them", "someone", "each other")
-        return phrase.lemma in PERSON_WORDS or self._lexicon.reading(phrase.lemma).person
+        return self._lexicon.is_person(phrase.lemma)
 
     @staticmethod
     def is_region(phrase: NounPhrase) -> bool:

@@ -14,7 +14,7 @@ from .. import ExtractedTriplet, Span
 from .attachment import Attachment
 from .lexicon import Lexicon
 from .phrases import CAUSING, LOOSE, SPENDING, TELLING, Chunk, NounPhrase, Role, VerbGroup
-from .word_lists import COPULAS, FEMALE, MALE, MEDIUM_NOUNS, PERSON_WORDS, listed
+from .word_lists import COPULAS, FEMALE, MALE, MEDIUM_NOUNS, listed
 
 # The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
 # is for", says how many texts have other claims without it.
@@ -83,7 +83,7 @@ class Mentions:
         return next((p for p in kept if agrees(p) and p not in excluded), None)
 
     def _is_person(self, phrase: NounPhrase) -> bool:
-        return phrase.lemma in PERSON_WORDS or self._lexicon.reading(phrase.lemma).person
+        return self._lexicon.is_person(phrase.lemma)
 
     def _agrees(self, phrase: NounPhrase, pronoun: str) -> bool:
         lemma = phrase.lemma
@@ -202,6 +202,11 @@ class Claims:
         self._place(subject)
         negated = negated or subject.negated
         self._add(_name(subject), "is", text, _span(subject), Span(start, end), negated)
+
+    def attributes(self, phrase: NounPhrase) -> None:
+        """Add the attributes that stand before a noun."""
+        for text, start, end in phrase.attributes:
+            self.attribute(phrase, text, start, end, False)
 
     def _place(self, *phrases: NounPhrase) -> None:
         """Mark phrases as parts of a claim, with the complements in their names."""

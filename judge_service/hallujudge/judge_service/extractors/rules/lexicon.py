@@ -14,6 +14,7 @@ from .word_lists import (
     NEW_VERBS,
     PARTICIPLE_ONLY,
     PAST_ONLY,
+    PERSON_WORDS,
     PLURAL_ONLY,
     TANGIBLE_EXTRA,
     UNTANGIBLE,
@@ -82,6 +83,10 @@ class Lexicon:
         """Return whether the lemma can be a noun."""
         code = self._codes.get(lemma)
         return code is not None and code[0] != "-"
+
+    def is_person(self, lemma: str) -> bool:
+        """Return whether a noun is a person."""
+        return lemma in PERSON_WORDS or self.reading(lemma).person
 
     def irregular(self, form: str, pos: str) -> tuple[str, ...]:
         """Return the lemmas of an irregular form; ``pos`` is n, v, a or r."""

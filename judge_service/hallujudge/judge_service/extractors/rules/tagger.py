@@ -12,7 +12,7 @@ a count, so that a change of 10 outweighs a reading that is sixteen times as fre
 from __future__ import annotations
 
 from .lexicon import Lexicon
-from .word_lists import COPULAS, FEELINGS, PERSON_WORDS, PLURAL_ONLY, listed
+from .word_lists import COPULAS, FEELINGS, PLURAL_ONLY, listed
 from .words import NEVER, Word
 
 # The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
@@ -233,8 +233,7 @@ class Tagger:
 
     def _lives(self, noun: str) -> bool:
         """Return whether a noun can act, so that an -ing form after it is its action."""
-        reading = self._lexicon.reading(noun)
-        return reading.person or reading.file in _LIVING or noun in PERSON_WORDS
+        return self._lexicon.reading(noun).file in _LIVING or self._lexicon.is_person(noun)
 
     def _choose_past(
         self,

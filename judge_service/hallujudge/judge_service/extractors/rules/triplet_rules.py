@@ -249,8 +249,7 @@ class TripletRules(Clause):
             self._object(phrase, following)
         else:
             self._subject(phrase)
-        for text, start, end in phrase.attributes:
-            self._claims.attribute(phrase, text, start, end, False)
+        self._claims.attributes(phrase)
         if phrase.complement is not None:
             self._complement(phrase.complement)
         self._last = phrase
@@ -263,8 +262,7 @@ class TripletRules(Clause):
         self._mentions.saw(phrase, subject=False)
         if phrase.possessor is not None:
             self._claims.relate(phrase.possessor, "has", phrase, False)
-        for text, start, end in phrase.attributes:
-            self._claims.attribute(phrase, text, start, end, False)
+        self._claims.attributes(phrase)
 
     def _with(self, phrase: NounPhrase, following: Chunk | None) -> None:
         """Begin a clause without a finite verb: "the men play, with a dog watching them"."""
