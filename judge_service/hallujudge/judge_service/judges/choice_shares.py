@@ -27,6 +27,7 @@ from ..llm.estimate import PlannedCall
 from ..llm.failures import CallFailedError
 from . import DIGITS, JudgeIdentity
 from .answer_tokens import choice_begun_by
+from .option_files import share_of_option
 from .questions import Question
 from .replies import WRAPPING, ReadAnswer
 
@@ -57,15 +58,7 @@ class ShareRule:
         Raises:
             InvalidInputError: The option can't be used.
         """
-        try:
-            share = float(least or "0")
-        except ValueError:
-            share = math.nan
-        if not 0 <= share <= 1:
-            raise InvalidInputError(
-                f"the option min_choice_share is {least!r:.40}; give a number from 0 to 1"
-            )
-        return cls(claims=claims, least=share)
+        return cls(claims=claims, least=share_of_option("min_choice_share", least, default="0"))
 
     def check(self, judges: Iterable[object]) -> None:
         """Refuse to leave out claims by a share that no judge's server can tell.

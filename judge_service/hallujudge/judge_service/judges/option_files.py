@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any
 
@@ -46,6 +46,26 @@ def option_file(
 def text_sha256(text: str) -> str:
     """Return the hash of a file's text; texts of callers may have lone surrogates."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def share_of_option(option: str, text: str, *, default: str, above_zero: bool = False) -> float:
+    """Return the share that an option states.
+
+    Args:
+        option: The option's name.
+        text: Its text.
+        default: The text in place of an empty one.
+        above_zero: Whether 0 is no such share.
+
+    Raises:
+        InvalidInputError: It is not a number from 0 to 1.
+    """
+    with suppress(ValueError):
+        share = float(text or default)
+        if 0 < share <= 1 or (share == 0 and not above_zero):
+            return share
+    numbers = "above 0 and up to 1" if above_zero else "from 0 to 1"
+    raise InvalidInputError(f"the option {option} is {text!r:.40}; give a number {numbers}")
 
 
 def finite(given: Any) -> float:

@@ -8,7 +8,6 @@ logarithms of likelihood ratios of a judge's votes, as in Dawid and Skene (Appli
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -33,7 +32,7 @@ from . import (
     unscored_claim,
 )
 from .choice_shares import ShareRule
-from .option_files import finite, option_file, text_sha256
+from .option_files import finite, option_file, share_of_option, text_sha256
 from .router import JudgesInOrder
 
 PANEL = "panel"
@@ -94,7 +93,9 @@ class PanelRule:
                 f"the option panel is {members!r:.200}; name two or more different judges, such as "
                 "llm,matcher"
             )
-        made = cls(members=names, share=_share(share))
+        made = cls(
+            members=names, share=share_of_option("panel_share", share, default="1", above_zero=True)
+        )
         return _learnt(made, weights) if weights else made
 
     @property
@@ -255,18 +256,6 @@ def _part_of(votes: Sequence[ClaimVerdict]) -> Part | None:
     """Return the wrong part that most votes name; the first of equals by :class:`Part`."""
     named = [vote.part for vote in votes if vote.part is not None]
     return max(Part, key=named.count) if named else None
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text or "1")
-    except ValueError:
-        share = math.nan
-    if not 0 < share <= 1:
-        raise InvalidInputError(
-            f"the option panel_share is {text!r:.40}; give a number above 0 and up to 1"
-        )
-    return share
 
 
 def _learnt(rule: PanelRule, text: str) -> PanelRule:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..errors import InvalidInputError, MissingExtraError, UnavailableError
+from ..errors import MissingExtraError, UnavailableError
 from ..installation import __version__
-from ..settings.connection import masked, web_address
+from ..settings.connection import collector_address, masked
 from ..work_recorder import EvaluatedItem
 from .recorder import Recorder
 
@@ -174,10 +174,9 @@ def logs_address(endpoint: str) -> str:
     Raises:
         InvalidInputError: It is not the address of a collector.
     """
-    parts = web_address(endpoint)
-    if parts is None or "@" in parts.netloc or parts.query:
-        raise InvalidInputError(
-            f"the address of evaluation events is {masked(endpoint)!r:.80}; write the address of "
-            "a collector that takes OTLP over HTTP, such as http://localhost:4318"
-        )
+    parts = collector_address(
+        endpoint,
+        "the address of evaluation events",
+        " that takes OTLP over HTTP, such as http://localhost:4318",
+    )
     return endpoint if parts.path.strip("/") else endpoint.rstrip("/") + _LOGS

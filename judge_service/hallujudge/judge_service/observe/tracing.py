@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 import grpc
 
-from ..errors import InvalidInputError, MissingExtraError
+from ..errors import MissingExtraError
 from ..installation import __version__
-from ..settings.connection import masked, web_address
+from ..settings.connection import collector_address
 from ..work_recorder import Attributes
 from .recorder import CallRecord, Recorder
 
@@ -123,12 +123,7 @@ def otlp_exporter(endpoint: str) -> SpanExporter:
     Raises:
         InvalidInputError: It is not such an address; the library would drop every span later.
     """
-    parts = web_address(endpoint)
-    if parts is None or "@" in parts.netloc or parts.query:
-        raise InvalidInputError(
-            f"trace.endpoint is {masked(endpoint)!r:.80}; write the address of a collector, such "
-            "as http://localhost:4317"
-        )
+    collector_address(endpoint, "trace.endpoint", ", such as http://localhost:4317")
     return OTLPSpanExporter(endpoint=endpoint, insecure=not endpoint.startswith("https://"))
 
 

@@ -70,6 +70,25 @@ def web_address(text: str) -> SplitResult | None:
     return parts if parts.scheme in ("http", "https") and has_host else None
 
 
+def collector_address(endpoint: str, what: str, example: str) -> SplitResult:
+    """Return the parts of a collector's address.
+
+    Args:
+        endpoint: The address.
+        what: What it is the address of, for the error.
+        example: Such an address, with what the collector takes.
+
+    Raises:
+        InvalidInputError: It is no such address; OpenTelemetry's library would drop all later.
+    """
+    parts = web_address(endpoint)
+    if parts is None or "@" in parts.netloc or parts.query:
+        raise InvalidInputError(
+            f"{what} is {masked(endpoint)!r:.80}; write the address of a collector{example}"
+        )
+    return parts
+
+
 def listed(text: str) -> tuple[str, ...]:
     """Return the parts of a setting that have commas between them."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
