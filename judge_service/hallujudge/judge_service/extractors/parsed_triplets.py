@@ -32,9 +32,9 @@ from .rules.phrases import (
     HEDGES,
     OWNED,
     SAYING_NOTHING,
-    VIEWERS,
     Chunk,
     NounPhrase,
+    is_shower,
     worth_stating,
 )
 from .rules.word_lists import EVIDENCE_PREPOSITIONS, MEDIUM_NOUNS, PRESENTING_VERBS, RAISING, listed
@@ -168,10 +168,12 @@ class ParsedTriplets:
         lemma, negated = verb.lemma_.lower(), _denied(verb)
         passive = any(child.dep_ == "auxpass" for child in verb.children)
         shown = lemma in PRESENTING_VERBS
-        if shown and not passive and _shows(subjects[0]):
+        if shown and not passive and is_shower(subjects[0]):
             self._shown(verb)
             return
-        said = "" if lemma == "be" or (shown and passive) else _said(verb)
+        said = (
+            "" if lemma == "be" or (shown and passive) else _with_particle(verb, verb.text.lower())
+        )
         if not self._complements(verb, subjects, said, negated) and said:
             self._activity(verb, subjects, negated)
 
@@ -230,9 +232,7 @@ class ParsedTriplets:
         text = verb.text.lower()
         if verb.tag_ not in ("VBG", "VBN"):
             text = ing_form(verb.lemma_.lower())
-        particle = next((child for child in verb.children if child.dep_ == "prt"), None)
-        if particle is not None:
-            text = f"{text} {particle.text.lower()}"
+        text = _with_particle(verb, text)
         for subject in subjects:
             self._claims.attribute(subject, text, verb.idx, end_of(verb), negated)
 
@@ -343,11 +343,6 @@ def _denied(verb: Token) -> bool:
     return alternative and any(c.dep_ == "neg" for c in siblings)
 
 
-def _said(verb: Token) -> str:
+def _with_particle(verb: Token, text: str) -> str:
     particle = next((child for child in verb.children if child.dep_ == "prt"), None)
-    text = str(verb.text.lower())
     return text if particle is None else f"{text} {particle.text.lower()}"
-
-
-def _shows(subject: NounPhrase) -> bool:
-    return subject.lemma in MEDIUM_NOUNS or subject.text in VIEWERS

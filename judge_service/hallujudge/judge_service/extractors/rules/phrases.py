@@ -179,7 +179,12 @@ def presents(verb: VerbGroup, subjects: tuple[NounPhrase, ...]) -> bool:
     """Return whether the image or its viewer shows what follows: "the image shows a dog"."""
     if verb.lemma not in PRESENTING_VERBS or verb.passive or not subjects:
         return False
-    return subjects[0].lemma in MEDIUM_NOUNS or subjects[0].text in VIEWERS
+    return is_shower(subjects[0])
+
+
+def is_shower(subject: NounPhrase) -> bool:
+    """Return whether a subject is the image or its viewer."""
+    return subject.lemma in MEDIUM_NOUNS or subject.text in VIEWERS
 
 
 def sharing(last: NounPhrase, prep: Chunk, role: Role | None) -> tuple[NounPhrase, ...]:

@@ -41,7 +41,7 @@ _FEW = 4
 
 # Words that some annotators write and others omit.
 _UNSAID = listed("a an the is are was were be being of his her its their")
-_WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _VIEWERS = listed("we you i one they viewer observer")
 _FoundT = TypeVar("_FoundT")
 
@@ -318,7 +318,6 @@ _NUMBERS = {
     **{"ten": 10, "couple": 2, "pair": 2, "both": 2},
 }
 _LONGEST_NUMBER = 3
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
 class CaptionObject(NamedTuple):
