@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import click
 
+# Its modules are imported when a command uses them: help pages wait for none of them.
+from hallujudge import labels as room
 from hallujudge.sdk.cli.app import (
     ExitCode,
     app,
@@ -29,9 +29,6 @@ from hallujudge.sdk.errors import InvalidInputError
 if TYPE_CHECKING:
     from .label_plans import By, LabelPlan
 
-
-# A cell of a sheet holds the beginning of a long response.
-_RESPONSE_CHARS = 2_000
 
 LabelledRun = Annotated[Path, argument(help="Folder that hallujudge score wrote.")]
 
@@ -61,14 +58,12 @@ def plan(
     A plan that exists already is extended; what it draws and its seed stay. Labels in RUN show
     where the judge errs, and more of the next ones are drawn there.
     """
-    from .label_files import PLAN, next_plan
-
-    path = out or run / PLAN
-    made = next_plan(run, path, count=count, by=_drawn_by(by), seed=seed)
+    path = out or run / room.label_files.PLAN
+    made = room.label_files.next_plan(run, path, count=count, by=_drawn_by(by), seed=seed)
     write_file(path, made.to_text())
     # Both files come before any output: a reader that closes the pipe (head) ends the command.
     if sheet is not None:
-        write_file(sheet, _plan_sheet(made, run))
+        write_file(sheet, room.label_files.plan_sheet(made, run))
     _print_plan(made)
     if sheet is not None:
         click.echo(f"written to {sheet}", err=True)
@@ -89,9 +84,7 @@ def import_labels(
     whose words are marked. A later label of one annotator replaces an earlier one. Rows without a
     label are left out, so that a sheet may be imported again and again while it is filled in.
     """
-    from .label_files import add_labels
-
-    added = add_labels(run, files)
+    added = room.label_files.add_labels(run, files)
     click.echo(
         f"{added.labels:,} labels of {added.claims:,} claims; items labelled in full: "
         f"{added.items:,}; of claims or items that the run does not have: {added.unknown:,}; "
@@ -112,7 +105,6 @@ def _drawn_by(name: str | None) -> By | None:
 
 
 def _print_plan(made: LabelPlan) -> None:
-    from .score_corrections import FEW_LABELS
 
     click.echo(f"{len(made.units):,} {made.by}s to label, seed {made.seed}")
     for stratum in made.strata:
@@ -124,30 +116,12 @@ def _print_plan(made: LabelPlan) -> None:
     click.echo("expected width of the interval of the share that is hallucinated, for this run:")
     for gain in made.gains:
         click.echo(f"  {gain.labels:,} labels: {gain.width:.3f}")
-    if len(made.units) < FEW_LABELS:
+    few = room.score_corrections.FEW_LABELS
+    if len(made.units) < few:
         click.echo(
-            f"note: with fewer than {FEW_LABELS} labels calibrate reports the raw score; 100 are "
-            "better. Repeat the command to draw more."
+            f"note: with fewer than {few} labels calibrate reports the raw score; 100 are better. "
+            "Repeat the command to draw more."
         )
-
-
-def _plan_sheet(made: LabelPlan, run: Path) -> str:
-    """Return a sheet to fill in, with what a person needs to see next to each claim."""
-    from hallujudge.sdk.report.export_formats import csv_cell
-    from hallujudge.sdk.report.report_text import cut
-    from hallujudge.sdk.runs.stored_runs import read_run
-
-    from .verdicts import read_verdicts
-
-    items = {item.id: item for item in read_verdicts(read_run(run))}
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("item", "claim", "text", "image", "response", "label", "annotator"))
-    for unit in made.units:
-        item, claim = items[unit.item], "" if unit.claim is None else unit.claim
-        shown = (unit.text, item.cluster, cut(item.response, _RESPONSE_CHARS))
-        writer.writerow((csv_cell(unit.item), claim, *map(csv_cell, shown), "", ""))
-    return out.getvalue()
 
 
 @app.command(epilog=examples("hallujudge calibrate results --labels labels.jsonl"))
@@ -177,17 +151,17 @@ def calibrate(
     option --cascade of hallujudge score. With --reference, the margin is learnt from the verdicts
     of another run of the same claims, and no score is corrected.
     """
-    from .calibration_tables import calibration_page
-    from .label_files import write_calibration, write_cascade
-    from .run_calibration import CalibrateOptions
-    from .run_calibration import calibrate as calibrate_run
-
     if reference is not None:
         return _from_reference(run, reference, agreement, output_format, other=labels or plan)
-    options = CalibrateOptions(labels=tuple(labels or ()), plan=plan, agreement=agreement)
-    found = calibrate_run(run, options)
-    written = [write_calibration(run, found), write_cascade(run, found)]
-    show_as(output_format, found.to_text, lambda: calibration_page(found))
+    options = room.run_calibration.CalibrateOptions(
+        labels=tuple(labels or ()), plan=plan, agreement=agreement
+    )
+    found = room.run_calibration.calibrate(run, options)
+    written = [
+        room.label_files.write_calibration(run, found),
+        room.label_files.write_cascade(run, found),
+    ]
+    show_as(output_format, found.to_text, lambda: room.calibration_tables.calibration_page(found))
     click.echo(f"written to {' and '.join(str(path) for path in written if path)}", err=True)
     return ExitCode.OK
 
@@ -195,21 +169,18 @@ def calibrate(
 def _from_reference(
     run: Path, reference: Path, agreement: float | None, output_format: str, *, other: object
 ) -> ExitCode:
-    from .calibration_tables import margin_page
-    from .label_files import cascade_text, write_cascade
-    from .run_calibration import learn_margin
 
     if agreement is None or other:
         raise InvalidInputError(
             "--reference goes with --agreement, and without --labels and --plan; only labels of "
             "people correct scores"
         )
-    learnt = learn_margin(run, reference=reference, agreement=agreement)
-    path = write_cascade(run, learnt.calibration, learnt.reference)
+    learnt = room.run_calibration.learn_margin(run, reference=reference, agreement=agreement)
+    path = room.label_files.write_cascade(run, learnt.calibration, learnt.reference)
     show_as(
         output_format,
-        lambda: cascade_text(learnt.calibration, learnt.reference),
-        lambda: margin_page(learnt),
+        lambda: room.label_files.cascade_text(learnt.calibration, learnt.reference),
+        lambda: room.calibration_tables.margin_page(learnt),
     )
     click.echo(f"written to {path}", err=True)
     return ExitCode.OK
@@ -223,9 +194,7 @@ _judge_app = command_group(
 @_judge_app.command("list", epilog=examples("hallujudge judge list"))
 def list_() -> None:
     """Print the small judges: model, licence, input, known accuracy."""
-    from hallujudge.judge_service.engine.judge_options import small_judge_table
-
-    click.echo(small_judge_table(), nl=False)
+    click.echo(room.small_judge_table(), nl=False)
 
 
 @_judge_app.command(epilog=examples("hallujudge judge panel results -o panel.json"))
@@ -245,14 +214,11 @@ def panel(
     Weights are learnt from labels; without any, from the votes of three or more judges (Dawid and
     Skene 1979). Nothing is judged again.
     """
-    from .calibration_tables import panel_page
-    from .panel_card import panel_card
-
-    found = panel_card(run, labels or ())
+    found = room.panel_card.panel_card(run, labels or ())
     if out is not None:
         write_file(out, found.to_text())
         click.echo(f"written to {out}", err=True)
-    show_as(output_format, found.to_text, lambda: panel_page(found, run))
+    show_as(output_format, found.to_text, lambda: room.calibration_tables.panel_page(found, run))
     return ExitCode.OK
 
 
@@ -282,16 +248,13 @@ def card(
     again, except with --flips: N claims are repeated, reworded, put together and reordered, which
     takes about six calls for each.
     """
-    from .calibration_tables import card_page, judging_page
-    from .report_card import judge_card, judging_of
-
     if not (labels or reference or flips or out):
-        shares = judging_of(run)
+        shares = room.report_card.judging_of(run)
         content = {"judging": [share.to_json() for share in shares]}
         show_as(
             output_format,
             lambda: json.dumps(content, indent=1) + "\n",
-            lambda: judging_page(shares, run),
+            lambda: room.calibration_tables.judging_page(shares, run),
         )
         click.echo(
             "note: how often the verdicts are right is not known: give --labels FILE with human "
@@ -299,7 +262,7 @@ def card(
             err=True,
         )
         return ExitCode.OK
-    found = judge_card(
+    found = room.report_card.judge_card(
         run,
         labels=tuple(labels or ()),
         reference=reference,
@@ -309,5 +272,5 @@ def card(
     if out is not None:
         write_file(out, found.to_text())
         click.echo(f"written to {out}", err=True)
-    show_as(output_format, found.to_text, lambda: card_page(found))
+    show_as(output_format, found.to_text, lambda: room.calibration_tables.card_page(found))
     return ExitCode.OK
