@@ -106,8 +106,9 @@ def command_tree(words: Sequence[str] | None = None) -> click.Group:
     Raises:
         InvalidInputError: The module of the command can't be loaded.
     """
-    if own := [name for name, firsts in _MODULES.items() if words and words[0] in firsts]:
-        _import_own(own)
+    own = [name for name, firsts in _MODULES.items() if words and words[0] in firsts]
+    _import_own(own)
+    if own and not _takes_more(words or ()):
         return app
     # It brings a parser of mails, which the core's commands do not wait for.
     from importlib.metadata import entry_points
@@ -117,12 +118,23 @@ def command_tree(words: Sequence[str] | None = None) -> click.Group:
     if words is not None and not words:
         # The root's help page lists groups without their commands.
         used = [each for each in used if "." not in each.name]
+    if own and not used:
+        return app
     if not words or not used:
         _import_own(_MODULES)
     for each in used or added:
         _load(each, each.name.split(".") == list(words or ())[: each.name.count(".") + 1])
     # The error about a command that its module does not add lists all commands.
     return app if not words or all(map(_is_added, used)) else command_tree()
+
+
+def _takes_more(words: Sequence[str]) -> bool:
+    """Return whether another package may have a part in what is typed: a group, or its command."""
+    group = app.commands[words[0]]
+    # Families add the commands of others; looking for one there would import them all.
+    if not isinstance(group, click.Group) or isinstance(group, FamilyGroup):
+        return False
+    return len(words) == 1 or words[1] not in group.commands
 
 
 def _is_added(entry: EntryPoint) -> bool:

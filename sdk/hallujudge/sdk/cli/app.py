@@ -74,8 +74,8 @@ def _module_of(command: click.Command) -> str:
     return getattr(command.callback, "__module__", __name__)
 
 
-class _RootGroup(Group):
-    """The root command, whose help page lists the commands by task."""
+class _KeepingGroup(Group):
+    """A group whose commands no other package replaces."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command.
@@ -90,6 +90,10 @@ class _RootGroup(Group):
                 f"{_module_of(before)} already; rename one, or uninstall its package"
             )
         super().add_command(cmd, name)
+
+
+class _RootGroup(_KeepingGroup):
+    """The root command, whose help page lists the commands by task."""
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of the help page."""
@@ -120,7 +124,22 @@ def _interrupts() -> Iterator[None]:
         raise CancelledError(f"stopped by {stopped_by(err)}") from err
 
 
-class FamilyGroup(Group):
+class _OrderedGroup(_KeepingGroup):
+    """A group whose help page lists the commands in the order of the families they are for."""
+
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
+        """Return the names of the commands in the order of their families."""
+        # Which family was imported first depends on the commands that a process ran before.
+        return sorted(self.commands, key=self._place)
+
+    def _place(self, name: str) -> int:
+        """Return the place of a command's family; commands of no family come first."""
+        called = self.commands[name].callback
+        family = called.__module__.rpartition(".")[2] if called else ""
+        return FAMILIES.index(family) if family in FAMILIES else -1
+
+
+class FamilyGroup(_OrderedGroup):
     """A group to which families add commands.
 
     The modules of families are imported when the group is used: their options come from the
@@ -149,17 +168,6 @@ class FamilyGroup(Group):
         """Return a command by name; None if there is no such command."""
         own = [family for family in FAMILIES if cmd_name.startswith(family.replace("_", "-"))]
         return self._with(own).get(cmd_name) or super().get_command(ctx, cmd_name)
-
-    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
-        """Return the names of the commands in the order of their families."""
-        # Which family was imported first depends on the commands that a process ran before.
-        return sorted(self.commands, key=self._place)
-
-    def _place(self, name: str) -> int:
-        """Return the place of a command's family; commands of no family come first."""
-        called = self._built[name].callback
-        family = called.__module__.rpartition(".")[2] if called else ""
-        return FAMILIES.index(family) if family in FAMILIES else -1
 
     def _with(self, families: Iterable[str]) -> MutableMapping[str, click.Command]:
         """Return the commands by name, those of some families among them."""
@@ -242,7 +250,9 @@ app = group_of(
 )
 
 
-def command_group(name: str, help_text: str, example: str, cls: type[Group] = Group) -> Group:
+def command_group(
+    name: str, help_text: str, example: str, cls: type[Group] = _KeepingGroup
+) -> Group:
     """Add a group of commands.
 
     Args:
@@ -266,7 +276,7 @@ build_app = command_group(
     "build",
     "Build questions to ask a model, and references.",
     "hallujudge build pope --objects objects.json -o questions.jsonl",
-    cls=FamilyGroup,
+    cls=_OrderedGroup,
 )
 batch_app = command_group(
     "batch",

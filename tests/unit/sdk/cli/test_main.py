@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from support.packages import install
 
@@ -105,6 +106,30 @@ def test_another_package_does_not_replace_a_command(
     assert main(["--help"]) == 0
     assert f"note: the command {name} of replacing is one of " in capsys.readouterr().err
     assert app.commands[name] is before
+
+
+def test_another_package_adds_a_command_to_a_group_of_the_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command_tree()
+    archives = app.commands["archive"]
+    assert isinstance(archives, click.Group)
+    monkeypatch.setattr(archives, "commands", dict(archives.commands))
+    (tmp_path / "added_mine.py").write_text(
+        "import click\n"
+        "from hallujudge.sdk.cli.app import app\n"
+        "@app.commands['archive'].command()\n"
+        "def mine() -> None:\n"
+        '    """Print a word."""\n'
+        "    click.echo('MINE')\n"
+    )
+    install(tmp_path, monkeypatch, "hallujudge.commands", "archive.mine = added_mine")
+
+    assert main(["archive", "mine"]) == 0
+    assert capsys.readouterr().out == "MINE\n"
+
+    assert main(["archive", "--help"]) == 0
+    assert "\n  mine " in capsys.readouterr().out
 
 
 def test_a_command_that_its_module_does_not_add_is_unknown(
