@@ -15,7 +15,7 @@ from random import Random
 import needs
 from arguments import Arguments
 
-from hallujudge.studies.graph_commands import open_similarity
+from hallujudge.studies.root_suggestions import open_similarity
 from hallujudge.synonym_graphs import SynonymGraph, load_graph
 from hallujudge.synonym_graphs.tools import Candidate, find_wordnet, suggest_roots
 

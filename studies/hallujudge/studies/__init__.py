@@ -1,5 +1,28 @@
 """What papers do with finished runs: analyses, audits, tables, leaderboards; tools for graphs.
 
 Public names are those of ``hallujudge.sdk.analysis``, ``hallujudge.sdk.audit``,
-``hallujudge.sdk.comparison`` and ``hallujudge.synonym_graphs.tools``.
+``hallujudge.sdk.comparison`` and ``hallujudge.synonym_graphs.tools``. What is here is for commands:
+modules are imported when a command uses them, so that help pages wait for none of them.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hallujudge.metrics.framework import names_on_use
+
+if TYPE_CHECKING:
+    from . import root_suggestions
+    from .analysis.score_sheets import GUIDELINE, score_sheet
+    from .analysis.vidhal_files import quality_of
+
+__all__ = ["GUIDELINE", "quality_of", "root_suggestions", "score_sheet"]
+
+_NAMES = {
+    ".analysis.score_sheets": "GUIDELINE score_sheet",
+    ".analysis.vidhal_files": "quality_of",
+    ".root_suggestions": "root_suggestions",
+}
+"""Module -> the name that it has here, or that it defines."""
+
+__getattr__, __dir__ = names_on_use(__name__, _NAMES)

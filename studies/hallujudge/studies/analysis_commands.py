@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import click
 
+# Their modules are imported when a command uses them: help pages wait for none of them.
+from hallujudge import studies as room
+from hallujudge.sdk import analysis
 from hallujudge.sdk.cli.app import (
     ExitCode,
     app,
@@ -24,9 +27,6 @@ from hallujudge.sdk.cli.report_commands import page_of_run
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs import read_run
 from hallujudge.sdk.runs.manifest import ANALYSIS, PAGE
-
-if TYPE_CHECKING:
-    from hallujudge.sdk.report.analysis_tables import Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +115,9 @@ def analyze(
     output_format: Format = "table",
 ) -> ExitCode:
     """The papers' tables and figures from finished runs."""
-    from .analysis import analyze as analyze_runs
-
     if html and len(runs) > 1:
         raise InvalidInputError("--html is for one run; give --out DIR for a page of several runs")
-    found = analyze_runs(*runs, names=tuple(name or ()), options=options.given())
+    found = analysis.analyze(*runs, names=tuple(name or ()), options=options.given())
     shown = found.only(table) if table else found
     if output_format in ("csv", "latex") and len(shown.page().grids) > 1:
         names = ", ".join(each.name for each in shown.tables if each.rows)
@@ -140,7 +138,7 @@ def analyze(
     return ExitCode.OK
 
 
-def _print_analysis(shown: Analysis, output_format: str) -> None:
+def _print_analysis(shown: analysis.Analysis, output_format: str) -> None:
     if output_format == "json":
         echo_json(shown.to_text())
     elif shown.page().grids:
@@ -148,7 +146,7 @@ def _print_analysis(shown: Analysis, output_format: str) -> None:
         show_page(replace(shown.page(), notes=()), output_format)
 
 
-def _write_all(found: Analysis, out: Path) -> None:
+def _write_all(found: analysis.Analysis, out: Path) -> None:
     for path, text in found.files().items():
         write_file(out / path, text)
     click.echo(f"written to {out}", err=True)
@@ -170,9 +168,7 @@ def scores(
     annotators is printed. hallujudge analyze --sheet takes the filled sheet: correlation with the
     judges' rates, and the annotators' agreement.
     """
-    from .analysis.score_sheets import GUIDELINE, score_sheet
-
-    write_file(sheet, score_sheet(*runs, images=images, seed=seed))
-    click.echo(GUIDELINE, nl=False)
+    write_file(sheet, room.score_sheet(*runs, images=images, seed=seed))
+    click.echo(room.GUIDELINE, nl=False)
     click.echo(f"written to {sheet}", err=True)
     return ExitCode.OK

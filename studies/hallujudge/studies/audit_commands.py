@@ -7,6 +7,7 @@ from typing import Annotated
 
 import click
 
+from hallujudge.sdk import audit as audits
 from hallujudge.sdk.cli.app import (
     ExitCode,
     app,
@@ -54,16 +55,12 @@ def audit(
 
     The number is taken from the results next to the archive, or from --printed.
     """
-    from .audit.audit import audit as audit_archive
-    from .audit.totals import audit_totals
-    from .audit.waterfall import AuditOptions
-
     if run is not None:
         if items is not None:
             raise InvalidInputError("--items needs answers, which a file of totals does not hold")
-        show_result(audit_totals(archive, run), output_format)
+        show_result(audits.audit_totals(archive, run), output_format)
         return ExitCode.OK
-    options = AuditOptions(
+    options = audits.AuditOptions(
         references=tuple(references or ()),
         printed=tuple(printed or ()),
         harness=harness,
@@ -71,7 +68,7 @@ def audit(
         variant=variant,
         join=join,
     )
-    result = audit_archive(archive, options)
+    result = audits.audit(archive, options)
     if items is not None:
         read = [path for path in map(Path, (archive, *(references or ()))) if path.exists()]
         if items.exists() and any(map(items.samefile, read)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from hallujudge.sdk import comparison
 from hallujudge.sdk.cli.app import (
     ExitCode,
     app,
@@ -17,6 +18,7 @@ from hallujudge.sdk.cli.comparison_commands import ComparingOptions
 from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.output import Format, show_page, show_result
 from hallujudge.sdk.cli.parameters import argument
+from hallujudge.sdk.runs.manifest import OVERVIEW
 
 Runs = Annotated[
     list[Path], argument(metavar="RUN", help="Folders of runs, or the folder of score all.")
@@ -35,16 +37,11 @@ def leaderboard(
     output_format: Format = "table",
 ) -> ExitCode:
     """Runs by rank, with intervals, and which can't be told apart."""
-    from hallujudge.sdk.runs.manifest import OVERVIEW
-
-    from .leaderboards import leaderboard as rank
-    from .leaderboards import leaderboards
-
     options = comparing.options()
     if len(runs) == 1 and (runs[0] / OVERVIEW).exists():
-        show_result(leaderboards(runs[0], score=score, options=options), output_format)
+        show_result(comparison.leaderboards(runs[0], score=score, options=options), output_format)
     else:
-        show_result(rank(*runs, score=score, options=options), output_format)
+        show_result(comparison.leaderboard(*runs, score=score, options=options), output_format)
     return ExitCode.OK
 
 
@@ -75,11 +72,7 @@ def table(
     output_format: Format = "table",
 ) -> ExitCode:
     """The paper's table: models by scores, the best in bold."""
-    from hallujudge.sdk.comparison.table_cells import TableLayout
-
-    from .paper_tables import paper_table
-
-    layout = TableLayout(
+    layout = comparison.TableLayout(
         rows=_keys(rows),
         columns=_keys(columns),
         percent=percent,
@@ -87,7 +80,7 @@ def table(
         intervals=intervals,
         tests=tests,
     )
-    result = paper_table(*runs, layout=layout, options=comparing.options(score or ()))
+    result = comparison.paper_table(*runs, layout=layout, options=comparing.options(score or ()))
     if output_format == "table":
         show_page(result.narrow_page(), output_format)
     else:

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import click
 
+# Its modules are imported when the command uses them: its help page waits for none of them.
+from hallujudge import studies as room
+from hallujudge.sdk.archives.records import id_under, read_records
 from hallujudge.sdk.cli.app import (
     ExitCode,
     build_app,
@@ -42,12 +45,8 @@ def build_vidhal_best(
     out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
 ) -> ExitCode:
     """VidHal: the videos with the best captions by votes."""
-    from hallujudge.sdk.archives.records import id_under, read_records
-
-    from ..analysis.vidhal_files import quality_of
-
     checked_out(out, references)
-    found = quality_of(*votes)
+    found = room.quality_of(*votes)
     # Without votes on all three criteria a video has no total to be ranked by.
     known = [video for video, scores in found.items() if scores["total"] is not None]
     kept = set(known[:count])
