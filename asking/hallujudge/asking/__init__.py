@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.llm.cache_file import kept_replies
     from hallujudge.sdk.media.video_frames import Sampling
 
-    from .asked_benchmarks import asked_metrics
+    from .asked_benchmarks import asked_metrics, preset_names, prompts_text
     from .asked_files import AskedFiles
     from .asking_run import AskResult, AskRun, ask, ask_async, check_asking, estimate_asking
+    from .request_parameters import parsed_parameters
 
 __all__ = [
     "AskResult",
@@ -27,13 +29,19 @@ __all__ = [
     "asked_metrics",
     "check_asking",
     "estimate_asking",
+    "kept_replies",
+    "parsed_parameters",
+    "preset_names",
+    "prompts_text",
 ]
 
 _NAMES = {
+    "hallujudge.judge_service.llm.cache_file": "kept_replies",
     "hallujudge.sdk.media.video_frames": "Sampling",
-    ".asked_benchmarks": "asked_metrics",
+    ".asked_benchmarks": "asked_metrics preset_names prompts_text",
     ".asked_files": "AskedFiles",
     ".asking_run": "AskResult AskRun ask ask_async check_asking estimate_asking",
+    ".request_parameters": "parsed_parameters",
 }
 """Module -> the public names that it defines."""
 

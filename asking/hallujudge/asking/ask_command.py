@@ -7,10 +7,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import click
 
+# Its modules are imported when the command uses them: help pages wait for none of them.
+from hallujudge import asking as room
 from hallujudge.sdk.archives.json_files import amount
 from hallujudge.sdk.cli.app import (
     ExitCode,
@@ -30,9 +32,6 @@ from hallujudge.sdk.cli.parameters import argument, option
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.progress_bar import Progress, shown_progress
 
-if TYPE_CHECKING:
-    from . import AskResult, AskRun
-
 model_option = partial(option, panel="Model")
 _SHOWN_REASONS = 8
 
@@ -42,9 +41,7 @@ class _AskCommand(StrictCommand):
 
     def more_help(self) -> str:
         """Return the last paragraph of the help."""
-        from . import asked_metrics
-
-        names = ", ".join(sorted(asked_metrics()))
+        names = ", ".join(sorted(room.asked_metrics()))
         return f"Benchmarks: {names}, and those that --benchmark declares."
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -204,17 +201,14 @@ class _Asking:
         # Only what was given: the rest comes from the environment and the settings file.
         return {name: value for name, value in settings.items() if value is not None}
 
-    def runs(self) -> list[AskRun]:
+    def runs(self) -> list[room.AskRun]:
         """Return one run for each benchmark.
 
         Raises:
             InvalidInputError: A file can be that of several benchmarks, or a folder is missing.
         """
-        from . import AskRun
-        from .request_parameters import parsed_parameters
-
         assert self.out is not None, "it was checked"
-        asked = AskRun(
+        asked = room.AskRun(
             benchmark="",
             out=self.out,
             images="",
@@ -228,7 +222,7 @@ class _Asking:
             limit=self.limit,
             temperature=self.temperature,
             max_tokens=self.max_tokens,
-            parameters=parsed_parameters(self.param or ()),
+            parameters=room.parsed_parameters(self.param or ()),
             model=self.model_settings(),
             replies=self.replies,
             bad_labels=self.bad_labels,
@@ -255,17 +249,15 @@ def ask(context: click.Context, given: _Asking) -> ExitCode:
     command is started again. The API key is HALLUJUDGE_LLM_API_KEY.
     """
     if given.show_prompts:
-        click.echo("".join(map(_prompts_of, given.benchmarks)), nl=False)
+        click.echo("".join(map(room.prompts_text, given.benchmarks)), nl=False)
         return ExitCode.OK
     given.check()
     runs = given.runs()
     if not given.estimate:
         return _all_asked(runs, context.obj, quiet=given.quiet)
-    from . import estimate_asking
-
     for run in runs:
         of = f"{run.benchmark}: " if len(runs) > 1 else ""
-        click.echo(f"{of}{estimate_line(estimate_asking(run))}")
+        click.echo(f"{of}{estimate_line(room.estimate_asking(run))}")
     return ExitCode.OK
 
 
@@ -281,7 +273,7 @@ class _Files(NamedTuple):
     out: Path
     """The archive of one benchmark, or the folder of several."""
 
-    def run_of(self, name: str, asked: AskRun, names: Sequence[str]) -> AskRun:
+    def run_of(self, name: str, asked: room.AskRun, names: Sequence[str]) -> room.AskRun:
         """Return the run of a benchmark.
 
         Args:
@@ -341,13 +333,11 @@ def _of(
     return own, shared
 
 
-def _all_asked(runs: Sequence[AskRun], typed: Sequence[str], *, quiet: bool) -> ExitCode:
+def _all_asked(runs: Sequence[room.AskRun], typed: Sequence[str], *, quiet: bool) -> ExitCode:
     """Ask all benchmarks, after the files of all were checked."""
-    from . import check_asking
-
     for run in runs:
         of = f"{run.benchmark}: " if len(runs) > 1 else ""
-        notes = check_asking(run)
+        notes = room.check_asking(run)
         # All files are checked before the first question of the first benchmark is paid for.
         for note in () if quiet else notes:
             click.echo(f"note: {of}{in_flags(note, typed)}", err=True)
@@ -362,24 +352,22 @@ def _all_asked(runs: Sequence[AskRun], typed: Sequence[str], *, quiet: bool) -> 
     return max(codes)
 
 
-def _words_note(run: AskRun) -> tuple[str, ...]:
+def _words_note(run: room.AskRun) -> tuple[str, ...]:
     """Return that the words are not the paper's, where it prints its own; else nothing."""
-    from hallujudge.judge_service.llm.prompt_templates import ASKED, presets_of
-
-    if run.prompts or run.prompt_preset or not (known := presets_of(run.benchmark, ASKED)):
+    if run.prompts or run.prompt_preset or not (known := room.preset_names(run.benchmark)):
         return ()
     names = " or ".join(known)
     return (f"the prompt is ours, not the paper's; --prompt-preset {names} has the paper's words",)
 
 
-def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> tuple[ExitCode, AskResult | None]:
+def _asked(
+    run: room.AskRun, typed: Sequence[str], *, quiet: bool
+) -> tuple[ExitCode, room.AskResult | None]:
     """Ask a benchmark; return no result if the run was stopped."""
-    from . import ask
-
     before = _kept_replies(run)
     try:
         with nullcontext(Progress(0)) if quiet else shown_progress(0, "answered") as progress:
-            result = ask(run, progress)
+            result = room.ask(run, progress)
     except KeyboardInterrupt as err:
         click.echo(": ".join(filter(None, (f"stopped by {stopped_by(err)}", _kept(run)))), err=True)
         return ExitCode.FAILED, None
@@ -395,7 +383,7 @@ def _asked(run: AskRun, typed: Sequence[str], *, quiet: bool) -> tuple[ExitCode,
     return (ExitCode.UNSCORED if result.unanswered else ExitCode.OK), result
 
 
-def _kept(run: AskRun) -> str:
+def _kept(run: room.AskRun) -> str:
     """Return how many replies the next run will find; empty if there are none."""
     count = _kept_replies(run)
     if not count:
@@ -405,13 +393,11 @@ def _kept(run: AskRun) -> str:
     )
 
 
-def _kept_replies(run: AskRun) -> int:
-    from hallujudge.judge_service.llm.cache_file import kept_replies
-
-    return kept_replies(run.files.replies)
+def _kept_replies(run: room.AskRun) -> int:
+    return room.kept_replies(run.files.replies)
 
 
-def _notes(result: AskResult) -> list[str]:
+def _notes(result: room.AskResult) -> list[str]:
     reasons = sorted(result.unanswered.items(), key=lambda entry: -entry[1])
     notes = [
         f"{count:,} without an answer: {reason}. Example: {result.examples[reason]}"
@@ -447,24 +433,3 @@ def _prompts(given: Sequence[str]) -> dict[str, str]:
             raise InvalidInputError(f"--prompt: two files for the step {step}; give one")
         prompts[step] = prompt_text(name)
     return prompts
-
-
-def _prompts_of(benchmark: str) -> str:
-    """Return the protocols of a benchmark with their prompts."""
-    from hallujudge.judge_service.llm.prompt_templates import ASKED, paper_prompt, presets_of
-
-    from .asked_benchmarks import benchmark_of, protocols_of
-
-    lines = []
-    for protocol in protocols_of(benchmark):
-        made = benchmark_of(benchmark, protocol.name)
-        lines.append(f"{protocol.name}: {protocol.meaning}")
-        for step, template in made.templates.items():
-            blind = any(s.name == step and not s.shows for s in protocol.steps)
-            lines.append(f"  {step}{' (without the image)' if blind else ''}:")
-            lines += [f"    {line}" for _, text in template.parts for line in text.splitlines()]
-    for name in presets_of(benchmark, ASKED):
-        printed = paper_prompt(name, benchmark, ASKED)
-        lines.append(f"--prompt-preset {name}: {printed.source}")
-        lines += [f"    {line}" for line in printed.text.strip().splitlines()]
-    return "\n".join(lines) + "\n"

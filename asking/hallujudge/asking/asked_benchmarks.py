@@ -13,6 +13,7 @@ from hallujudge.judge_service.llm.prompt_templates import (
     Template,
     own_template,
     paper_prompt,
+    presets_of,
 )
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
@@ -216,3 +217,25 @@ def _template(what: str, text: str, own: str | None) -> Template:
         return own_template(own, sorted(wanted))
     except InvalidInputError as err:
         raise InvalidInputError(f"the prompt of {what}: {err}") from err
+
+
+def preset_names(benchmark: str) -> tuple[str, ...]:
+    """Return the names of the prompts that papers print for a benchmark's questions."""
+    return presets_of(benchmark, ASKED)
+
+
+def prompts_text(benchmark: str) -> str:
+    """Return the protocols of a benchmark with their prompts."""
+    lines = []
+    for protocol in protocols_of(benchmark):
+        made = benchmark_of(benchmark, protocol.name)
+        lines.append(f"{protocol.name}: {protocol.meaning}")
+        for step, template in made.templates.items():
+            blind = any(s.name == step and not s.shows for s in protocol.steps)
+            lines.append(f"  {step}{' (without the image)' if blind else ''}:")
+            lines += [f"    {line}" for _, text in template.parts for line in text.splitlines()]
+    for name in preset_names(benchmark):
+        printed = paper_prompt(name, benchmark, ASKED)
+        lines.append(f"--prompt-preset {name}: {printed.source}")
+        lines += [f"    {line}" for line in printed.text.strip().splitlines()]
+    return "\n".join(lines) + "\n"

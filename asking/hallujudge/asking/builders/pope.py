@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
+from hallujudge.sdk.archives.chair_references import read_coco
 from hallujudge.sdk.archives.detected_objects import DetectedObjects, read_detections
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.archives.json_files import amount
@@ -29,9 +30,7 @@ from hallujudge.sdk.cli.options import Instances, Objects
 from hallujudge.sdk.cli.output import write_lines
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.runs.score_run import graph_source
-
-if TYPE_CHECKING:
-    from hallujudge.synonym_graphs import SynonymGraph
+from hallujudge.synonym_graphs import SynonymGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +157,6 @@ def objects_of_images(
         found = read_detections(detections, min_score=min_score, graph=graph)
         _say(found)
         return found.objects
-    # Imported here because `score pope` needs no graph.
-    from hallujudge.sdk.archives.chair_references import read_coco
-
     shown = read_coco(instances or ()) if objects is None else _read_objects(objects)
     if graph is None:
         return shown

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
+# What it builds with is imported when the command is called: its help page waits for none of it.
+from hallujudge.asking import builders
 from hallujudge.sdk.cli.app import (
     ExitCode,
     build_app,
@@ -27,10 +29,8 @@ from hallujudge.sdk.cli.options import (
     say_failed,
 )
 from hallujudge.sdk.cli.output import write_file
+from hallujudge.sdk.media.media_files import MediaFolder
 from hallujudge.sdk.runs.progress_bar import shown_progress
-
-if TYPE_CHECKING:
-    from ..tri_he_questions import TriHeBuild
 
 
 @build_app.command(
@@ -67,18 +67,15 @@ def build_tri_he(
     out: Annotated[Path, output_option("--out", "-o", help="File to write, as the released one.")],
 ) -> ExitCode:
     """Tri-HE: questions about images with scene graphs, and triplets."""
-    from hallujudge.sdk.media.media_files import MediaFolder
-
-    from ..text_calls import text_model
-    from ..tri_he_questions import drawn, read_scenes, write_questions
-
     checked_out(out, scene_graphs)
-    scenes = drawn(read_scenes(scene_graphs, least_relations=least_relations), count, seed)
+    scenes = builders.drawn(
+        builders.read_scenes(scene_graphs, least_relations=least_relations), count, seed
+    )
     folder = MediaFolder(images)
 
-    async def build() -> TriHeBuild:
-        async with text_model(writer.settings(), replies_of(out), temperature) as model:
-            return await write_questions(
+    async def build() -> builders.TriHeBuild:
+        async with builders.text_model(writer.settings(), replies_of(out), temperature) as model:
+            return await builders.write_questions(
                 scenes, folder, model, count=questions, checked=not unchecked, progress=progress
             )
 

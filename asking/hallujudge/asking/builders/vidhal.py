@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
+# What they build with is imported when a command is called: help pages wait for none of it.
+from hallujudge.asking import builders
 from hallujudge.sdk.cli.app import (
     ExitCode,
     build_app,
@@ -27,9 +29,6 @@ from hallujudge.sdk.cli.options import (
 )
 from hallujudge.sdk.cli.output import write_file, write_lines
 from hallujudge.sdk.runs.progress_bar import shown_progress
-
-if TYPE_CHECKING:
-    from ..vidhal_captions import Built
 
 
 @build_app.command(
@@ -55,16 +54,15 @@ def build_vidhal(
     out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
 ) -> ExitCode:
     """VidHal: captions of videos, the correct one and wrong ones by aspect."""
-    from ..text_calls import text_model
-    from ..vidhal_captions import read_videos, write_captions
-
     checked_out(out, references)
-    videos = read_videos(references)
+    videos = builders.read_videos(references)
 
-    async def build() -> Built:
-        async with text_model(writer.settings(), replies_of(out), temperature) as model:
+    async def build() -> builders.Built:
+        async with builders.text_model(writer.settings(), replies_of(out), temperature) as model:
             # The correct caption is one of them.
-            return await write_captions(videos, model, wrong=captions - 1, progress=progress)
+            return await builders.write_captions(
+                videos, model, wrong=captions - 1, progress=progress
+            )
 
     with shown_progress(len(videos), "captioned") as progress:
         found = asyncio.run(build())
@@ -90,15 +88,12 @@ def build_vidhal_votes(
     out: Annotated[Path, output_option("--out", "-o", help="Votes to write, as JSON lines.")],
 ) -> ExitCode:
     """VidHal: a model's votes on the quality of captions, for analyze --votes."""
-    from ..text_calls import text_model
-    from ..vidhal_captions import ask_quality, read_videos
-
     checked_out(out, references)
-    videos = read_videos(references, captioned=True)
+    videos = builders.read_videos(references, captioned=True)
 
-    async def build() -> Built:
-        async with text_model(writer.settings(), replies_of(out)) as judge:
-            return await ask_quality(videos, judge, progress=progress)
+    async def build() -> builders.Built:
+        async with builders.text_model(writer.settings(), replies_of(out)) as judge:
+            return await builders.ask_quality(videos, judge, progress=progress)
 
     with shown_progress(len(videos), "judged") as progress:
         found = asyncio.run(build())

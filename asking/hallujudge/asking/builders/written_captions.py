@@ -6,22 +6,26 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from hallujudge.judge_service.llm.estimate import Estimate
+from hallujudge.judge_service.llm.prompt_templates import Template
 from hallujudge.sdk.cli.options import prompt_text, replies_of, say_failed
 from hallujudge.sdk.cli.output import estimate_line
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.progress_bar import shown_progress
 
-if TYPE_CHECKING:
-    from hallujudge.judge_service.llm.estimate import Estimate
-    from hallujudge.judge_service.llm.prompt_templates import Template
-
-    from ..misleading_lines import WrittenLines
-    from ..video.degrading import DegradeSettings
-    from ..video.infact_questions import Question
+from ..misleading_lines import (
+    WrittenLines,
+    estimate_lines,
+    prompt_of,
+    questions_of,
+    write_lines,
+)
+from ..text_calls import text_model
+from ..video.degrading import DegradeSettings
+from ..video.infact_questions import Question, read_questions
 
 OPERATOR = "caption_injection"
 """The operator that draws captions."""
@@ -81,9 +85,6 @@ class CaptionWriter:
         Raises:
             InvalidInputError: Captions are not drawn, or no question names a video.
         """
-        from ..misleading_lines import questions_of
-        from ..video.infact_questions import read_questions
-
         assert self.references is not None
         if OPERATOR not in operators:
             raise InvalidInputError(f"--references is for {OPERATOR}; leave one of both out")
@@ -91,9 +92,6 @@ class CaptionWriter:
 
     def say_estimate(self, questions: Mapping[str, Sequence[Question]], out: Path) -> None:
         """Print the number of calls, tokens and the cost."""
-        from ..misleading_lines import estimate_lines
-        from ..text_calls import text_model
-
         prompt = self._template()
 
         async def estimate() -> Estimate:
@@ -107,9 +105,6 @@ class CaptionWriter:
         self, questions: Mapping[str, Sequence[Question]], out: Path, settings: DegradeSettings
     ) -> Captioned:
         """Ask for lines that are not known yet, and say about which questions there is none."""
-        from ..misleading_lines import write_lines
-        from ..text_calls import text_model
-
         prompt, replies = self._template(), replies_of(out)
         replies.parent.mkdir(parents=True, exist_ok=True)
 
@@ -135,6 +130,5 @@ class CaptionWriter:
         )
 
     def _template(self) -> Template:
-        from ..misleading_lines import prompt_of
 
         return prompt_of(None if self.prompt is None else prompt_text(str(self.prompt)))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -22,15 +22,13 @@ from hallujudge.sdk.client import Client
 from hallujudge.sdk.errors import ArchiveError, UnsupportedError
 from hallujudge.sdk.media.media_files import MediaError, MediaFolder, shared_ends
 from hallujudge.sdk.media.video_frames import FrameSettings, Sampling
+from hallujudge.sdk.runs import RunReport
 
 from ..asked_benchmarks import Benchmark, benchmark_of, protocols_of
 from ..asked_files import lines_of, put_outcome, write_whole
 from ..inquiries import Inquiries, Inquiry, read_inquiries
 from ..replies import Answered
 from ..shown_media import ShownMedia
-
-if TYPE_CHECKING:
-    from hallujudge.sdk.runs import RunReport
 
 
 class HarnessTask(Struct, frozen=True, kw_only=True):

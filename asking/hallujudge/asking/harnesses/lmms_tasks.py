@@ -23,6 +23,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.sdk.backends.run_header import metric_of
 from hallujudge.sdk.errors import OutputError
 
+from ..asked_benchmarks import benchmark_of
 from .asked_questions import AskedQuestions, HarnessTask
 
 __all__ = ["HarnessTask", "LmmsTask", "write_lmms_task"]
@@ -127,8 +128,6 @@ def _yaml(name: str, task: HarnessTask, docs: Path) -> str:
 
 def task_tokens(task: HarnessTask) -> int:
     """Return how many tokens an answer may have."""
-    from ..asked_benchmarks import benchmark_of
-
     return benchmark_of(task.metric).own.max_tokens
 
 
