@@ -67,13 +67,13 @@ def counted(
     name, variant = scored.report.metric, scored.report.variant
     found = [c for c in _items(scored, name) if options.category in ("", *c.item.fields.values())]
     stages = [
-        _stage("re-derived", "by the tool's rules, from the archive", [c.theirs for c in found]),
-        _stage(
+        Stage("re-derived", "by the tool's rules, from the archive", [c.theirs for c in found]),
+        Stage(
             "repeated rows",
             "a row whose id was counted before is left out",
             [{} if c.repeated else c.theirs for c in found],
         ),
-        _stage(
+        Stage(
             "answer parser",
             f"answers are parsed by {variant} instead of {THEIRS[name]}",
             ours := [{} if c.repeated else c.ours for c in found],
@@ -82,19 +82,15 @@ def counted(
     items = [c.item for c in found]
     if name == "vlms-are-biased" and variant == "paper":
         by_topic = _by_topic(ours, [item.fields.get("topic", "") for item in items])
-        stages.append(_stage("means over topics", "every topic has the same weight", by_topic))
+        stages.append(Stage("means over topics", "every topic has the same weight", by_topic))
     if name == "crpe" and variant != THEIRS[name]:
         keys = _questions(items, in_order=variant == "published")
         meaning = (
             "a question counts, not each answer; of all categories together without --category"
         )
-        stages.append(_stage("four to a question", meaning, _by_question(ours, keys)))
+        stages.append(Stage("four to a question", meaning, _by_question(ours, keys)))
     rows = tuple(Row(id=i.id, response=_text(i), label=i.label, category=_kind(i)) for i in items)
     return rows, tuple(stages)
-
-
-def _stage(cause: str, meaning: str, counts: Sequence[Counts]) -> Stage:
-    return Stage(cause=cause, meaning=meaning, counts=counts)
 
 
 def _text(item: AnswersItem) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from hallujudge.metrics import Outcome
 from hallujudge.metrics.chair import ChairMetric
@@ -11,7 +11,7 @@ from hallujudge.sdk.archives.layouts.archive_reader import mapping_at
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.errors import ArchiveError
 
-from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, stages_of, statistics_of
 
 RATIOS: Mapping[str, Ratio] = {
     "chair_i": Ratio(numerator=("hallucinated",), denominator=("mentioned",)),
@@ -40,30 +40,19 @@ class _Caption:
     ours: Counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
-    """Rules of counting; the defaults are the script's."""
-
-    copied: bool = True
-    repeated: bool = True
-    failed: bool = True
-    others: bool = True
-
-
-_STEPS: tuple[tuple[str, str, str], ...] = (
-    (
-        "copied verdicts",
-        "the archive's own verdicts are replaced by comparing its words with its references",
-        "copied",
-    ),
-    ("repeated rows", "a caption whose image was counted before is left out", "repeated"),
-    ("failure texts", "a tool's failure text is unscored, not a caption", "failed"),
-    (
-        "unscored captions",
-        "a caption that is empty, not English or without reference is unscored",
-        "others",
-    ),
+_COPIED, _REPEATED, _FAILED, _OTHERS = (
+    "copied verdicts",
+    "repeated rows",
+    "failure texts",
+    "unscored captions",
 )
+_RULES = {
+    _COPIED: "the archive's own verdicts are replaced by comparing its words with its references",
+    _REPEATED: "a caption whose image was counted before is left out",
+    _FAILED: "a tool's failure text is unscored, not a caption",
+    _OTHERS: "a caption that is empty, not English or without reference is unscored",
+}
+"""Rule that the script has and we do not -> what leaving it out means."""
 
 
 def counted(
@@ -71,34 +60,25 @@ def counted(
 ) -> tuple[tuple[Row, ...], tuple[Stage, ...]]:
     """Return the captions, and the ways of counting their mentions."""
     captions = list(_captions(scored))
-    rules = _Rules()
-    stages = [_stage("re-derived", "by the script's rules, from the archive", captions, rules)]
-    for cause, meaning, name in _STEPS:
-        rules = replace(rules, **{name: False})
-        stages.append(_stage(cause, meaning, captions, rules))
     last = Stage(
-        cause="object words",
-        meaning="objects are found by our synonym graph and references, not taken from the archive",
-        counts=[{} if caption.repeated else caption.ours for caption in captions],
+        "object words",
+        "objects are found by our synonym graph and references, not taken from the archive",
+        [{} if caption.repeated else caption.ours for caption in captions],
     )
+    stages = stages_of("script", _RULES, captions, _count)
     return tuple(caption.row for caption in captions), (*stages, last)
 
 
-def _stage(cause: str, meaning: str, captions: Sequence[_Caption], rules: _Rules) -> Stage:
-    counts = [_count(caption, rules) for caption in captions]
-    return Stage(cause=cause, meaning=meaning, counts=counts)
-
-
-def _count(caption: _Caption, rules: _Rules) -> Counts:
+def _count(caption: _Caption, rules: Collection[str]) -> Counts:
     """Return how rules count one caption; empty if they leave it out."""
     failed = caption.reason == "RESPONSE_FAILED"
     if (
-        (caption.repeated and not rules.repeated)
-        or (failed and not rules.failed)
-        or (caption.reason and not failed and not rules.others)
+        (caption.repeated and _REPEATED not in rules)
+        or (failed and _FAILED not in rules)
+        or (caption.reason and not failed and _OTHERS not in rules)
     ):
         return {}
-    return caption.copied if rules.copied else caption.found
+    return caption.copied if _COPIED in rules else caption.found
 
 
 def _captions(scored: Scored) -> Iterator[_Caption]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hallujudge.metrics import Outcome
@@ -15,7 +15,7 @@ from hallujudge.sdk.archives.question_files import given_label, label_of
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.archives.split_files import questions_of_file
 
-from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, stages_of, statistics_of
 
 RATIOS: Mapping[str, Ratio] = {
     "accuracy": Ratio(numerator=("right",), denominator=("answered",)),
@@ -66,45 +66,33 @@ class _Answer:
     ours: Counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
-    """Rules of counting; the defaults are the tool's."""
-
-    copied: bool = True
-    yes_of_labels: bool = True
-    by_order: bool = True
-    repeated: bool = True
-    categories: bool = True
-    failed: bool = True
-    empty: bool = True
-
-
-# Another order would share the difference out differently, with the same sum.
-_STEPS: tuple[tuple[str, str, str], ...] = (
-    (
-        "copied verdicts",
-        "the archive's own verdicts are replaced by those of the tool's answer parser",
-        "copied",
-    ),
-    (
-        "yes ratio of labels",
-        "lmms-eval's yes ratio is the share of the label yes, not of the answer yes",
-        "yes_of_labels",
-    ),
-    (
-        "labels by order",
-        "answers were joined with labels by their order, and are now joined by id",
-        "by_order",
-    ),
-    ("repeated rows", "a row whose id was counted before is left out", "repeated"),
-    (
-        "categories",
-        "a question counts once, not once for each of its comma-joined categories",
-        "categories",
-    ),
-    ("failure texts", "a tool's failure text is unscored, not an answer", "failed"),
-    ("empty responses", "an empty or missing response is unscored, not an answer", "empty"),
+_COPIED, _YES_OF_LABELS, _BY_ORDER, _REPEATED, _CATEGORIES, _FAILED, _EMPTY = (
+    "copied verdicts",
+    "yes ratio of labels",
+    "labels by order",
+    "repeated rows",
+    "categories",
+    "failure texts",
+    "empty responses",
 )
+# Another order would share the difference out differently, with the same sum.
+_RULES = {
+    _COPIED: "the archive's own verdicts are replaced by those of the tool's answer parser",
+    _YES_OF_LABELS: ("lmms-eval's yes ratio is the share of the label yes, not of the answer yes"),
+    _BY_ORDER: "answers were joined with labels by their order, and are now joined by id",
+    _REPEATED: "a row whose id was counted before is left out",
+    _CATEGORIES: "a question counts once, not once for each of its comma-joined categories",
+    _FAILED: "a tool's failure text is unscored, not an answer",
+    _EMPTY: "an empty or missing response is unscored, not an answer",
+}
+"""Rule that tools have and we do not -> what leaving it out means."""
+_TOOLS: Mapping[str, Sequence[str]] = {
+    _COPIED: ("lmms-eval", "vlmevalkit"),
+    _YES_OF_LABELS: ("lmms-eval",),
+    _BY_ORDER: _JOINED_BY_ORDER,
+    _CATEGORIES: ("vlmevalkit",),
+}
+"""Rule -> the tools that have it, where not all do."""
 
 
 def counted(
@@ -119,44 +107,26 @@ def counted(
     """
     answers = [a for a in _answers(scored, harness, options) if _in(options.category, a.row)]
     metric = PopeMetric(variant=PARSERS[harness])
-    rules = _Rules(
-        yes_of_labels=_applies("yes_of_labels", harness),
-        by_order=_applies("by_order", harness),
-        categories=_applies("categories", harness),
-    )
-    if options.category:
-        # A tool's line for a category counts each question of it once.
-        rules = replace(rules, categories=False)
-    expanded = rules.categories and options.variant == "vlmevalkit"
-    # One rule is switched off at a time and stays off, so that the causes add up.
-    stages = [_stage("re-derived", "by the tool's rules, from the archive", answers, rules, metric)]
-    for cause, meaning, name in _STEPS:
-        # Our own VLMEvalKit variant counts a question once for each category, as the tool does.
-        if not _applies(name, harness) or (name == "categories" and expanded):
-            continue
-        rules = replace(rules, **{name: False})
-        stages.append(_stage(cause, meaning, answers, rules, metric))
+    rules = {rule: text for rule, text in _RULES.items() if harness in _TOOLS.get(rule, PARSERS)}
+    # A tool's line for a category counts each question of it once.
+    repeats = _CATEGORIES in rules and not options.category
+    # Our own VLMEvalKit variant counts a question once for each category, as the tool does.
+    expanded = repeats and options.variant == "vlmevalkit"
+    if expanded:
+        del rules[_CATEGORIES]
+
+    def count(answer: _Answer, kept: Collection[str]) -> Counts:
+        weight = _weight(answer.row) if repeats and (expanded or _CATEGORIES in kept) else 1
+        return _times(_count(answer, kept, metric), weight)
+
+    stages = stages_of("tool", rules, answers, count)
     theirs, ours = PARSERS[harness], options.variant or PopeMetric.variant_names()[0]
     last = Stage(
-        cause="answer parser",
-        meaning=f"answers are parsed by {ours} instead of {theirs}",
-        counts=[_times(a.ours, _weight(a.row) if expanded else 1) for a in map(_once, answers)],
+        "answer parser",
+        f"answers are parsed by {ours} instead of {theirs}",
+        [{} if a.repeated else _times(a.ours, _weight(a.row) if expanded else 1) for a in answers],
     )
     return tuple(a.row for a in answers), (*stages, last)
-
-
-def _applies(rule: str, harness: str) -> bool:
-    """Return whether a tool has a rule."""
-    return {
-        "copied": harness in ("lmms-eval", "vlmevalkit"),
-        "yes_of_labels": harness == "lmms-eval",
-        "by_order": harness in _JOINED_BY_ORDER,
-        "categories": harness == "vlmevalkit",
-    }.get(rule, True)
-
-
-def _once(answer: _Answer) -> _Answer:
-    return replace(answer, ours={}) if answer.repeated else answer
 
 
 def _in(category: str, row: Row) -> bool:
@@ -171,33 +141,26 @@ def _times(counts: Counts, weight: int) -> Counts:
     return {name: number * weight for name, number in counts.items()}
 
 
-def _stage(
-    cause: str, meaning: str, answers: Sequence[_Answer], rules: _Rules, metric: AnswersMetric
-) -> Stage:
-    counts = [_count(answer, rules, metric) for answer in answers]
-    return Stage(cause=cause, meaning=meaning, counts=counts)
-
-
-def _count(answer: _Answer, rules: _Rules, metric: AnswersMetric) -> Counts:
+def _count(answer: _Answer, rules: Collection[str], metric: AnswersMetric) -> Counts:
     """Return how rules count one answer; empty if they leave it out."""
-    label = answer.by_order if rules.by_order else answer.label
-    if label is None or (answer.repeated and not rules.repeated):
+    label = answer.by_order if _BY_ORDER in rules else answer.label
+    if label is None or (answer.repeated and _REPEATED not in rules):
         return {}
-    if answer.reason == "RESPONSE_FAILED" and not rules.failed:
+    if answer.reason == "RESPONSE_FAILED" and _FAILED not in rules:
         return {}
-    if answer.reason in _NO_RESPONSE and not rules.empty:
+    if answer.reason in _NO_RESPONSE and _EMPTY not in rules:
         return {}
-    copied = answer.copied if rules.copied else None
+    copied = answer.copied if _COPIED in rules else None
     text = answer.row.response if copied is None else copied.answer
     statistics = metric.score(one_answer(id="", response=text, label=label)).statistics
     counts = _with_sums({name: int(statistics[_COLUMNS[name]]) for name in _COLUMNS})
     if copied is not None:
         # The archive's own verdict, which need not follow from its answer.
         counts["right"] = int(copied.right)
-    if rules.yes_of_labels:
+    if _YES_OF_LABELS in rules:
         # lmms-eval sums the labels where it prints a yes ratio.
         counts["yes"] = int(label == "yes")
-    return _times(counts, _weight(answer.row) if rules.categories else 1)
+    return counts
 
 
 def _with_sums(columns: Mapping[str, int]) -> dict[str, int]:

@@ -10,12 +10,12 @@ and n', d' are a row's numbers before and after. That is each row's own share.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Report
 from hallujudge.metrics.framework.results import JsonValue
@@ -29,6 +29,7 @@ from hallujudge.sdk.report.report_text import ABSENT
 from hallujudge.sdk.report.table_pages import Cell, Grid, Page, Shown, show_number
 
 _DIGITS = 5
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,8 +305,7 @@ class Ratio:
     """The same."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(NamedTuple):
     """One way of counting the rows of an archive."""
 
     cause: str
@@ -319,6 +319,30 @@ class Stage:
     def rows(self) -> int:
         """How many rows count, repeated ones repeatedly."""
         return sum(row.get("rows", 0) for row in self.counts)
+
+
+def stages_of(
+    tool: str,
+    rules: Mapping[str, str],
+    rows: Sequence[_Row],
+    count: Callable[[_Row, Collection[str]], Counts],
+) -> list[Stage]:
+    """Return the ways of counting rows: by all rules of a tool, then without one after another.
+
+    Args:
+        tool: Whose rules they are, as sentences name it.
+        rules: Cause -> meaning: the rules that are left out. One that is out stays out, so that
+            the causes add up.
+        rows: The rows.
+        count: Returns how a row is counted by the causes whose rules are in force.
+    """
+    kept = {*rules}
+    first = [count(row, kept) for row in rows]
+    stages = [Stage("re-derived", f"by the {tool}'s rules, from the archive", first)]
+    for cause, meaning in rules.items():
+        kept = kept - {cause}
+        stages.append(Stage(cause, meaning, [count(row, kept) for row in rows]))
+    return stages
 
 
 def columns_of(ratios: Iterable[Ratio]) -> frozenset[str]:
