@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import av
+import numpy as np
 import PIL
 
 from hallujudge.metrics.framework.file_schemas import schema_of
@@ -429,8 +430,6 @@ def _attacked(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
     attack = AttackSettings(**{name: parameters[name] for name in asdict(AttackSettings())})
     with VideoWriter(making.target, info, encoding) as writer:
         for place, held in enumerate(_chunks(read_frames(info.path), ensemble.chunk)):
-            import numpy as np
-
             clean = np.stack([rgb_of(frame) for frame in held])
             # A start of its own for each chunk, so that noise does not repeat.
             noisy = ensemble.attack(clean, attack, parameters["start"] + place)

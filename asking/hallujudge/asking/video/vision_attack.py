@@ -140,9 +140,9 @@ def fingerprint(folder: Path) -> str:
 
 
 def _distance(seen: Any, original: Any) -> Any:
-    from torch.nn.functional import cosine_similarity
+    import torch
 
-    return 1 - cosine_similarity(seen, original, dim=-1).mean()
+    return 1 - torch.cosine_similarity(seen, original, dim=-1).mean()
 
 
 class _Encoder:
