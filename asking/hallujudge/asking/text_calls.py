@@ -7,10 +7,13 @@ are kept in a file, so that a run that was stopped goes on.
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
@@ -30,6 +33,20 @@ _READING: Reading[Reply] = Reading(
     read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
 )
 _LABEL = "builder's model"
+
+
+# The outermost brackets: models write text before a list, or fence it, whatever they are asked.
+_LIST = re.compile(r"\[.*\]", re.DOTALL)
+
+
+def listed(reply: str) -> list[Any] | None:
+    """Return the JSON list of a reply; None if it has none."""
+    found = _LIST.search(reply)
+    try:
+        values = json.loads(found[0]) if found else None
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, list) else None
 
 
 class NoReplyError(Exception):

@@ -7,7 +7,6 @@ of the paper's annotators are then asked as yes/no questions. The prompts are in
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.media.media_files import MediaError, MediaFolder, read_image
 from hallujudge.sdk.runs.progress_bar import Progress
 
-from .text_calls import NoReplyError, TextModel
+from .text_calls import NoReplyError, TextModel, listed
 
 _ASK = """Look at the image. Its scene graph has these triplets:
 {triplets}
@@ -45,8 +44,6 @@ _CHECK_TRIPLET = (
     "objects that the image shows?\nQuestion: {question}\nAnswer: {answer}\nTriplet: {triplet}"
 )
 _YES_NO = "\nAnswer with yes or no only."
-# The outermost brackets: models write text before a list, or fence it.
-_LIST = re.compile(r"\[.*\]", re.DOTALL)
 # A part with one of these can't be written as "(subject, relation, object)".
 _MARKS = re.compile(r"[,()]")
 # Room for ten questions with their answers and triplets, as JSON.
@@ -210,19 +207,13 @@ def _read(reply: str) -> list[_Written]:
     Raises:
         ValueError: The reply is not a list of questions with answers.
     """
-    found = _LIST.search(reply)
-    try:
-        values = json.loads(found[0]) if found else None
-    except (ValueError, RecursionError):
-        values = None
-    entries = values if isinstance(values, list) else []
     written = [
         _Written(
             question=value["question"].strip(),
             answer=value["answer"].strip(),
             triplets=tuple(_triplets(value.get("triplets"))),
         )
-        for value in entries
+        for value in listed(reply) or ()
         if isinstance(value, Mapping)
         and all(isinstance(value.get(k), str) and value[k].strip() for k in ("question", "answer"))
     ]

@@ -12,8 +12,6 @@ the prompt are left out. To repeat the paper's captions, replace the prompts by 
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,7 @@ from hallujudge.sdk.archives.records import Record, id_under, optional_text, rea
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.runs.progress_bar import Progress
 
-from .text_calls import NoReplyError, TextModel
+from .text_calls import NoReplyError, TextModel, listed
 
 ASPECTS: Mapping[str, str] = MappingProxyType(
     {
@@ -87,7 +85,6 @@ _QUALITY: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     }
 )
 _YES_NO = "Answer with yes or no only."
-_LIST = re.compile(r"\[.*\]", re.DOTALL)
 
 
 class QualityQuestion(NamedTuple):
@@ -143,13 +140,8 @@ def read_wrong(reply: str, anchor: str, count: int) -> list[str]:
     Raises:
         ValueError: The reply is not a list of that many texts, or two captions are equal.
     """
-    # Models write a sentence before the list, or fence it, whatever they are asked.
-    found = _LIST.search(reply)
-    try:
-        values = json.loads(found[0]) if found else None
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+    values = listed(reply)
+    if values is None or not all(isinstance(value, str) for value in values):
         raise ValueError(f"the reply is not a JSON list of texts: {reply[:80]!r}")
     captions = [value.strip() for value in values]
     if len(captions) != count or not all(captions):

@@ -15,13 +15,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import signature_field
 
 from .entry_points import loaded
 from .errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["LoggedReport", "Tracker", "log_report"]
 
@@ -171,13 +174,25 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
         raise InvalidInputError(
             f"tracker {name!r:.80} is unknown{meant}; known: {', '.join(known)}"
         )
-    tracker_at = loaded(trackers[name], "tracker")
+    entry, *others = trackers.select(name=name)
+    if others:
+        packages = " and ".join(sorted(_package_of(each) for each in (entry, *others)))
+        raise InvalidInputError(
+            f"the tracker {name} is registered by {packages}; uninstall all but one of them"
+        )
+    tracker_at = loaded(entry, "tracker")
     tracker: object = None
     if callable(tracker_at):
         tracker = tracker_at(place, model=model, dataset=dataset)
     if not callable(tracker):
         raise InvalidInputError(
-            f"the tracker {name} ({trackers[name].value}) must be a function that returns a "
+            f"the tracker {name} ({entry.value}) must be a function that returns a "
             "function of a report; correct the entry point"
         )
     return tracker
+
+
+def _package_of(entry: EntryPoint) -> str:
+    """Return the name of the package that registers an entry point, with what it names."""
+    package = "an unknown package" if entry.dist is None else entry.dist.name
+    return f"{package} ({entry.value})"

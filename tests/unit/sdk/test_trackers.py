@@ -164,6 +164,22 @@ def test_a_tracker_of_another_package_that_is_none_is_refused(
         report.log_to("mine")
 
 
+def test_a_tracker_that_two_packages_register_names_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, report: RunReport
+) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        entry = f"mine = {name}_trackers:tracker"
+        install(tmp_path / name, monkeypatch, "hallujudge.trackers", entry, name=name)
+
+    with pytest.raises(InvalidInputError) as refused:
+        report.log_to("mine")
+    assert str(refused.value) == (
+        "the tracker mine is registered by one (one_trackers:tracker) and other "
+        "(other_trackers:tracker); uninstall all but one of them"
+    )
+
+
 def test_two_runs_are_not_logged(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(folder), str(folder), "--to", "mlflow"]) == 2
     assert "--to" in capsys.readouterr().err

@@ -158,7 +158,7 @@ class AskedQuestions:
         Raises:
             ArchiveError: The answers can't be scored, such as a benchmark without references.
         """
-        # Read anew, since answers are put into the records.
+        # Read again, since answers are put into the records.
         inquiries = self._read()
         # The parts of records that got an answer; several questions may share a record.
         touched: set[int] = set()

@@ -21,6 +21,7 @@ from hallujudge.judge_service.threads import can_fork, usable_cores
 from hallujudge.metrics.infact.operators import BASE
 from hallujudge.sdk.archives.stored_files import refuse_schema
 from hallujudge.sdk.errors import ArchiveError, HallujudgeError, InvalidInputError, OutputError
+from hallujudge.sdk.media.media_files import VIDEO_SUFFIXES
 from hallujudge.sdk.runs.processes import Processes, Work
 from hallujudge.sdk.runs.progress_bar import shown_line
 
@@ -29,23 +30,6 @@ from .video_writer import Encoding, link_or_copy
 
 MANIFEST = "manifest.jsonl"
 """Name of an operator's manifest."""
-VIDEO_SUFFIXES = frozenset(
-    (
-        ".mp4",
-        ".m4v",
-        ".mov",
-        ".avi",
-        ".mkv",
-        ".webm",
-        ".mpg",
-        ".mpeg",
-        ".ts",
-        ".flv",
-        ".ogv",
-        ".3gp",
-    )
-)
-"""Suffixes of the files of a folder that are videos."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

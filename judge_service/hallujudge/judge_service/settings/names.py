@@ -15,7 +15,7 @@ RENAMED: Mapping[str, Definition] = {
 }
 """Settings by the names of their options, such as ``llm_url``, where these are others."""
 NO_KEYS = f"keys are not settings; set {ENV_PREFIX}LLM_API_KEY and the like"
-"""What those are told who write an API key where settings are."""
+"""The error for an API key that is given as a setting."""
 
 
 def names_of(options: Mapping[str, object]) -> dict[str, object]:

@@ -41,7 +41,7 @@ def examples(*lines: str) -> str:
     Args:
         lines: The command line; every line but the last ends in a backslash.
     """
-    # Click breaks the lines of other paragraphs anew.
+    # Click breaks the lines of other paragraphs itself.
     return "\n".join(["\b", "Example:", *lines])
 
 

@@ -278,7 +278,7 @@ def _worsening(run: RunData, found: ScoreDifference) -> Score:
 def _absolutes(run: RunData, limits: GateLimits, options: CompareOptions) -> Iterator[GateCheck]:
     if not (limits.maximum or limits.minimum):
         return
-    # Made anew, since the intervals of report.json may have another confidence.
+    # Made again, since the intervals of report.json may have another confidence.
     scores = run.report(options.confidence).scores
     for name, limit in limits.maximum.items():
         yield _decided("maximum", name, limit, scores[name], limits.decide)

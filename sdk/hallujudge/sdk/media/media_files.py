@@ -37,6 +37,7 @@ VIDEO_SUFFIXES = frozenset(
         ".ts",
         ".flv",
         ".wmv",
+        ".ogv",
         ".3gp",
     }
 )

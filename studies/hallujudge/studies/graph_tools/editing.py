@@ -146,7 +146,7 @@ def _entry(value: object, index: int, name: str) -> PatchEntry:
             source=name,
             place=place,
         )
-    # Candidates are not read back: they only help a person to decide, and suggest ranks them anew.
+    # Candidates are not read back: they only help a person to decide, and suggest ranks them again.
     count = value.get("count", 0)
     return PatchEntry(
         form=value["form"],
