@@ -7,8 +7,9 @@ import json
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
+import click
 import pytest
 from support.messages import expected_message
 from support.running import here
@@ -17,9 +18,9 @@ from support.wordnet_sample import write_wordnet
 
 from hallujudge.sdk import Client, analyze
 from hallujudge.sdk.analysis import all_analyses
+from hallujudge.sdk.cli import command_tree
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.studies.analysis.analyzed_run import OptionValue
-from hallujudge.studies.analysis_commands import AnalysisFlags
+from hallujudge.studies.analysis_options import OptionValue
 
 ANSWERS = [
     answer("1", TRUE, FALSE, human_score=[4, 3]),
@@ -385,6 +386,12 @@ def test_a_damaged_analysis(tmp_path: Path, old: str, new: str) -> None:
 
 def test_the_flags_are_the_options_that_analyses_declare() -> None:
     declared = [option for analyses in all_analyses() for option in analyses.options]
-    kinds = {"text": str, "texts": list[str], "number": float, "count": int, "file": Path}
-    hints = get_type_hints(AnalysisFlags)
-    assert dict(hints) == {option.name: kinds[option.kind] | None for option in declared}
+    kinds = {"text": "text", "texts": "text", "number": "number", "count": "number", "file": "path"}
+    command = command_tree(["analyze"]).commands["analyze"]
+    flags = {each.name: each for each in command.params}
+    for option in declared:
+        flag = flags[option.name]
+        assert isinstance(flag, click.Option)
+        assert (flag.type.name, flag.multiple) == (kinds[option.kind], option.kind == "texts")
+        given = flag.process_value(click.Context(command), None)
+        assert given is None, "the analyses know the defaults"

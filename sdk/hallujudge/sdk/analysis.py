@@ -8,7 +8,7 @@ from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
     from hallujudge.studies.analysis import all_analyses, analyze
-    from hallujudge.studies.analysis.analyzed_run import AnalysisOption
+    from hallujudge.studies.analysis_options import AnalysisOption
 
     from .report.analysis_tables import Analysis, AnalysisTable
     from .report.table_pages import Cell
@@ -28,7 +28,7 @@ __all__ = [
 
 _NAMES = {
     "hallujudge.studies.analysis": "all_analyses analyze",
-    "hallujudge.studies.analysis.analyzed_run": "AnalysisOption",
+    "hallujudge.studies.analysis_options": "AnalysisOption",
     "hallujudge.sdk.report.analysis_tables": "Analysis AnalysisTable",
     "hallujudge.sdk.report.table_pages": "Cell",
     "hallujudge.sdk.runs.manifest": "ANALYSIS",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import click
 
@@ -20,7 +23,7 @@ from hallujudge.sdk.cli.app import (
     metric_option,
     output_option,
 )
-from hallujudge.sdk.cli.declared_options import grouped
+from hallujudge.sdk.cli.declared_options import Declared, grouped, parameter_of
 from hallujudge.sdk.cli.output import Format, echo_json, in_flags, show_page, write_file
 from hallujudge.sdk.cli.parameters import argument
 from hallujudge.sdk.cli.report_commands import page_of_run
@@ -28,62 +31,30 @@ from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs import read_run
 from hallujudge.sdk.runs.manifest import ANALYSIS, PAGE
 
+from .analysis_options import OPTIONS
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisFlags:
-    """The options of all families' analyses.
+_KINDS = {
+    "text": str | None,
+    "texts": list[str] | None,
+    "number": float | None,
+    "count": int | None,
+    "file": Path | None,
+}
+_METAVARS = {"probe": "OBJECT", "counts": "FILE", "sheet": "FILE"}
 
-    The families declare them again, with defaults: importing their analyses would make every
-    command start later.
-    """
 
-    probe: Annotated[
-        str | None, metric_option(metavar="OBJECT", help="chair: object of co-occurrence.")
-    ] = None
-    ks: Annotated[
-        str | None, metric_option(help="chair: values of k of hit ratios, such as 10,20.")
-    ] = None
-    counts: Annotated[
-        Path | None, metric_option(metavar="FILE", help="chair: objects of images to count.")
-    ] = None
-    words: Annotated[
-        str | None, metric_option(help="tri-he: word counts of the trend, such as 10,20,40.")
-    ] = None
-    share: Annotated[
-        float | None, metric_option(help="tri-he: share of object pairs that are frequent.")
-    ] = None
-    wordnet: Annotated[
-        str | None,
-        metric_option(help="tri-he: WordNet folder, for object pairs by synset, or auto."),
-    ] = None
-    sheet: Annotated[
-        list[str] | None,
-        metric_option(metavar="FILE", help="tri-he: filled sheet of label scores; repeatable."),
-    ] = None
-    human_scale: Annotated[
-        str | None, metric_option(help="tri-he: more-is-better or more-is-worse.")
-    ] = None
-    companions: Annotated[
-        int | None, metric_option(help="mementos: usual companions of a behaviour.")
-    ] = None
-    behavior_graph: Annotated[
-        list[str] | None, metric_option(help="mementos: graph of behaviours, as in score.")
-    ] = None
-    pairs: Annotated[
-        Path | None, metric_option(help="vidhal: answers about pairs of captions.")
-    ] = None
-    people: Annotated[Path | None, metric_option(help="vidhal: people's choices of the order.")] = (
-        None
-    )
-    votes: Annotated[Path | None, metric_option(help="vidhal: judges' votes on captions.")] = None
-    audit: Annotated[
-        Path | None, metric_option(help="infact: people's choices under operators.")
-    ] = None
+class _AnalysisOptions(Declared):
+    """Makes flags of the options of all families' analyses, which know the defaults."""
 
-    def given(self) -> dict[str, Any]:
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each option."""
+        for each in chain.from_iterable(OPTIONS.values()):
+            flag = metric_option(help=f"{each.meaning}.", metavar=_METAVARS.get(each.name))
+            yield parameter_of(each.name, cast("Any", Annotated)[_KINDS[each.kind], flag], None)
+
+    def build(self, given: Mapping[str, object]) -> dict[str, Any]:
         """Return the options that were given, by name."""
-        values = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return {name: value for name, value in values if value is not None}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 AnalyzedRuns = Annotated[
@@ -101,7 +72,7 @@ def analyze(
         list[str] | None,
         input_option(help="Name of a run, or model=llava,prompt=2; one for each."),
     ] = None,
-    options: AnalysisFlags,
+    options: Annotated[dict[str, Any], _AnalysisOptions()],
     table: Annotated[
         list[str] | None, output_option(metavar="NAME", help="Table to show; repeatable.")
     ] = None,
@@ -117,7 +88,7 @@ def analyze(
     """The papers' tables and figures from finished runs."""
     if html and len(runs) > 1:
         raise InvalidInputError("--html is for one run; give --out DIR for a page of several runs")
-    found = analysis.analyze(*runs, names=tuple(name or ()), options=options.given())
+    found = analysis.analyze(*runs, names=tuple(name or ()), options=options)
     shown = found.only(table) if table else found
     if output_format in ("csv", "latex") and len(shown.page().grids) > 1:
         names = ", ".join(each.name for each in shown.tables if each.rows)

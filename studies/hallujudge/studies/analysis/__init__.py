@@ -16,10 +16,10 @@ from hallujudge.sdk.comparison.run_names import RunSource
 from hallujudge.sdk.errors import ArchiveError, UnsupportedError
 from hallujudge.sdk.report.analysis_tables import Analysis, AnalysisTable
 
+from ..analysis_options import OptionValue
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
-    OptionValue,
     Tables,
     analyzed_runs,
     checked_options,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from hallujudge.metrics import Metric, Outcome, Report
 from hallujudge.sdk.archives.records import Record
@@ -19,29 +19,9 @@ from hallujudge.sdk.runs.result_files import is_counted, records_of
 from hallujudge.sdk.runs.run_report import RunReport
 from hallujudge.sdk.runs.stored_runs import read_run
 
-OptionValue: TypeAlias = "int | float | str | Path | Sequence[str] | None"
-"""Value of an option."""
+from ..analysis_options import AnalysisOption, OptionValue
 
 _OUTCOMES = frozenset(outcome.value for outcome in Outcome)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisOption:
-    """An option of a family's analyses."""
-
-    name: str
-    """Its name; the flag on the command line has hyphens."""
-    meaning: str
-    """Noun phrase for its help."""
-    kind: Literal["text", "texts", "number", "count", "file"]
-    """What its value is: a text, several texts, a number, a whole number from 1, or a file."""
-    default: OptionValue = None
-    """The value if none is given."""
-
-    @property
-    def flag(self) -> str:
-        """The flag on the command line."""
-        return f"--{self.name.replace('_', '-')}"
 
 
 def checked_options(

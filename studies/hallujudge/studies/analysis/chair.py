@@ -25,8 +25,8 @@ from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 from hallujudge.synonym_graphs import SynonymGraph, load_graph, shipped_graphs
 
+from ..analysis_options import OPTIONS, PROBE
 from .analyzed_run import (
-    AnalysisOption,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,
@@ -38,7 +38,6 @@ from .analyzed_run import (
 from .given_judgements import evidence_of
 
 # The object of Tables 2 and 9 and of Figure 2; chair and car are in Table 10.
-_PROBE = "dining table"
 _CAPTIONS = "captions"
 # The columns of Table 8, up to all 80 objects of COCO.
 _STEPS = tuple(range(10, 81, 10))
@@ -137,9 +136,9 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any], *, keep: bool) -> Tabl
     notes = []
     if probe not in counts.images:
         # The default may be absent from other data; only a probe that was asked for is an error.
-        if options["probe"] != _PROBE:
+        if options["probe"] != PROBE:
             raise InvalidInputError(_unknown(str(options["probe"]), counts))
-        notes = [f"no co-occurrence: no image shows a {_PROBE}; name an object with the option "
+        notes = [f"no co-occurrence: no image shows a {PROBE}; name an object with the option "
                  "probe"]  # fmt: skip
     with_probe = [caption for caption in captions if probe in caption.shown]
     tables = [
@@ -410,25 +409,6 @@ ANALYSES = (
     FamilyAnalyses(
         metrics=("chair",),
         make=_make,
-        options=(
-            AnalysisOption(
-                name="probe",
-                meaning="chair: object of co-occurrence",
-                kind="text",
-                default=_PROBE,
-            ),
-            AnalysisOption(
-                name="ks",
-                meaning="chair: values of k of hit ratios, such as 10,20",
-                kind="text",
-                # The columns of Tables 2 and 10.
-                default="10,20,30",
-            ),
-            AnalysisOption(
-                name="counts",
-                meaning="chair: objects of images to count",
-                kind="file",
-            ),
-        ),
+        options=OPTIONS["chair"],
     ),
 )

@@ -24,8 +24,8 @@ from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 
+from ..analysis_options import OPTIONS
 from .analyzed_run import (
-    AnalysisOption,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,
@@ -316,10 +316,6 @@ ANALYSES = (
     FamilyAnalyses(
         metrics=("infact",),
         make=_tables,
-        options=(
-            AnalysisOption(
-                name="audit", meaning="infact: people's choices under operators", kind="file"
-            ),
-        ),
+        options=OPTIONS["infact"],
     ),
 )

@@ -23,8 +23,8 @@ from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.runs.score_run import by_domain, graph_source
 from hallujudge.synonym_graphs import shipped_graphs
 
+from ..analysis_options import OPTIONS
 from .analyzed_run import (
-    AnalysisOption,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,
@@ -170,20 +170,6 @@ ANALYSES = (
     FamilyAnalyses(
         metrics=("mementos",),
         make=run_by_run(_tables, "mementos"),
-        options=(
-            AnalysisOption(
-                name="companions",
-                meaning="mementos: usual companions of a behaviour",
-                kind="count",
-                # Ours: section 3.2 speaks of common companions without a number.
-                default=5,
-            ),
-            AnalysisOption(
-                name="behavior_graph",
-                meaning="mementos: graph of behaviours, as in score",
-                kind="texts",
-                default=(),
-            ),
-        ),
+        options=OPTIONS["mementos"],
     ),
 )

@@ -34,9 +34,9 @@ from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 from hallujudge.synonym_graphs import GraphError
 
+from ..analysis_options import OPTIONS
 from ..graph_tools.suggestions import find_wordnet, open_wordnet
 from .analyzed_run import (
-    AnalysisOption,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,
@@ -396,38 +396,6 @@ ANALYSES = (
     FamilyAnalyses(
         metrics=("tri-he",),
         make=_make,
-        options=(
-            AnalysisOption(
-                name="words",
-                meaning="tri-he: word counts of the trend, such as 10,20,40",
-                kind="text",
-                default="",
-            ),
-            AnalysisOption(
-                name="share",
-                meaning="tri-he: share of object pairs that are frequent",
-                kind="number",
-                # Table 4: the first 20 % of the pairs.
-                default=0.2,
-            ),
-            AnalysisOption(
-                name="wordnet",
-                meaning="tri-he: folder of WordNet for object pairs by synset, or auto",
-                kind="text",
-                default="",
-            ),
-            AnalysisOption(
-                name="sheet",
-                meaning="tri-he: filled sheet of label scores",
-                kind="texts",
-                default=(),
-            ),
-            AnalysisOption(
-                name="human_scale",
-                meaning="tri-he: more-is-better or more-is-worse",
-                kind="text",
-                default="more-is-better",
-            ),
-        ),
+        options=OPTIONS["tri-he"],
     ),
 )

@@ -22,8 +22,8 @@ from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 
+from ..analysis_options import OPTIONS
 from .analyzed_run import (
-    AnalysisOption,
     AnalyzedRun,
     FamilyAnalyses,
     Tables,
@@ -342,14 +342,6 @@ ANALYSES = (
     FamilyAnalyses(
         metrics=tuple(_METRICS),
         make=_tables,
-        options=(
-            AnalysisOption(
-                name="pairs", meaning="vidhal: answers about pairs of captions", kind="file"
-            ),
-            AnalysisOption(
-                name="people", meaning="vidhal: people's choices of the order", kind="file"
-            ),
-            AnalysisOption(name="votes", meaning="vidhal: judges' votes on captions", kind="file"),
-        ),
+        options=OPTIONS["vidhal"],
     ),
 )
