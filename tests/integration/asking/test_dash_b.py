@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.asked_files import images, run_of, written
 from support.pictures import png
 
-from hallujudge.asking import AskRun, ask
+from hallujudge.asking import ask
 from hallujudge.metrics import AnswersItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.errors import ArchiveError
-
-
-def run_of(server: llm.ScriptedLlm, folder: Path, *files: Path) -> AskRun:
-    return AskRun(
-        benchmark="dash-b",
-        references=files,
-        images=folder / "images",
-        out=folder / "answers.jsonl",
-        model={"llm.url": server.url, "llm.model": "m"},
-    )
-
-
-def images(folder: Path, *names: str) -> None:
-    for seed, name in enumerate(names):
-        path = folder / "images" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(png(seed))
-
-
-def written(path: Path, value: Any) -> Path:
-    path.write_text(json.dumps(value))
-    return path
 
 
 def test_released_lists_of_images_are_questions(
@@ -50,7 +28,7 @@ def test_released_lists_of_images_are_questions(
         ),
     ]
     images(tmp_path, "neg/coco/cup/5.png", "pos/coco/cup/8.png", "pos/coco/bed/8.png")
-    result = ask(run_of(yes_server, tmp_path, *lists))
+    result = ask(run_of(yes_server, tmp_path, "dash-b", *lists))
     assert (result.answered, result.questions) == (3, 3), result.examples
     asked = {
         (llm.prompt_of(body).splitlines()[0], *llm.images_of(body)) for body in yes_server.requests
@@ -72,7 +50,7 @@ def test_a_list_of_images_without_its_side_is_refused(
     images(tmp_path, "5.png")
     path = written(tmp_path / "images.json", {"coco": {"cup": ["5.png"]}})
     with pytest.raises(ArchiveError, match="_pos or _neg"):
-        ask(run_of(yes_server, tmp_path, path))
+        ask(run_of(yes_server, tmp_path, "dash-b", path))
     assert yes_server.chats == 0
 
 
@@ -81,7 +59,9 @@ def test_a_record_without_an_object_is_not_asked(
 ) -> None:
     images(tmp_path, "1.png")
     record = {"img_id": "1.png", "object_name": "", "label": "yes"}
-    result = ask(run_of(yes_server, tmp_path, written(tmp_path / "questions.json", [record])))
+    result = ask(
+        run_of(yes_server, tmp_path, "dash-b", written(tmp_path / "questions.json", [record]))
+    )
     assert (result.unanswered, yes_server.requests) == ({"QUESTION_MISSING": 1}, [])
 
 

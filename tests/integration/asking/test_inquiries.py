@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.asked_files import images, run_of, written
 from support.pictures import png
 from support.running import read_rows
 
-from hallujudge.asking import AskRun, ask, estimate_asking
+from hallujudge.asking import ask, estimate_asking
 from hallujudge.sdk import Client
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-
-
-def run_of(server: llm.ScriptedLlm, folder: Path, metric: str, *files: Path) -> AskRun:
-    return AskRun(
-        benchmark=metric,
-        references=files,
-        images=folder / "images",
-        out=folder / "answers.jsonl",
-        model={"llm.url": server.url, "llm.model": "m"},
-    )
-
-
-def images(folder: Path, *names: str) -> None:
-    for seed, name in enumerate(names):
-        path = folder / "images" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(png(seed))
-
-
-def written(path: Path, value: Any) -> Path:
-    path.write_text(json.dumps(value))
-    return path
 
 
 @pytest.mark.parametrize(
