@@ -169,7 +169,8 @@ async def write_questions(
     async def work(scene: Scene) -> None:
         try:
             image = (read_image(folder.find(scene.image).files[0]),)
-            prompt = _ASK.format(triplets=_lines(_own(scene)), count=count)
+            known = "\n".join(map(_shown, _own(scene)))
+            prompt = _ASK.format(triplets=known, count=count)
             reply = await model.reply(prompt, max_tokens=_MOST_TOKENS, images=image)
             written = _read(reply)
             if checked:
@@ -290,7 +291,3 @@ def _named(first: str, how: str, other: str) -> tuple[str, ...]:
 
 def _shown(triplet: Parts) -> str:
     return f"({', '.join(triplet)})"
-
-
-def _lines(triplets: Sequence[Parts]) -> str:
-    return "\n".join(map(_shown, triplets))

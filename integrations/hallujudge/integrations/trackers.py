@@ -5,18 +5,27 @@ The entry points of the group ``hallujudge.trackers`` name the public functions 
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hallujudge.sdk.errors import InvalidInputError, MissingExtraError
+from hallujudge.metrics import Report
+from hallujudge.sdk.errors import InvalidInputError, MissingExtraError, OutputError
+from hallujudge.sdk.report.report_text import interval_label, main_score_of
 from hallujudge.sdk.trackers import LoggedReport, Tracker
 
 from .every_eval_ever import checked_model, write_every_eval_ever
-from .hub_results import checked_dataset, write_hub_results
+
+_FOLDER = ".eval_results"
+"""The folder in the repository of a model, on whose page the Hub shows it."""
+
+_DATASET = re.compile(r"([\w.-]+/[\w.-]+)(?::([\w.-]+))?", re.ASCII)
+_TASK = "default"
 
 
 def mlflow_tracker(place: str, **_: str) -> Tracker:
@@ -106,7 +115,7 @@ def every_eval_ever_tracker(place: str, *, model: str, **_: str) -> Tracker:
     checked_model(model)
 
     def log(logged: LoggedReport) -> None:
-        dataset = checked_dataset(logged.dataset)[0] if logged.dataset else ""
+        dataset = _checked_dataset(logged.dataset)[0] if logged.dataset else ""
         folder, lines = Path(place), logged.lines()
         write_every_eval_ever(logged.report, lines, folder, model=logged.model, dataset=dataset)
 
@@ -119,10 +128,10 @@ def hub_results_tracker(place: str, *, dataset: str, **_: str) -> Tracker:
     Raises:
         InvalidInputError: The dataset is missing, or is not ``ORG/NAME``.
     """
-    checked_dataset(dataset)
+    _checked_dataset(dataset)
 
     def log(logged: LoggedReport) -> None:
-        write_hub_results(logged.report, Path(place), dataset=logged.dataset)
+        _write_hub_results(logged.report, Path(place), dataset=logged.dataset)
 
     return log
 
@@ -142,3 +151,73 @@ def otel_tracker(place: str, **_: str) -> Tracker:
 def _named(logged: LoggedReport) -> str:
     """Return a folder for the files, another one for each step."""
     return logged.name if logged.step is None else f"{logged.name}/{logged.step}"
+
+
+def _checked_dataset(dataset: str) -> tuple[str, str]:
+    """Return the id of a dataset and the task within it.
+
+    Raises:
+        InvalidInputError: It is not the id of a dataset on the Hub.
+    """
+    found = _DATASET.fullmatch(dataset)
+    if found is None:
+        raise InvalidInputError(
+            "hf-eval-results needs the benchmark's dataset on the Hub as ORG/NAME or "
+            f"ORG/NAME:TASK, such as lmms-lab/POPE, not {dataset!r:.80}; give it with "
+            "log_to(dataset=…)"
+        )
+    return found[1], found[2] or _TASK
+
+
+def _write_hub_results(report: Report, folder: Path, *, dataset: str) -> Path:
+    """Write the entry of a report, and return its file.
+
+    The Hub reads ``.eval_results/*.yaml`` of a model's repository, and lists the values of a
+    benchmark dataset as a leaderboard. An entry has one value; variant, interval, unscored items
+    and signature are in its notes.
+
+    Args:
+        report: The report.
+        folder: A copy of the model's repository.
+        dataset: The benchmark's dataset on the Hub, as ``ORG/NAME`` or ``ORG/NAME:TASK``.
+
+    Raises:
+        InvalidInputError: The dataset is not such an id, or the score has no value.
+        OutputError: The file can't be written.
+    """
+    name, task = _checked_dataset(dataset)
+    main = main_score_of(report)
+    if not main or report.scores[main].value is None:
+        raise InvalidInputError(
+            f"the {report.metric} report has no score with a value, and an entry of the Hub is a "
+            "number; print(report) shows why"
+        )
+    target = folder / _FOLDER / f"{report.metric}_{report.variant}.yaml"
+    # Texts in JSON's quotes are YAML too.
+    lines = [
+        f"- dataset:\n    id: {_quoted(name)}\n    task_id: {_quoted(task)}",
+        f"  value: {report.scores[main].value!r}",
+        f"  date: {_quoted(datetime.now(UTC).strftime('%Y-%m-%d'))}",
+        f"  notes: {_quoted(_notes(report, main))}",
+    ]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError as err:
+        raise OutputError.of(target, err, "give another folder") from err
+    return target
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _notes(report: Report, main: str) -> str:
+    score, coverage = report.scores[main], report.coverage
+    parts = [f"hallujudge {report.metric} ({report.variant}), {main}"]
+    if score.ci_low is not None and score.ci_high is not None:
+        parts.append(f"{interval_label(report)} {score.ci_low:.4f} to {score.ci_high:.4f}")
+    parts.append(f"{coverage.items} items, {coverage.unscored} unscored")
+    if (bound := coverage.bounds.get(main)) is not None:
+        parts.append(f"best case {bound.best:.4f}, worst case {bound.worst:.4f}")
+    return "; ".join([*parts, f"signature {report.signature}"])

@@ -229,7 +229,8 @@ def _width(score: CalibratedScore) -> str:
 
 def card_page(card: JudgeCard) -> Page:
     """Return a card as tables and sentences."""
-    grids = [_rates(card), _biases(card)]
+    biases = _grid("Yes-bias", ("claims", "judge", "truth", "difference"), _bias_rows(card))
+    grids = [_rates(card), biases]
     if card.reliability.bins:
         grids.append(_margins(card))
     if card.costs:
@@ -327,10 +328,6 @@ def _shown(value: Cell) -> str:
 def _rates(card: JudgeCard) -> Grid:
     names = ("agreement", "sensitivity", "specificity", "precision")
     return _rate_grid("Agreement", "interval", _rate_rows(card, names))
-
-
-def _biases(card: JudgeCard) -> Grid:
-    return _grid("Yes-bias", ("claims", "judge", "truth", "difference"), _bias_rows(card))
 
 
 def _bias_rows(card: JudgeCard) -> Iterator[tuple[Cell, ...]]:

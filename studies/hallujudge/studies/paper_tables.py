@@ -161,7 +161,10 @@ def paper_table(
         notes=(
             *notes,
             *untested,
-            *_sizes(data, labels),
+            *different_sizes(
+                (label[METRIC], run_name(label), run.label.items)
+                for run, label in zip(data, labels, strict=True)
+            ),
             *_unscored(data, labels),
             *_own_notes(data, labels),
         ),
@@ -399,13 +402,6 @@ def _against_best(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
                 tested = not other.definition.largest_of and other.score.value is not None
                 if place != best and tested:
                     yield best, place
-
-
-def _sizes(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:
-    return different_sizes(
-        (label[METRIC], run_name(label), run.label.items)
-        for run, label in zip(data, labels, strict=True)
-    )
 
 
 def _own_notes(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:

@@ -29,18 +29,6 @@ from .analyzed_run import (
 _ALL_ITEMS = "all"
 
 
-def _hallusion_bench(
-    run: AnalyzedRun,
-    _options: Mapping[str, Any],
-) -> Tables:
-    """Return the agreement of a HallusionBench run's verdicts with the labels of its answers.
-
-    Raises:
-        ArchiveError: A line of items.jsonl is not one that a HallusionBench run writes.
-    """
-    return agreement_tables(run, "category", _correctness_verdicts)
-
-
 def _correctness_verdicts(record: Record) -> Verdicts:
     # The evidence of an item that counts in no score is empty.
     evidence: Any = evidence_of(record, "answers")
@@ -50,18 +38,6 @@ def _correctness_verdicts(record: Record) -> Verdicts:
     return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
 
 
-def _event_hallusion(
-    run: AnalyzedRun,
-    _options: Mapping[str, Any],
-) -> Tables:
-    """Return the agreement of an EventHallusion run's judge with the archive's judgements.
-
-    Raises:
-        ArchiveError: A line of items.jsonl is not one that an EventHallusion run writes.
-    """
-    return agreement_tables(run, "split", _description_verdicts)
-
-
 def _description_verdicts(record: Record) -> Verdicts:
     evidence: Any = evidence_of(record, "answers")
     # Only descriptions are judged; EventHallusion's yes/no questions are parsed by rules.
@@ -69,19 +45,17 @@ def _description_verdicts(record: Record) -> Verdicts:
     return Verdicts(judge=judged[0].get("answer") if judged else None, given=evidence.get("given"))
 
 
-def _alone(field: str) -> Callable[[AnalyzedRun, Mapping[str, Any]], Tables]:
-    """Return the agreement with judgements of answers that count alone.
+def _answer_verdicts(record: Record) -> Verdicts:
+    evidence: Any = evidence_of(record, "answers")
+    judged = [each.get("answer") for each in evidence.get("answers", ())]
+    return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
 
-    Args:
-        field: The field whose groups are shown; empty for none.
-    """
 
-    def verdicts(record: Record) -> Verdicts:
-        evidence: Any = evidence_of(record, "answers")
-        judged = [each.get("answer") for each in evidence.get("answers", ())]
-        return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
-
-    return lambda run, _: agreement_tables(run, field, verdicts)
+def _compared(
+    field: str, verdicts_of: Callable[[Record], Verdicts]
+) -> Callable[[AnalyzedRun, Mapping[str, Any]], Tables]:
+    """Return what compares the verdicts of a run; see :func:`agreement_tables`."""
+    return lambda run, _: agreement_tables(run, field, verdicts_of)
 
 
 def evidence_of(record: Record, key: str) -> Mapping[str, object]:
@@ -185,11 +159,11 @@ def _field(record: Record, field: str) -> str:
 
 
 ANALYSES = tuple(
-    FamilyAnalyses(metrics=(metric,), make=run_by_run(make, metric))
-    for metric, make in (
-        ("hallusion-bench", _hallusion_bench),
-        ("event-hallusion", _event_hallusion),
-        ("mmhal", _alone("type")),
-        ("vqa", _alone("")),
+    FamilyAnalyses(metrics=(metric,), make=run_by_run(_compared(field, verdicts_of), metric))
+    for metric, field, verdicts_of in (
+        ("hallusion-bench", "category", _correctness_verdicts),
+        ("event-hallusion", "split", _description_verdicts),
+        ("mmhal", "type", _answer_verdicts),
+        ("vqa", "", _answer_verdicts),
     )
 )
