@@ -207,7 +207,7 @@ def combined_picture(images: Sequence[ChatImage], name: str, form: str) -> ChatI
         raise MissingExtraError.of("putting frames into one picture", "video") from err
 
     try:
-        first, *others = (_decoded(image) for image in images)
+        first, *others = (_decoded(av, image) for image in images)
         width, height = first.width, first.height
         frames = [first, *(each.reformat(width=width, height=height) for each in others)]
         columns = math.ceil(math.sqrt(len(frames)))
@@ -223,8 +223,6 @@ def combined_picture(images: Sequence[ChatImage], name: str, form: str) -> ChatI
         raise MediaError("MEDIA_UNREADABLE", f"{name!r:.80}: {str(err)[:200]}") from err
 
 
-def _decoded(image: ChatImage) -> Any:
-    import av
-
+def _decoded(av: Any, image: ChatImage) -> Any:
     with av.open(io.BytesIO(image.data)) as container:
         return next(container.decode(video=0))

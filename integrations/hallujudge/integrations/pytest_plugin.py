@@ -10,6 +10,7 @@ show that the score is beyond the limit, not if it is so by chance.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,9 +88,7 @@ def _sentence(check: GateCheck) -> str:
 
 def _wrong_items(run: RunSource) -> list[str]:
     """Return some hallucinated items of a report that holds them."""
-    from hallujudge.sdk.runs import RunReport
-
-    wrong = run.wrong() if isinstance(run, RunReport) else []
+    wrong = [] if isinstance(run, (str, Path)) else run.wrong()
     shown = [f"  {item.id}: {str(item.response)[:_SHOWN_CHARS]!r}" for item in wrong[:_SHOWN_ITEMS]]
     return [f"{len(wrong)} hallucinated items, such as:", *shown] if wrong else []
 

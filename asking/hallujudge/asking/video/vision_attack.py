@@ -60,10 +60,11 @@ class EncoderEnsemble:
         with MissingExtraError.unless_installed("adversarial noise", "matcher"):
             import torch
             import transformers  # noqa: F401 - its absence is reported here
+        self._torch = torch
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         # Sums depend on the number of threads; several files are made at a time instead.
         torch.set_num_threads(1)
-        self._encoders = [_Encoder(folder, self._device) for folder in folders]
+        self._encoders = [_Encoder(torch, folder, self._device) for folder in folders]
         self.chunk = max(_CHUNK, *(encoder.frames for encoder in self._encoders))
         """Number of frames that are attacked together."""
 
@@ -77,8 +78,7 @@ class EncoderEnsemble:
             settings: How strong it is.
             start: Where its random numbers start.
         """
-        import torch
-
+        torch = self._torch
         clean = torch.from_numpy(frames).to(self._device).permute(0, 3, 1, 2).float() / 255
         with torch.no_grad():
             seen = [encoder.see(clean) for encoder in self._encoders]
@@ -91,7 +91,7 @@ class EncoderEnsemble:
         for _ in range(settings.steps):
             noisy.requires_grad_(True)
             loss = sum(
-                _distance(encoder.see(noisy), original)
+                1 - torch.cosine_similarity(encoder.see(noisy), original, dim=-1).mean()
                 for encoder, original in zip(self._encoders, seen, strict=True)
             )
             (slope,) = torch.autograd.grad(loss, noisy)
@@ -139,23 +139,16 @@ def fingerprint(folder: Path) -> str:
     return found.hexdigest()
 
 
-def _distance(seen: Any, original: Any) -> Any:
-    import torch
-
-    return 1 - torch.cosine_similarity(seen, original, dim=-1).mean()
-
-
 class _Encoder:
     """One encoder: frames to outputs, through which gradients flow."""
 
-    def __init__(self, folder: Path, device: str) -> None:
-        from transformers import AutoModel
-        from transformers.utils import logging
+    def __init__(self, torch: Any, folder: Path, device: str) -> None:
+        import transformers
 
-        logging.disable_progress_bar()
+        transformers.utils.logging.disable_progress_bar()
         try:
             model: Any
-            model, found = AutoModel.from_pretrained(
+            model, found = transformers.AutoModel.from_pretrained(
                 str(folder),
                 local_files_only=True,
                 trust_remote_code=False,
@@ -179,7 +172,8 @@ class _Encoder:
         self._size = _side(getattr(config, "image_size", 224))
         # Encoders of clips, such as VideoMAE, take a number of frames at a time.
         self.frames = int(getattr(config, "num_frames", 0) or 0)
-        self._normal = _normalisation(folder, device)
+        self._torch = torch
+        self._normal = _normalisation(torch, folder, device)
         if getattr(self._model, "main_input_name", "") != "pixel_values":
             raise InvalidInputError(
                 f"{folder} takes {getattr(self._model, 'main_input_name', 'no pixels')!r:.40}; "
@@ -188,20 +182,17 @@ class _Encoder:
 
     def see(self, frames: Any) -> Any:
         """Return the outputs for frames with values from 0 to 1."""
-        from torch.nn.functional import interpolate
-
+        resize = self._torch.nn.functional.interpolate
         # Not by the encoder's own processor, through which no gradient flows.
-        small = interpolate(frames, size=self._size, mode="bilinear", align_corners=False)
+        small = resize(frames, size=self._size, mode="bilinear", align_corners=False)
         pixels = self._normal(small)
         if self.frames:
-            pixels = _clips(pixels, self.frames)
+            pixels = _clips(self._torch, pixels, self.frames)
         return self._model(pixel_values=pixels).last_hidden_state
 
 
-def _clips(frames: Any, count: int) -> Any:
+def _clips(torch: Any, frames: Any, count: int) -> Any:
     """Return frames in clips of a number; the last frame is repeated in the last clip."""
-    import torch
-
     missing = -len(frames) % count
     whole = torch.cat([frames, frames[-1:].expand(missing, -1, -1, -1)])
     return whole.reshape(-1, count, *frames.shape[1:])
@@ -213,10 +204,8 @@ def _side(size: object) -> tuple[int, int]:
     return int(str(size)), int(str(size))
 
 
-def _normalisation(folder: Path, device: str) -> Callable[[Any], Any]:
+def _normalisation(torch: Any, folder: Path, device: str) -> Callable[[Any], Any]:
     """Return what gives pixels the mean and spread that an encoder was trained with."""
-    import torch
-
     path = folder / "preprocessor_config.json"
     stated = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     mean, std = (
