@@ -13,6 +13,7 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.judge.v1 import chair_pb2, scoring_pb2, tri_he_pb2
+from hallujudge.judge_service.wire import codec as codec_module
 from hallujudge.judge_service.wire.codec import Codecs, MismatchError
 from hallujudge.judge_service.wire.fields import Codec, MalformedError, value_reader
 
@@ -75,7 +76,7 @@ class Verdict:
 
 
 def codecs() -> Codecs:
-    return Codecs(types={}, fields={}, unions={}, needs={})
+    return Codecs(types={}, unions={}, needs={})
 
 
 def codec(value_type: Any, message: Any) -> Any:
@@ -221,7 +222,7 @@ def test_the_key_of_a_map_is_named() -> None:
         graphs: Mapping[str, object]
 
     graph = Codec(lambda _content, _message: None, refuse)
-    known = Codecs(types={(object, "GraphSource"): graph}, fields={}, unions={}, needs={})
+    known = Codecs(types={(object, "GraphSource"): graph}, unions={}, needs={})
     others = {field.name for field in scoring_pb2.ScoreSpec.DESCRIPTOR.fields} - {"graphs"}
     fields = known.fields(Task, scoring_pb2.ScoreSpec.DESCRIPTOR, without=others)
     message = scoring_pb2.ScoreSpec(graphs={"base": scoring_pb2.GraphSource(shipped="coco")})
@@ -229,18 +230,20 @@ def test_the_key_of_a_map_is_named() -> None:
         value_reader(Task, fields)(message)
 
 
-def test_a_thread_waits_for_a_converter_that_another_one_builds() -> None:
+def test_a_thread_waits_for_a_converter_that_another_one_builds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     entered, go_on = threading.Event(), threading.Event()
+    fields_at_once = codec_module.fields_of
 
-    class Slow(dict[Any, Any]):
-        """Converters of fields whose first lookup lasts until the other thread has had its turn."""
+    def slowly(value_type: Any) -> Any:
+        """Return the fields of a value once the other thread has had its turn."""
+        entered.set()
+        go_on.wait(60)
+        return fields_at_once(value_type)
 
-        def get(self, key: Any, default: Any = None) -> Any:
-            entered.set()
-            go_on.wait(60)
-            return super().get(key, default)
-
-    known = Codecs(types={}, fields=Slow(), unions={}, needs={})
+    monkeypatch.setattr(codec_module, "fields_of", slowly)
+    known = codecs()
 
     def read() -> object:
         message = scoring_pb2.InlineGraph(name="n", text="t")

@@ -19,7 +19,7 @@ a value                      a message; absent means None or the default
                              message of its name; one with a single field may be a ``string``
 ===========================  ==================================================================
 
-Only where a pair differs in more is a :class:`Codec` written by hand, for a type or for a field.
+Only where a pair differs in more is a :class:`Codec` written by hand.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ from google.protobuf.descriptor import (
 )
 
 from .fields import (
-    SCALAR_LIST,
-    SCALAR_MAP,
     Codec,
     Convert,
     Field,
@@ -54,6 +52,8 @@ from .fields import (
     names_in_row,
     row_codec,
     rows_codec,
+    scalar_map_codec,
+    scalars_codec,
     setter,
     value_reader,
     within,
@@ -105,8 +105,8 @@ class Codecs:
     """All converters, each built on first use, by whichever thread comes first.
 
     Args:
-        types: Converters that are written by hand, by value type and name of the message.
-        fields: Converters of the contents of fields, by value type and name of the field.
+        types: Converters that are written by hand, by the type of a value, or of what a field
+            holds, and the name of the message.
         unions: The classes of a hint that does not list them, such as a protocol.
         needs: What is wrong without a member of a oneof, by its full name.
     """
@@ -115,11 +115,9 @@ class Codecs:
         self,
         *,
         types: Mapping[tuple[Any, str], Codec],
-        fields: Mapping[tuple[Any, str], Codec],
         unions: Mapping[Any, tuple[type, ...]],
         needs: Mapping[str, str],
     ) -> None:
-        self._by_hand = fields
         self._unions = unions
         self._needs = needs
         self._built: dict[tuple[Any, str], Codec] = dict(types)
@@ -166,7 +164,7 @@ class Codecs:
             union = self._union(ValueField("", value_type), oneof)
             return Codec(union.write, union.read)
         fields = self.fields(value_type, descriptor)
-        plain = all(field.kind in (Kind.SCALAR, Kind.NUMBER) for field in fields)
+        plain = all(field.kind is Kind.HELD and field.read is None for field in fields)
         if plain and names == names_in_row(value_type):
             return row_codec(value_type, names)
         return Codec(writer_of(fields), value_reader(value_type, fields))
@@ -193,7 +191,7 @@ class Codecs:
             if (oneof := _oneof_of(field.name, descriptor)) is not None:
                 fields.append(self._union(field, oneof))
             elif field.name in theirs:
-                fields.append(self._field(value_type, field, theirs[field.name]))
+                fields.append(self._field(field, theirs[field.name]))
             else:
                 only_value.add(field.name)
         covered = {name for field in fields for name in field.members or (field.name,)}
@@ -205,65 +203,64 @@ class Codecs:
             )
         return tuple(fields)
 
-    def _field(self, value_type: Any, field: ValueField, theirs: FieldDescriptor) -> Field:
-        name, hint = field.name, without_none(field.hint)
-        if (by_hand := self._by_hand.get((value_type, name))) is not None:
-            return Field(name, Kind.LIST, *by_hand)
+    def _field(self, field: ValueField, theirs: FieldDescriptor) -> Field:
+        name, hint = intern(field.name), without_none(field.hint)
         if is_plain(field.hint, theirs):
-            return Field(name, _scalar_kind(theirs))
+            # -0.0 is empty too, and differs from the default.
+            empty = theirs.has_presence or hint is float
+            return Field(name, Kind.OPTIONAL if theirs.has_presence else Kind.HELD, empty=empty)
         if is_repeated(theirs):
-            return Field(name, Kind.LIST, *self.many(hint, theirs))
+            return Field(name, Kind.HELD, *self.many(hint, theirs), empty=False)
         if (values := wrapped_list(theirs)) is not None:
-            fill, read = wrapped_codec(self.many(hint, values))
+            codec = wrapped_codec(name, self.many(hint, values))
         elif theirs.message_type is not None:
             fill, read = self.of(hint, theirs.message_type)
+            codec = Codec(within(name, fill), read)
         elif get_origin(hint) is Literal:
-            return Field(name, Kind.CHOICE, read=_literal_reader(field))
+            return Field(name, read=_literal_reader(field))
         elif theirs.enum_type is not None:
-            return Field(name, Kind.CHOICE, *_enum_numbers(field, theirs.enum_type))
+            return Field(name, Kind.HELD, *_enum_codec(field, theirs.enum_type))
         else:
             raise MismatchError(f"{name} is {field.hint} in the value, and not in the message")
-        return Field(name, Kind.MESSAGE, fill, read, field.required, field.optional)
+        return Field(name, Kind.MESSAGE, *codec, required=field.required, optional=field.optional)
 
     def many(self, hint: Any, theirs: FieldDescriptor) -> Codec:
-        """Return the converter of the contents of a repeated field or a map.
+        """Return the converter of what a repeated field or a map holds.
 
         Raises:
             MismatchError: The message's field holds something else.
         """
+        name, arguments = intern(theirs.name), get_args(hint)
         if is_map(theirs):
-            return self._map(hint, message_of(theirs).fields_by_name["value"])
-        if get_origin(hint) is not tuple:
-            return self._rows(hint, message_of(theirs))
-        element = get_args(hint)[0]
+            theirs = message_of(theirs).fields_by_name["value"]
+            if theirs.message_type is None:
+                _check_scalar(arguments[1], theirs)
+                return scalar_map_codec(name)
+            return map_codec(name, self.of(arguments[1], theirs.message_type))
         if theirs.message_type is None:
-            _check_scalar(element, theirs)
-            return SCALAR_LIST
-        return list_codec(self.of(element, theirs.message_type))
+            _check_scalar(arguments[0] if get_origin(hint) is tuple else hint, theirs)
+            return scalars_codec(name)
+        if (by_hand := self._built.get((hint, theirs.message_type.name))) is not None:
+            return by_hand
+        if get_origin(hint) is tuple:
+            return list_codec(name, self.of(arguments[0], theirs.message_type))
+        return self._rows(name, arguments[1], theirs.message_type)
 
-    def _map(self, hint: Any, theirs: FieldDescriptor) -> Codec:
-        """Return the converter of the contents of a map."""
-        inner = get_args(hint)[1]
-        if theirs.message_type is None:
-            _check_scalar(inner, theirs)
-            return SCALAR_MAP
-        return map_codec(self.of(inner, theirs.message_type))
-
-    def _rows(self, hint: Any, row: Descriptor) -> Codec:
+    def _rows(self, name: str, inner: Any, row: Descriptor) -> Codec:
         """Return the converter of a mapping that is sent as repeated rows, which keep its order."""
-        inner = get_args(hint)[1]
         first, *others = row.fields
         key, scalar = intern(first.name), without_none(inner) in SCALARS
         if not is_plain(str, first) or (
             scalar and [is_plain(inner, other) for other in others] != [True]
         ):
-            raise MismatchError(f"{row.name} is not a row of {hint}")
+            raise MismatchError(f"{row.name} is not a row of {inner}")
         if scalar:
-            return rows_codec(key, others[0].name, _scalar_reader(others[0]))
+            only = others[0]
+            return rows_codec(name, key, setter(intern(only.name)), _scalar_reader(only))
         keyed = key in {field.name for field in fields_of(inner)}
         fields = self.fields(inner, row, without=() if keyed else (key,))
         write = writer_of([field for field in fields if field.name != key])
-        return rows_codec(key, write, value_reader(inner, fields))
+        return rows_codec(name, key, write, value_reader(inner, fields))
 
     def _union(self, field: ValueField, oneof: OneofDescriptor) -> Field:
         """Return a field that holds one of several classes: each has a member of a oneof."""
@@ -315,8 +312,8 @@ class Codecs:
 # Fields that have another form in their message
 
 
-def _enum_numbers(field: ValueField, known: EnumDescriptor) -> tuple[Mapping[str, int], Convert]:
-    """Return the number of each member of an enum by its name, and the reader of numbers.
+def _enum_codec(field: ValueField, known: EnumDescriptor) -> Codec:
+    """Return the converter of the members of an enum, which are sent as numbers.
 
     Raises:
         MismatchError: The members have different names.
@@ -335,8 +332,10 @@ def _enum_numbers(field: ValueField, known: EnumDescriptor) -> tuple[Mapping[str
         except KeyError:
             raise MalformedError(f"{number} is not a known {known.name}") from None
 
+    # By name, because the hash of an enum member is computed in Python.
+    write = setter(field.name, lambda member: numbers[member._name_])
     # A member that a later release adds is read as None.
-    return numbers, members.get if field.optional else read
+    return Codec(write, members.get if field.optional else read)
 
 
 def _literal_reader(field: ValueField) -> Convert:
@@ -434,12 +433,6 @@ def _oneof_of(name: str, descriptor: Descriptor) -> OneofDescriptor | None:
     found = theirs.containing_oneof if theirs else descriptor.oneofs_by_name.get(name)
     # An optional field has a oneof of its own.
     return found if found is not None and len(found.fields) > 1 else None
-
-
-def _scalar_kind(theirs: FieldDescriptor) -> Kind:
-    if theirs.has_presence:
-        return Kind.OPTIONAL
-    return Kind.NUMBER if theirs.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE else Kind.SCALAR
 
 
 def _is_scalar(hint: Any, field: FieldDescriptor) -> bool:

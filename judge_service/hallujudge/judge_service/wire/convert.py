@@ -12,10 +12,7 @@ from msgspec import structs
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Score
-from hallujudge.metrics.answers.closed_questions import AnswersEvidence
-from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet, WrittenTriplet
-from hallujudge.metrics.seen_claims.items import SeenClaimsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
 from ..engine.found_claims import FoundClaim
@@ -65,14 +62,9 @@ _PART = [
 ]
 
 
-def _write_judging(judging: Iterable[Mapping[str, Any]], place: Any) -> None:
-    for part in judging:
-        rows = [{"reason": reason, **row} for reason, row in part["declined"].items()]
-        place.add(**{**part, "declined": rows})
-
-
-def _read_judging(parts: Iterable[Any]) -> tuple[dict[str, JsonValue], ...]:
-    return tuple(map(_judge_json, parts))
+def _write_part(part: Mapping[str, Any], message: Any) -> None:
+    rows = [{"reason": reason, **row} for reason, row in part["declined"].items()]
+    message.MergeFrom(scoring_pb2.JudgePart(**{**part, "declined": rows}))
 
 
 def _judge_json(part: Any) -> dict[str, JsonValue]:
@@ -86,26 +78,24 @@ def _judge_json(part: Any) -> dict[str, JsonValue]:
     return line
 
 
-_JUDGING = Codec(_write_judging, _read_judging)
-
-_Groups: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Score]]]
+_Scores: TypeAlias = Mapping[str, Score]
+_Groups: TypeAlias = Mapping[str, Mapping[str, _Scores]]
 
 
 @cache
 def _scores() -> Codec:
     """Return the converter of a group's scores."""
-    fields = scoring_pb2.GroupScores.DESCRIPTOR.fields_by_name
-    return CODECS.many(Mapping[str, Score], fields["scores"])
+    return CODECS.many(_Scores, scoring_pb2.GroupScores.DESCRIPTOR.fields_by_name["scores"])
 
 
-def _write_groups(groups: _Groups, place: Any) -> None:
+def _write_groups(groups: _Groups, message: Any) -> None:
     for key, values in groups.items():
         for value, scores in values.items():
-            _scores().write(scores, place.add(key=key, value=value).scores)
+            _scores().write(scores, message.groups.add(key=key, value=value))
 
 
 def _read_groups(rows: Iterable[Any]) -> _Groups:
-    groups: dict[str, dict[str, Mapping[str, Score]]] = {}
+    groups: dict[str, dict[str, _Scores]] = {}
     for row in rows:
         groups.setdefault(row.key, {})[row.value] = _scores().read(row.scores)
     return groups
@@ -115,13 +105,8 @@ CODECS = Codecs(
     types={
         (Triplet, "Triplet"): Codec(_write_triplet, _read_triplet),
         (ClaimParts, "Triplet"): Codec(_write_given, _read_triplet),
-    },
-    fields={
-        (TriHeEvidence, "judging"): _JUDGING,
-        (AnswersEvidence, "judging"): _JUDGING,
-        (ArgusEvidence, "judging"): _JUDGING,
-        (SeenClaimsEvidence, "judging"): _JUDGING,
-        (Report, "groups"): Codec(_write_groups, _read_groups),
+        (dict[str, JsonValue], "JudgePart"): Codec(_write_part, _judge_json),
+        (_Groups, "GroupScores"): Codec(_write_groups, _read_groups),
     },
     unions={Evidence: evidence_types()},
     needs={

@@ -17,7 +17,7 @@ from ..errors import InvalidInputError, Violation
 
 Convert: TypeAlias = Callable[[Any], Any]
 Fill: TypeAlias = Callable[[Any, Any], None]
-"""Writes the first argument to the second, a message or what a field of one holds."""
+"""Writes the first argument to the second, a message."""
 
 
 class MalformedError(ValueError):
@@ -54,43 +54,39 @@ def invalid(error: MalformedError, within: str = "") -> InvalidInputError:
 
 
 class Codec(NamedTuple):
-    """A converter for a value type and a message, or for the contents of a field."""
+    """A converter for a value type and a message, or for what a field holds."""
 
     write: Fill
-    """Writes a value to a message, or content to a repeated field."""
+    """Writes a value to its message, or to the message that has the field."""
     read: Convert
-    """Message or repeated field -> value."""
+    """Message, or what a field of one holds -> value."""
 
 
 class Kind(enum.Enum):
-    """How a field is converted."""
+    """How a field is read."""
 
-    SCALAR = enum.auto()
-    """Both sides have the same content; an empty one is not written."""
-    NUMBER = enum.auto()
-    """The same, but always written: -0.0 is falsy and still differs from the default."""
+    HELD = enum.auto()
+    """The message always has it: a scalar, a repeated field or a map."""
     OPTIONAL = enum.auto()
-    """Both sides have the same content, which may be absent."""
-    CHOICE = enum.auto()
-    """A scalar is converted, the number of an enum's member or one of a few texts."""
-    LIST = enum.auto()
-    """A repeated field or a map is converted."""
+    """A scalar that may be absent."""
     MESSAGE = enum.auto()
-    """A message is converted, which may be absent."""
+    """A message, which may be absent."""
     UNION = enum.auto()
-    """The message spreads the field over the members of a oneof."""
+    """The message spreads it over the members of a oneof."""
 
 
 class Field(NamedTuple):
     """How a field of a value is written and read."""
 
     name: str
-    kind: Kind
+    kind: Kind = Kind.HELD
     write: Any = None
-    """Writes the content to what the message's field holds, that of a union to the message; of a
-    choice the numbers by the name of the enum's member, or None for texts."""
+    """Writes the content to the value's message; None where that holds the same."""
     read: Any = None
-    """Content of the message's field -> content; of a union it reads the whole message."""
+    """What the message holds -> content, or None where they are the same; a union's reads the whole
+    message."""
+    empty: bool = True
+    """Whether content that is empty is written, unless it is None."""
     required: bool = False
     """Whether the content of an absent message can't be the value's default."""
     optional: bool = False
@@ -104,44 +100,24 @@ class Field(NamedTuple):
 
 def writer_of(fields: Sequence[Field]) -> Fill:
     """Return a function that writes the fields of a value to a message."""
-
-    def of(*kinds: Kind) -> list[Field]:
-        return [field for field in fields if field.kind in kinds]
-
-    def getters(found: Sequence[Field]) -> tuple[tuple[Any, ...], ...]:
-        return tuple((f.name, attrgetter(f.name), f.write) for f in found)
-
-    texts = [field for field in of(Kind.CHOICE) if field.write is None]
-    scalars = getters(of(Kind.SCALAR))
-    kept = getters(of(Kind.NUMBER, Kind.OPTIONAL) + texts)
-    members = getters([field for field in of(Kind.CHOICE) if field not in texts])
-    lists, messages, unions = (getters(of(k)) for k in (Kind.LIST, Kind.MESSAGE, Kind.UNION))
+    found = [(f.name, attrgetter(f.name), f.write, f.empty) for f in fields]
+    scalars = [(name, get) for name, get, fill, empty in found if fill is None and not empty]
+    kept = [(name, get) for name, get, fill, empty in found if fill is None and empty]
+    filled = [row for row in found if row[2] is not None]
 
     # One function without others inside, because every field of every value comes through here.
     def write(value: Any, message: Any) -> None:
-        for name, get, _ in scalars:
+        for name, get in scalars:
             # Testing is faster than writing a default with protobuf, for the lists below as well.
             if content := get(value):
                 setattr(message, name, content)
-        for name, get, _ in kept:
+        for name, get in kept:
             if (content := get(value)) is not None:
                 setattr(message, name, content)
-        for name, get, numbers in members:
-            if (content := get(value)) is not None:
-                # By name, because the hash of an enum member is computed in Python.
-                setattr(message, name, numbers[content._name_])
         try:
-            for name, get, fill in lists:
-                if content := get(value):
-                    fill(content, getattr(message, name))
-            for name, get, fill in messages:
-                if (content := get(value)) is not None:
-                    place = getattr(message, name)
-                    # Marks the message as present, even if the value writes nothing to it.
-                    place.SetInParent()
-                    fill(content, place)
-            for name, get, fill in unions:  # noqa: B007  # the handler needs the name
-                if (content := get(value)) is not None:
+            for name, get, fill, empty in filled:  # noqa: B007  # the handler needs the name
+                content = get(value)
+                if content or (empty and content is not None):
                     fill(content, message)
         except MalformedError as err:
             raise err.within(name) from None
@@ -171,9 +147,9 @@ def setter(name: str, convert: Convert | None = None) -> Fill:
 
 def reader_of(fields: Sequence[Field]) -> Convert:
     """Return a function: message -> dictionary of the value's fields."""
-    names, get = _getter([f.name for f in fields if f.kind not in (Kind.MESSAGE, Kind.UNION)])
+    names, get = _getter([f.name for f in fields if f.kind in (Kind.HELD, Kind.OPTIONAL)])
     optional = tuple(f.name for f in fields if f.kind is Kind.OPTIONAL)
-    held = tuple((f.name, f.read) for f in fields if f.kind in (Kind.CHOICE, Kind.LIST))
+    held = tuple((f.name, f.read) for f in fields if f.kind is Kind.HELD and f.read is not None)
     nested = tuple(
         (f.name, f.read, f.required, f.optional) for f in fields if f.kind is Kind.MESSAGE
     )
@@ -246,35 +222,52 @@ def _getter(names: Sequence[str]) -> tuple[Sequence[str], Callable[[Any], tuple[
     return names, lambda thing: tuple([getattr(thing, name) for name in names])
 
 
-def wrapped_codec(values: Codec) -> Codec:
+def wrapped_codec(name: str, values: Codec) -> Codec:
     """Return the converter of a message that has one repeated field, ``values``."""
-    fill, read = values
-    return Codec(
-        lambda parts, message: fill(parts or (), message.values),
-        lambda message: read(message.values),
-    )
+    return Codec(within(name, values.write), lambda message: values.read(message.values))
 
 
-# Contents of repeated fields and maps
+# Repeated fields and maps, by the field's name
 
 
-def list_codec(codec: Codec) -> Codec:
+def scalars_codec(name: str) -> Codec:
+    """Return the converter of a tuple of scalars."""
+
+    def write(content: Any, message: Any) -> None:
+        getattr(message, name).extend(content)
+
+    return Codec(write, _scalars)
+
+
+def scalar_map_codec(name: str) -> Codec:
+    """Return the converter of a mapping from texts to scalars."""
+
+    def write(content: Any, message: Any) -> None:
+        place = getattr(message, name)
+        for key, part in content.items():
+            place[key] = part
+
+    return Codec(write, _sorted_map)
+
+
+def list_codec(name: str, codec: Codec) -> Codec:
     """Return the converter of a tuple of values."""
     fill, read = codec
 
-    def write(parts: Any, place: Any) -> None:
-        add = place.add
+    def write(parts: Any, message: Any) -> None:
+        add = getattr(message, name).add
         for part in parts:
             fill(part, add())
 
     return Codec(write, _each(read))
 
 
-def map_codec(codec: Codec) -> Codec:
+def map_codec(name: str, codec: Codec) -> Codec:
     """Return the converter of a mapping from texts to values."""
     fill, read = codec
 
-    def write(parts: Any, place: Any) -> None:
+    def write(parts: Any, message: Any) -> None:
+        place = getattr(message, name)
         for key, part in parts.items():
             fill(part, place[key])
 
@@ -283,26 +276,23 @@ def map_codec(codec: Codec) -> Codec:
     )
 
 
-def rows_codec(key: str, fill: Fill | str, read: Convert) -> Codec:
+def rows_codec(name: str, key: str, fill: Fill, read: Convert) -> Codec:
     """Return the converter of a mapping that is sent as rows, which keep its order.
 
     Args:
+        name: The field with the rows.
         key: The field of a row that holds the key.
-        fill: Writes a value to the rest of its row; the name of the only other field for a scalar.
+        fill: Writes a value to the rest of its row.
         read: Row -> value.
     """
     get_key = attrgetter(key)
 
-    def write(parts: Any, place: Any) -> None:
-        add = place.add
-        for name, part in parts.items():
+    def write(parts: Any, message: Any) -> None:
+        add = getattr(message, name).add
+        for row_key, part in parts.items():
             row = add()
-            setattr(row, key, name)
-            if part is None:
-                continue
-            if isinstance(fill, str):
-                setattr(row, fill, part)
-            else:
+            setattr(row, key, row_key)
+            if part is not None:
                 fill(part, row)
 
     def read_rows(rows: Any) -> dict[str, Any]:
@@ -315,15 +305,6 @@ def rows_codec(key: str, fill: Fill | str, read: Convert) -> Codec:
         return found
 
     return Codec(write, read_rows)
-
-
-def _extend(content: Any, place: Any) -> None:
-    place.extend(content)
-
-
-def _set_all(content: Any, place: Any) -> None:
-    for key, part in content.items():
-        place[key] = part
 
 
 def _scalars(found: Any) -> tuple[Any, ...]:
@@ -358,9 +339,3 @@ def _located(read: Convert, message: Any, place: str) -> Any:
         return read(message)
     except MalformedError as err:
         raise err.within(place) from None
-
-
-SCALAR_LIST = Codec(_extend, _scalars)
-"""The converter of a tuple of scalars."""
-SCALAR_MAP = Codec(_set_all, _sorted_map)
-"""The converter of a mapping from texts to scalars."""
