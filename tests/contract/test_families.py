@@ -16,6 +16,7 @@ from support.messages import expected_message
 from hallujudge.judge.v1 import answers_pb2, chair_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
+from hallujudge.judge_service.server.request_items import check_unique, items_from_proto
 from hallujudge.judge_service.wire import convert, evidence_types, has_messages
 from hallujudge.judge_service.wire.codec import fields_of
 from hallujudge.metrics import (
@@ -180,7 +181,7 @@ def test_all_items_that_are_wrong_are_named() -> None:
     )
     messages = [chair, pb.Item(id="3"), pb.Item(chair=chair_pb2.ChairTask()), pope]
     with pytest.raises(InvalidInputError) as caught:
-        convert.items_from_proto(messages, convert.TASKS["chair"], within="batch.items")
+        items_from_proto(messages, convert.TASKS["chair"], within="batch.items")
     assert [violation.field for violation in caught.value.violations] == [
         "batch.items[1].task",
         "batch.items[2].id",
@@ -208,9 +209,7 @@ def test_a_field_that_cannot_be_sent_is_named(field: str, content: Any) -> None:
 
 
 def test_items_of_the_metric_are_taken() -> None:
-    (item,) = convert.items_from_proto(
-        [pb.Item(id="1", answers=answers_pb2.AnswersTask())], AnswersItem
-    )
+    (item,) = items_from_proto([pb.Item(id="1", answers=answers_pb2.AnswersTask())], AnswersItem)
     assert isinstance(item, BaseItem)
 
 
@@ -218,9 +217,9 @@ def test_equal_ids_are_named() -> None:
     items = [one_answer(id=name, response=None, label="yes") for name in ("1", "2", "1")]
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.wire.convert:items-id-is-also-the-id-of"),
+        match=expected_message("judge_service.server.request_items:items-id-is-also-the-id-of"),
     ):
-        convert.check_unique(items)
+        check_unique(items)
 
 
 def test_a_claim_that_is_neither_triplet_nor_sentence() -> None:

@@ -14,6 +14,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.engine import InlineGraph, ScoreSpec, ShippedGraph
 from hallujudge.judge_service.errors import REASONS, HallujudgeError, InvalidInputError, Violation
+from hallujudge.judge_service.server.request_items import items_from_proto
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc, pushback, status_of
 from hallujudge.metrics import (
@@ -194,7 +195,7 @@ def unreachable(details: str) -> grpc.aio.AioRpcError:
 def test_an_id_of_more_than_65536_bytes_is_refused(id: str, size: int) -> None:
     def sent(name: str) -> list[Item]:
         item = ChairItem(id=name, response="A dog.", reference_objects=())
-        return _convert.items_from_proto([_convert.item_to_proto(item)])
+        return items_from_proto([_convert.item_to_proto(item)])
 
     assert [item.id for item in sent("€" * 21_845)] == ["€" * 21_845]
     with pytest.raises(InvalidInputError) as raised:

@@ -18,7 +18,7 @@ from ..engine.session import extract, normalize
 from ..errors import InvalidInputError, Violation
 from ..threads import map_cpu, of_each
 from ..wire import convert as _convert
-from ..wire.convert import pieces_of, shrink, without_graphs
+from ..wire.scene_graphs import without_graphs
 from .request_checks import (
     GroupLimit,
     admitted_spec,
@@ -27,6 +27,8 @@ from .request_checks import (
     check_texts,
     groups_of,
 )
+from .request_items import check_unique, item_of, items_of
+from .response_sizes import pieces_of, shrink
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -83,7 +85,7 @@ class Calls:
         """Score a small batch in one call."""
         spec, session = await self.open(request.spec)
         items = await self.items(spec, request.items, "items")
-        _convert.check_unique(items)
+        check_unique(items)
         if request.scores:
             return await _score_columns(session, items, request.scores)
         if spec.group_by:
@@ -133,7 +135,7 @@ class Calls:
         """Judge claims without aggregating."""
         spec = admitted_spec(request.spec)
         items = await self.items(spec, request.items, "items")
-        _convert.check_unique(items)
+        check_unique(items)
         response = pb.JudgeResponse()
         await _write_all(await self.engine.judge(spec, items), response.results)
         return response
@@ -161,10 +163,10 @@ class Calls:
             within: The field of the request that holds them.
         """
         check_count(self._limits.max_batch_items, len(messages), within)
-        read = partial(_convert.read_item, item_type=metric_entry(spec.metric).item_type)
+        read = partial(item_of, item_type=metric_entry(spec.metric).item_type)
         # In slices, so that calls of other callers are served in between.
         found = await map_cpu(of_each(read), messages, chars=pb.Item.ByteSize)
-        return _convert.items_of(found, within=within)
+        return items_of(found, within=within)
 
 
 def died_of(request: pb.ScoreStreamRequest) -> str:

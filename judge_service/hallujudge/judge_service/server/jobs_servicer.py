@@ -32,6 +32,7 @@ from ..wire.job_messages import (
     token_of,
 )
 from .request_checks import admitted_spec, check_count
+from .request_items import check_unique, items_from_proto
 from .worker_tasks import Task
 from .workers import Tallies
 
@@ -190,8 +191,8 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
     def _items(self, spec: ScoreSpec, messages: Sequence[judge_service_pb2.Item]) -> list[NewItem]:
         """Return items as they are stored, after checking them."""
         check_count(self._settings.max_batch_items, len(messages), "items")
-        items = _convert.items_from_proto(messages, metric_entry(spec.metric).item_type)
-        _convert.check_unique(items)
+        items = items_from_proto(messages, metric_entry(spec.metric).item_type)
+        check_unique(items)
         # Deterministic, so that a repeated request has the same bytes.
         return [NewItem(one.id, one.SerializeToString(deterministic=True)) for one in messages]
 

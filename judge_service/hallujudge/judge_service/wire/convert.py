@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
 from google.protobuf.message import Message
-from msgspec import structs
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Score
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet, WrittenTriplet
-from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
 from ..engine.found_claims import FoundClaim
 from ..engine.spec import GraphSource, ScoreSpec
@@ -24,11 +22,8 @@ from .fields import Codec, Field, MalformedError, invalid, reader_of, within, wr
 
 TASKS = item_types()
 """Task -> the type of its items."""
-_TASK_OF = {item_type: task for task, item_type in TASKS.items()}
-# Room for the note that `shrink` adds; a note has a few hundred bytes.
-_NOTE_BYTES = 1024
-MAX_ID_BYTES = 1 << 16
-"""Maximum size of an item's id, in UTF-8."""
+TASK_OF = {item_type: task for task, item_type in TASKS.items()}
+"""Type of items -> its task."""
 
 
 # Where values have another shape than their messages
@@ -161,7 +156,7 @@ def item_to_proto(item: Item) -> pb.Item:
     Raises:
         InvalidInputError: A field can't be sent.
     """
-    kind, message = _TASK_OF[type(item)], pb.Item()
+    kind, message = TASK_OF[type(item)], pb.Item()
     try:
         _item_codec(kind).write(item, message)
     except MalformedError as err:
@@ -196,95 +191,22 @@ def item_from_proto(message: pb.Item) -> Item:
         InvalidInputError: The message has no task, or a field without valid content.
     """
     try:
-        return _item(message)
+        return read_item(message)
     except MalformedError as err:
         raise invalid(err, "item") from None
 
 
-def items_from_proto(
-    messages: Sequence[pb.Item], item_type: type[Item] = Item, *, within: str = "items"
-) -> list[Item]:
-    """Return the items of messages.
-
-    Args:
-        messages: The messages.
-        item_type: The type of the metric's items.
-        within: The field of the request that holds the messages.
+def read_item(message: pb.Item) -> Item:
+    """Return the item of a message.
 
     Raises:
-        InvalidInputError: Some messages are not valid; each has a violation.
+        MalformedError: The message has no task, or a field without valid content.
     """
-    return items_of([read_item(message, item_type) for message in messages], within=within)
-
-
-def read_item(message: pb.Item, item_type: type[Item]) -> Item | MalformedError:
-    """Return the item of a message, or its error, for :func:`items_of`."""
-    try:
-        return _checked(_item(message), item_type)
-    except MalformedError as err:
-        return err
-
-
-def items_of(read: Sequence[Item | MalformedError], *, within: str) -> list[Item]:
-    """Return items that were read one by one.
-
-    Raises:
-        InvalidInputError: Some are not valid; each has a violation.
-    """
-    items = [item for item in read if isinstance(item, Item)]
-    if len(items) < len(read):
-        # All problems at once, so that a client can fix its items in one pass.
-        problems = [
-            problem.within(f"{within}[{index}]")
-            for index, problem in enumerate(read)
-            if isinstance(problem, MalformedError)
-        ]
-        raise _all_invalid(problems, len(read))
-    return items
-
-
-def check_unique(items: Sequence[Item]) -> None:
-    """Refuse items of one message with equal ids.
-
-    Raises:
-        InvalidInputError: Two items have the same id.
-    """
-    first: dict[str, int] = {}
-    for index, item in enumerate(items):
-        known = first.setdefault(item.id, index)
-        if known != index:
-            problem = f"{item.id!r} is also the id of items[{known}]; ids must be unique"
-            raise invalid(MalformedError(problem, f"items[{index}].id"))
-
-
-def _item(message: pb.Item) -> Item:
     kind = message.WhichOneof("task")
     if kind is None:
         raise MalformedError(f"is missing; set one of {', '.join(TASKS)}", "task")
     item: Item = _item_codec(kind).read(message)
     return item
-
-
-def _checked(item: Item, item_type: type[Item]) -> Item:
-    if not item.id:
-        raise MalformedError("is empty; give each item an id", "id")
-    # Ids are repeated in results and errors. A text of fewer characters may have more bytes.
-    if len(item.id) * 4 > MAX_ID_BYTES and (size := len(item.id.encode())) > MAX_ID_BYTES:
-        raise MalformedError(f"has {size} bytes; give an id of at most {MAX_ID_BYTES}", "id")
-    if not isinstance(item, item_type):
-        raise MalformedError(
-            f"the metric needs a {_TASK_OF[item_type]!r} task", _TASK_OF[type(item)]
-        )
-    return item
-
-
-def _all_invalid(problems: Sequence[MalformedError], count: int) -> InvalidInputError:
-    errors = [invalid(problem) for problem in problems]
-    more = f" ({len(errors)} of {count} items are not valid)" if len(errors) > 1 else ""
-    return InvalidInputError(
-        f"{errors[0].message}{more}",
-        violations=tuple(violation for error in errors for violation in error.violations),
-    )
 
 
 # Specs
@@ -338,37 +260,6 @@ def result_from_proto(message: pb.ItemResult) -> ItemResult:
     return _read(ItemResult, message, "result")
 
 
-def without_graphs(results: Sequence[ItemResult]) -> list[ItemResult]:
-    """Return the results to send, without scene graphs."""
-    return [
-        structs.replace(result, evidence=structs.replace(result.evidence, scene_graph=()))
-        if isinstance(result.evidence, TriHeEvidence) and result.evidence.scene_graph
-        else result
-        for result in results
-    ]
-
-
-def with_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[ItemResult]:
-    """Return the results as they were before :func:`without_graphs`.
-
-    Args:
-        items: The items that were sent.
-        results: The results that were received, in order.
-    """
-    return [_with_graph(*pair) for pair in zip(items, results, strict=True)]
-
-
-def _with_graph(item: Item, result: ItemResult) -> ItemResult:
-    evidence = result.evidence
-    if not isinstance(item, TriHeItem) or not isinstance(evidence, TriHeEvidence):
-        return result
-    if not any(map(checked_against_all, evidence.claims)):
-        return result
-    return structs.replace(
-        result, evidence=structs.replace(evidence, scene_graph=item.reference_triplets or ())
-    )
-
-
 def report_to_proto(report: Report) -> scoring_pb2.Report:
     """Return a report as a message."""
     return _written(Report, report, scoring_pb2.Report())
@@ -377,57 +268,6 @@ def report_to_proto(report: Report) -> scoring_pb2.Report:
 def report_from_proto(message: scoring_pb2.Report) -> Report:
     """Return the report of a message."""
     return _read(Report, message, "report")
-
-
-def pieces_of(report: scoring_pb2.Report, max_bytes: int) -> Iterator[pb.ScoreStreamResponse]:
-    """Yield the messages that carry a report: batches of its groups, then the report.
-
-    Only the groups can make a report large: there is one for each value of a field.
-
-    Args:
-        report: The report; its groups are removed if they are sent separately.
-        max_bytes: Size from which groups are sent separately, and size of their batches.
-    """
-    if report.ByteSize() > max_bytes:
-        batch, size = pb.GroupBatch(), 0
-        for group in report.groups:
-            if batch.groups and size + group.ByteSize() > max_bytes:
-                yield pb.ScoreStreamResponse(groups=batch)
-                batch, size = pb.GroupBatch(), 0
-            batch.groups.append(group)
-            size += group.ByteSize()
-        yield pb.ScoreStreamResponse(groups=batch)
-        report.ClearField("groups")
-    yield pb.ScoreStreamResponse(report=report)
-
-
-def shrink(response: pb.ScoreResponse, max_bytes: int) -> None:
-    """Remove what does not fit into one message, and add a note to the report.
-
-    The report's groups are removed first, then the items' evidence; scores are kept.
-
-    Args:
-        response: The response; it is changed.
-        max_bytes: The largest message.
-    """
-    for name, remove in (("groups", _remove_groups), ("the evidence of items", _remove_evidence)):
-        if (size := response.ByteSize()) <= max_bytes - _NOTE_BYTES:
-            return
-        remove(response)
-        response.report.notes.append(
-            f"This response leaves out {name}: with them it has {size} bytes, and a message may "
-            f"have {max_bytes} (limits.max_message_bytes). ScoreStream sends them in pieces."
-        )
-
-
-def _remove_groups(response: pb.ScoreResponse) -> None:
-    response.report.ClearField("groups")
-
-
-def _remove_evidence(response: pb.ScoreResponse) -> None:
-    for result in response.results:
-        if (kind := result.WhichOneof("evidence")) is not None:
-            result.ClearField(kind)
 
 
 def found_claim_to_proto(found: FoundClaim) -> pb.Claim:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.wire import convert as _convert
-from hallujudge.judge_service.wire.convert import with_graphs
+from hallujudge.judge_service.wire.scene_graphs import with_graphs
 from hallujudge.metrics import ItemResult, Outcome
 
 from ..errors import InternalError
