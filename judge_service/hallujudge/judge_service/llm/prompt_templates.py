@@ -28,8 +28,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 # A user's prompt file; a larger one is a mistake, such as a data file.
 _MOST_CHARS = 100_000
@@ -112,9 +116,7 @@ def load_template(name: str) -> Template:
     Raises:
         InvalidInputError: There is none of this name.
     """
-    prompts = (files(__package__) / "prompts").iterdir()
-    known = {each.name.removesuffix(".txt"): each for each in prompts}
-    if (file := known.get(name)) is None:
+    if (file := _shipped().get(name)) is None:
         raise InvalidInputError(
             f"no prompt is named {name!r}; a benchmark of your own has the prompt's text in its "
             "place"
@@ -129,6 +131,13 @@ def load_template(name: str) -> Template:
         digest=sha256(data).hexdigest(),
         parts=tuple((role, text.strip("\n")) for role, text in zip(roles, texts, strict=True)),
     )
+
+
+@cache
+def _shipped() -> Mapping[str, Traversable]:
+    """Return the files of prompts by name; they are listed once, as the code is read once."""
+    prompts = (files(__package__) / "prompts").iterdir()
+    return {each.name.removesuffix(".txt"): each for each in prompts}
 
 
 def own_template(text: str, slots: Sequence[str]) -> Template:
