@@ -6,9 +6,10 @@ The figures are for reading, not a gate. Code lines leave out blank lines, comme
 generated code. An import counts wherever it is: at the top, in a function, or for types alone.
 A room is a folder or module directly below a source root; an arrow is an import from one room of a
 source root into another. ``--list`` adds the modules with one importer and the recurring names.
-``--families`` prints instead how many lines of code each family has in each layer; what it has in
-the rooms beside the core is counted apart, as are its analyses and builders of questions. All
-benchmarks of a family are counted together; ``--list`` adds the lines of each of its modules.
+``--families`` prints instead how many lines of code each family has in each layer; its messages
+count as ``proto``. What it has in the rooms beside the core is counted apart, as are its analyses
+and builders of questions. All benchmarks of a family are counted together; ``--list`` adds the
+lines of each of its modules.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ LAYERS = {
     "sdk.report": "report",
 }
 APART = ("_analyses", "_builder")
-WIRE = ROOT / "protos/hallujudge/judge/v1"
+PROTOS = ROOT / "protos/hallujudge/judge/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +185,7 @@ def family_lines(modules: list[Module], families: list[str]) -> dict[str, Counte
             special = layer is None or module.base.endswith(APART)
             counts[family]["apart" if special else str(layer)] += module.lines
     for family, found in counts.items():
-        found["wire"] = proto_lines(WIRE / f"{family}.proto")
+        found["proto"] = proto_lines(PROTOS / f"{family}.proto")
         found["total"] = found.total() - found["apart"]
     return counts
 
@@ -212,7 +213,7 @@ def print_families(modules: list[Module], *, listed_too: bool) -> None:
     )
     families = ast.literal_eval(listed)
     counts = family_lines(modules, families)
-    columns = (*LAYERS.values(), "wire", "total", "apart")
+    columns = (*LAYERS.values(), "proto", "total", "apart")
     print(f"{'family':<16}", *(f"{name:>9}" for name in columns))
     for family, found in sorted(counts.items(), key=lambda each: -each[1]["total"]):
         print(f"{family:<16}", *(f"{found[name]:>9}" for name in columns))
