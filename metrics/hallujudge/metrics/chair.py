@@ -8,18 +8,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
+from .framework.arrays import FloatArray
 from .framework.asking import OwnAsking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, ratio, share
 from .framework.metric import PUBLISHED, Metric, OptionDefinition, Paper, VariantDefinition
 from .framework.papers import paper
 from .framework.results import Item, ItemRecords, JsonValue, ScoredItem
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 
 class ChairItem(Item, frozen=True, kw_only=True):

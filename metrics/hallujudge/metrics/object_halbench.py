@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from .chair import ChairEvidence, ChairItem, ChairMetric, FoundMention
+from .framework.arrays import FloatArray
 from .framework.asking import OwnAsking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import PUBLISHED, OptionDefinition, Paper, VariantDefinition
 from .framework.papers import paper
 from .framework.results import CanonicalRecord, ItemRecords, ScoredItem
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 
 class ObjectHalBenchItem(ChairItem, frozen=True, kw_only=True):

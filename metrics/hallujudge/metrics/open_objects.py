@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
+from .framework.arrays import FloatArray
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
 from .framework.papers import paper
 from .framework.results import Item, ItemRecords, JsonValue, ScoredItem
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 # Fitted on the shown half of HAT by benchmarks/bench_open_objects.py, and rounded: the logistic
 # regression of "people marked a word" on unlike, far, gain and uncounted of a sentence.

@@ -13,12 +13,13 @@ from msgspec import Struct, structs
 from ..answers.answer_scores import AnswerScore, Count, share
 from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import AnswersItem, InputTable, SpecialItem
+from ..framework.arrays import FloatArray
 from ..framework.metric import OptionDefinition
 from ..framework.results import ItemRecords, JsonValue, ScoredItem
 from .dimension_scores import ADDED, ratio_of, with_added, with_formulas
 
 if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, Sums
+    from ..framework.columns_and_scores import Sums
 
 GENERATIVE = "generative"
 """The kind of descriptions; all other kinds are questions."""

@@ -17,11 +17,10 @@ from ..answers.answer_scores import (
     is_right,
     share,
 )
-from ..framework.columns_and_scores import Ratio
+from ..framework.arrays import FloatArray, np
+from ..framework.columns_and_scores import Ratio, Sums
 
 if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, Sums
-
     Formula: TypeAlias = Callable[[Sums], FloatArray]
 
 _DIMENSIONS = ("all", "existence", "attribute", "state", "number", "action", "relation")
@@ -101,8 +100,6 @@ def _released_scores(dimension: str) -> Iterator[AnswerScore]:
 
     def of_printed(sums: Sums) -> FloatArray:
         """Return F1 from precision and recall in percent, rounded to one decimal as printed."""
-        import numpy as np
-
         parts = [sums[plain.upper[0]] / (sums[name] + added) for name in plain.lower]
         # Python's rounding is exact in decimals; NumPy's is not.
         precision, recall = (
@@ -123,8 +120,6 @@ def with_added(score: AnswerScore, added: float = ADDED) -> AnswerScore:
 
     def over(added: float) -> Formula:
         def value(sums: Sums) -> FloatArray:
-            import numpy as np
-
             below = sums[bottom] + added
             return sums[top] / np.where(below, below, 1)
 
@@ -142,8 +137,6 @@ def with_formulas(score: AnswerScore, value: Formula, smooth: Formula) -> Answer
 
     def counted(formula: Formula) -> Formula:
         def of(sums: Sums) -> FloatArray:
-            import numpy as np
-
             return np.where(sums[known.count] > 0, formula(sums), np.nan)
 
         return of

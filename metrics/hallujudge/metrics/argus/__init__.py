@@ -34,10 +34,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from msgspec import Struct
 
+from ..framework.arrays import FloatArray
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import (
     PUBLISHED,
@@ -57,9 +58,6 @@ from .caption_lines import (
     is_heading,
     released_matching,
 )
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
 
 MODES = ("hallucination", "omission")
 """What a target caption is examined for."""

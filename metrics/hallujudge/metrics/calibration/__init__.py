@@ -9,21 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..framework.arrays import BoolArray, FloatArray, np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from ..framework.columns_and_scores import FloatArray, ScoreDefinition
+    from ..framework.columns_and_scores import ScoreDefinition
     from ..framework.metric import Metric
 
-    Codes: TypeAlias = NDArray[np.intp]
+Codes: TypeAlias = "NDArray[np.intp]"
+"""Numbers of clusters or strata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedClaims:
     """The claims of a run that a judge decided, one entry each, in any order."""
 
-    verdicts: NDArray[np.bool_]
+    verdicts: BoolArray
     """Whether the judge rejects the claim as hallucinated."""
     labels: FloatArray
     """Human labels: 1 hallucinated, 0 not, NaN without a label."""
@@ -35,13 +37,11 @@ class JudgedClaims:
     """Number of the stratum that its unit was drawn from; all 0 for a simple random sample."""
 
     @property
-    def labelled(self) -> NDArray[np.bool_]:
+    def labelled(self) -> BoolArray:
         """Return which claims have a label."""
-        import numpy as np
-
         return ~np.isnan(self.labels)
 
-    def where(self, mask: NDArray[np.bool_]) -> JudgedClaims:
+    def where(self, mask: BoolArray) -> JudgedClaims:
         """Return a part of the claims."""
         return JudgedClaims(
             **{entry.name: getattr(self, entry.name)[mask] for entry in fields(self)}
@@ -52,8 +52,6 @@ class JudgedClaims:
 
         The inverse of the share of the stratum's units that were labelled; 0 without a label.
         """
-        import numpy as np
-
         out = np.zeros(len(self.labels))
         for stratum in np.unique(self.strata):
             here = self.strata == stratum
@@ -109,8 +107,6 @@ def effects_of(
         adds: Columns and what each claim adds to them.
         cluster_of: The cluster of each claim.
     """
-    import numpy as np
-
     fixed = metric.derive(clusters)
     alone = {name: column[cluster_of] for name, column in clusters.items()}
     without = {name: fixed[name][cluster_of] for name in score.columns}

@@ -21,12 +21,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from ..framework.arrays import FloatArray, np
 from ..framework.file_schemas import schema_of
 from ..framework.results import JsonValue
 from .judge_accuracy import JudgeAccuracy, beta_quantile
 
 if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
     from . import JudgedClaims
 
 
@@ -70,8 +70,6 @@ def learn_cascade(
         target: Least agreement on claims that are kept.
         confidence: How often the promise is kept.
     """
-    import numpy as np
-
     known = np.sort(margins[~np.isnan(margins)])
     thresholds = known[len(known) * np.arange(_STEPS) // _STEPS]
     tested = _Tested(claims, margins, claims.weights())

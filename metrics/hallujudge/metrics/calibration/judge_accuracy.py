@@ -6,18 +6,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from . import Effects, JudgedClaims
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ..framework.columns_and_scores import FloatArray
-
+from ..framework.arrays import BoolArray, FloatArray, np
+from . import Codes, Effects, JudgedClaims
 
 # A share this close to 0 or 1 is either, but for rounding.
 _ROUNDING = 1e-9
@@ -65,7 +58,7 @@ def judge_accuracy(claims: JudgedClaims, *, confidence: float = 0.95) -> JudgeAc
     wrong = labelled.labels == 1
     rejected = labelled.verdicts
 
-    def rate(of: NDArray[np.bool_], hits: NDArray[np.bool_]) -> Rate:
+    def rate(of: BoolArray, hits: BoolArray) -> Rate:
         return _rate(weights[of], hits[of], labelled.clusters[of], confidence)
 
     return JudgeAccuracy(
@@ -77,13 +70,11 @@ def judge_accuracy(claims: JudgedClaims, *, confidence: float = 0.95) -> JudgeAc
 
 
 def _rate(
-    weights: NDArray[np.float64],
-    hits: NDArray[np.bool_],
-    clusters: NDArray[np.intp],
+    weights: FloatArray,
+    hits: BoolArray,
+    clusters: Codes,
     confidence: float,
 ) -> Rate:
-    import numpy as np
-
     if not len(weights):
         return Rate(value=None, ci_low=None, ci_high=None, n=0, size=0.0)
     total = float(weights.sum())
@@ -138,15 +129,13 @@ def stated_probabilities(margins: FloatArray) -> FloatArray:
 
     Of two choices whose log-probabilities differ by m, the likelier one has 1 / (1 + exp(-m)).
     """
-    import numpy as np
-
     stated: FloatArray = 1 / (1 + np.exp(-np.clip(margins, -700, 700)))
     return stated
 
 
 def reliability(
     margins: FloatArray,
-    right: NDArray[np.bool_],
+    right: BoolArray,
     weights: FloatArray,
     stated: FloatArray | None = None,
     *,
@@ -167,8 +156,6 @@ def reliability(
         stated: The probability that each verdict states to be right; None if margins state none.
         bins: Number of bins; verdicts with equal margins share one.
     """
-    import numpy as np
-
     if not len(margins):
         return Reliability(bins=(), ece=None, brier=None)
     # Equal margins share the place in the middle of theirs.
@@ -330,8 +317,6 @@ def rogan_gladen(
         judge would reject more claims of a run without hallucinations than it did, or less of a
         run without other claims.
     """
-    import numpy as np
-
     se, sp = accuracy.sensitivity, accuracy.specificity
     if se.value is None or sp.value is None or se.value + sp.value < LEAST_INFORMATION:
         return None

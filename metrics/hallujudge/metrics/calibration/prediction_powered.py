@@ -42,19 +42,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
+from ..framework.arrays import BoolArray, FloatArray, np
 from ..framework.intervals import upper_t
-from . import Effects, JudgedClaims
+from . import Codes, Effects, JudgedClaims
 from .judge_accuracy import jeffreys_interval
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ..framework.columns_and_scores import FloatArray
-    from . import Codes
-
 
 LEAST_IN_CELL = 2
 """Labelled units that a cell needs; one with fewer is joined with others."""
@@ -90,9 +82,9 @@ class Corrected:
 class _Cell:
     """Claims of one stratum with one verdict."""
 
-    members: NDArray[np.bool_]
+    members: BoolArray
     """Which claims it has."""
-    drawn: NDArray[np.bool_]
+    drawn: BoolArray
     """Which of them have a label."""
     share: float
     """Share of its labelled claims that are hallucinated, by weight."""
@@ -116,8 +108,6 @@ def prediction_powered(
     Returns:
         The corrected score; None without labels, or if the score is undefined.
     """
-    import numpy as np
-
     if not claims.labelled.any():
         return None
     sums = effects.sums(claims.verdicts.astype(np.float64))
@@ -137,8 +127,6 @@ def prediction_powered(
 
 def _expected(cells: list[_Cell], size: int) -> FloatArray:
     """Return the probability of each claim that it is hallucinated: its cell's share."""
-    import numpy as np
-
     out = np.zeros(size)
     for cell in cells:
         out[cell.members] = cell.share
@@ -147,8 +135,6 @@ def _expected(cells: list[_Cell], size: int) -> FloatArray:
 
 def _cells(claims: JudgedClaims, weights: FloatArray, *, verdicts: bool) -> Iterator[_Cell]:
     """Yield the cells: strata by verdict, joined with others where labels are too few."""
-    import numpy as np
-
     codes = 2 * claims.strata + claims.verdicts if verdicts else 2 * claims.strata
     small = [code for code in np.unique(codes) if _few(claims, weights, codes == code)]
     # A cell with few labels is joined with those of the same verdict in other strata.
@@ -162,7 +148,7 @@ def _cells(claims: JudgedClaims, weights: FloatArray, *, verdicts: bool) -> Iter
 
 
 def _cell(
-    claims: JudgedClaims, design: FloatArray, members: NDArray[np.bool_], kind: int, *, few: bool
+    claims: JudgedClaims, design: FloatArray, members: BoolArray, kind: int, *, few: bool
 ) -> _Cell:
     drawn = members & claims.labelled
     hits, total = float(design[drawn] @ claims.labels[drawn]), float(design[drawn].sum())
@@ -175,10 +161,8 @@ def _cell(
     )
 
 
-def _few(claims: JudgedClaims, weights: FloatArray, members: NDArray[np.bool_]) -> bool:
+def _few(claims: JudgedClaims, weights: FloatArray, members: BoolArray) -> bool:
     """Return whether a cell has too few labelled units that count, and others without label."""
-    import numpy as np
-
     counting = members & (weights > 0)
     drawn = counting & claims.labelled
     if drawn.sum() == counting.sum():
@@ -220,8 +204,6 @@ class _Estimate:
 
     def _between(self, slope: FloatArray, weights: FloatArray) -> FloatArray:
         """Return what each cluster changes in the score if every claim is as its cell's share."""
-        import numpy as np
-
         fixed = self.effects.fixed
         found = fixed @ slope + np.bincount(
             self.claims.clusters, weights=weights * self.expected, minlength=len(fixed)
@@ -237,8 +219,6 @@ class _Estimate:
 
     def _residuals(self, weights: FloatArray, groups: Codes, count: int) -> FloatArray:
         """Return by group how labels differ from their cells' shares, in units of the score."""
-        import numpy as np
-
         out = np.zeros(count)
         for cell in self.cells:
             out += np.bincount(
@@ -248,8 +228,6 @@ class _Estimate:
 
     def _scaled(self, cell: _Cell, weights: FloatArray) -> FloatArray:
         """Return the labels' differences from the share, each times the claims it represents."""
-        import numpy as np
-
         here = (weights * self.design)[cell.drawn]
         if cell.imagined:
             return np.zeros(len(here))
@@ -265,8 +243,6 @@ class _Estimate:
             groups: Which labels count together: those of one drawn unit, or of one image.
             finite: Whether the run's claims are all there are.
         """
-        import numpy as np
-
         __, groups = np.unique(groups, return_inverse=True)
         low = high = within = 0.0
         for kind in {cell.kind: None for cell in self.cells}:
@@ -306,8 +282,6 @@ class _Estimate:
         self, cells: list[_Cell], share: float, total: float, weights: FloatArray, groups: Codes
     ) -> float:
         """Return how many independent labels those of one verdict are worth."""
-        import numpy as np
-
         if any(cell.imagined for cell in cells):
             return float(sum(int(cell.drawn.sum()) for cell in cells)) + 1
         drawn = np.logical_or.reduce([cell.drawn for cell in cells])
@@ -322,8 +296,6 @@ class _Estimate:
         self, cells: list[_Cell], sizes: list[float], weights: FloatArray, groups: Codes
     ) -> float:
         """Return the share of the variance that is left, as part of the run is labelled."""
-        import numpy as np
-
         units = self.claims.units
         counts = [
             (len(np.unique(units[cell.drawn])), len(np.unique(units[cell.members])))
@@ -338,8 +310,6 @@ class _Estimate:
 
     def _squares(self, cells: list[_Cell], weights: FloatArray, groups: Codes) -> float:
         """Return the variance of cells' labels, those of a group counted together."""
-        import numpy as np
-
         out = np.zeros(int(groups.max()) + 1)
         for cell in cells:
             scaled = self._scaled(cell, weights)
@@ -348,8 +318,6 @@ class _Estimate:
 
     def _tuning(self, weights: FloatArray) -> float:
         """Return how much more often claims that the judge rejects are hallucinated."""
-        import numpy as np
-
         size = np.abs(weights)
         sides = [self.claims.verdicts == verdict for verdict in (True, False)]
         if not all(size[side].sum() > 0 for side in sides):
@@ -359,8 +327,6 @@ class _Estimate:
 
 
 def _grouped(numbers: FloatArray, groups: Codes) -> FloatArray:
-    import numpy as np
-
     sums: FloatArray = np.bincount(groups, weights=numbers).astype(np.float64)
     return sums
 

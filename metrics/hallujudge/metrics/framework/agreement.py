@@ -9,14 +9,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby, product
 from operator import itemgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from .columns_and_scores import ScoreDefinition
+from .arrays import FloatArray, np
+from .columns_and_scores import ScoreDefinition, Sums
 from .intervals import IntervalSettings, score_interval
-
-if TYPE_CHECKING:
-    from .columns_and_scores import FloatArray, Sums
-
 
 _ValueT = TypeVar("_ValueT", bound=Hashable)
 
@@ -86,8 +83,6 @@ def cohen_kappa(
     """
     if not pairs:
         return JudgeAgreement(n=0, agreement=None, kappa=None, ci_low=None, ci_high=None)
-    import numpy as np
-
     verdicts = sorted({verdict for pair in pairs for verdict in (pair.one, pair.other)})
     cells = {cell: at for at, cell in enumerate(product(verdicts, repeat=2))}
     place = {key: at for at, key in enumerate(dict.fromkeys(pair.cluster for pair in pairs))}
@@ -118,8 +113,6 @@ def _kappa_score(verdicts: Sequence[str]) -> ScoreDefinition:
         return f"{one}|{other}"
 
     def value(sums: Sums) -> FloatArray:
-        import numpy as np
-
         total = sum(sums.values())
         same = sum(sums[name(each, each)] for each in verdicts)
         chance = sum(

@@ -10,17 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from ..errors import BenchmarkError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    FloatArray: TypeAlias = NDArray[np.float64]
+from .arrays import FloatArray as FloatArray
+from .arrays import np
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 """Which end of a score's range is better."""
@@ -156,8 +152,6 @@ class ScoreDefinition:
 
     def slopes(self, sums: FloatArray) -> FloatArray:
         """Return the smooth score's derivatives by its sums, at every row of sums."""
-        import numpy as np
-
         value = self.smooth or self.value
         columns, slopes = self._by_name(sums), np.empty_like(sums)
         for at, name in enumerate(self.columns):
@@ -182,8 +176,6 @@ class Ratio:
 
     def __call__(self, sums: Sums) -> FloatArray:
         """Return the ratio of each entry."""
-        import numpy as np
-
         top, bottom = _added(sums, self.upper), _added(sums, self.lower)
         # A division by NaN does not warn, as one by zero would.
         return top / np.where(bottom, bottom, np.nan)
@@ -258,8 +250,6 @@ def max_of(*scores: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray
     """Return the largest of scores; NaN if one of them is NaN."""
 
     def value(sums: Sums) -> FloatArray:
-        import numpy as np
-
         largest: FloatArray = np.max(np.stack([score(sums) for score in scores]), axis=0)
         return largest
 

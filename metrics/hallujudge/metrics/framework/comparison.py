@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
+from .arrays import FloatArray, np
 from .intervals import IntervalSettings, rounded, upper_t
-from .significance import blocks_of, p_value, summed
+from .significance import Counts, blocks_of, p_value, summed
 
 if TYPE_CHECKING:
-    from .columns_and_scores import FloatArray, ScoreDefinition
-    from .significance import Counts
+    from .columns_and_scores import ScoreDefinition
 
 
 _MOST_REPLICATES = 1_000_000
@@ -68,8 +68,6 @@ class PairedClusters:
 
     def rows(self, columns: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Return the columns of both runs as matrices, without clusters that do not count."""
-        import numpy as np
-
         first = np.column_stack([self.first[name] for name in columns])
         second = np.column_stack([self.second[name] for name in columns])
         counts = np.any(first != 0, axis=1) | np.any(second != 0, axis=1)
@@ -144,8 +142,6 @@ def _difference(
     sums: _Resampled,
     settings: ComparisonSettings,
 ) -> PairedDifference:
-    import numpy as np
-
     first, second = clusters.rows(score.columns)
     values = _value(score, first.sum(axis=0)), _value(score, second.sum(axis=0))
     difference = None if None in values else rounded(values[1] - values[0])  # type: ignore[operator]
@@ -186,8 +182,6 @@ class _Paired:
 
     @classmethod
     def of(cls, scores: Sequence[ScoreDefinition], clusters: PairedClusters) -> _Paired:
-        import numpy as np
-
         columns = tuple(dict.fromkeys(name for score in scores for name in score.columns))
         return cls(
             scores=scores,
@@ -199,8 +193,6 @@ class _Paired:
 
 def _resampled(pairs: Sequence[_Paired], settings: ComparisonSettings) -> Iterator[_Resampled]:
     """Draw clusters with replacement, the same in both runs of all pairs."""
-    import numpy as np
-
     rows = np.hstack([pair.rows for pair in pairs])
     # Where no item of both runs counts in the scores, there is nothing to draw.
     sums = np.zeros((settings.replicates, rows.shape[1]))
@@ -239,8 +231,6 @@ class _Resampled:
             score: The score.
             clusters: How many clusters count in it.
         """
-        import numpy as np
-
         if clusters < 2:
             return None
         places = [self.columns[name] for name in score.columns]
@@ -256,8 +246,6 @@ class _Resampled:
 
 def _draws(clusters: int, settings: ComparisonSettings) -> Iterator[Counts]:
     """Yield how often each replicate (row) draws each cluster (column), in blocks."""
-    import numpy as np
-
     random = np.random.default_rng((settings.seed, 1))
     for rows in blocks_of(settings.replicates, clusters):
         drawn = random.integers(0, clusters, size=(rows, clusters), dtype=np.int32)

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
+from .arrays import FloatArray, np
+
 if TYPE_CHECKING:
-    from .columns_and_scores import FloatArray, ScoreDefinition, Sums
+    from .columns_and_scores import ScoreDefinition, Sums
 
 
 FEW_CLUSTERS = 50
@@ -64,8 +66,6 @@ class IntervalSettings:
 
 def counting_clusters(clusters: FloatArray) -> FloatArray:
     """Return the clusters that a score depends on: rows that are not all zero."""
-    import numpy as np
-
     rows: FloatArray = clusters[np.any(clusters != 0, axis=1)]
     return rows
 
@@ -277,8 +277,6 @@ class _Sample:
     @classmethod
     def of(cls, rows: FloatArray, score: ScoreDefinition) -> _Sample:
         """Group equal clusters: they change a score equally, so one of each is left out."""
-        import numpy as np
-
         rows = rows[np.lexsort(rows.T[::-1])]
         first = np.ones(len(rows), dtype=bool)
         np.any(rows[1:] != rows[:-1], axis=1, out=first[1:])
@@ -288,8 +286,6 @@ class _Sample:
 
     def jackknife(self, value: Callable[[Sums], FloatArray]) -> _Jackknife | None:
         """Leave out each cluster in turn; return None if that makes the score undefined."""
-        import numpy as np
-
         totals = self.counts @ self.rows
         sums = np.vstack([totals, totals - self.rows])
         values = value({name: sums[:, at] for at, name in enumerate(self.score.columns)})
@@ -311,8 +307,6 @@ class _Sample:
 
     def _moments(self, changes: FloatArray) -> tuple[float, float, float]:
         """Return variance, skewness and kurtosis; all zero if no cluster changes the score."""
-        import numpy as np
-
         if float(np.ptp(changes)) <= _CONSTANT_BELOW * self.counts.sum():
             return 0.0, 0.0, 0.0
         shares = self.counts / self.counts.sum()
@@ -356,8 +350,6 @@ def upper_t(tail: float, degrees: float) -> float:
     """
     from statistics import NormalDist
 
-    import numpy as np
-
     z = -NormalDist().inv_cdf(tail)
     if degrees >= _MANY_DEGREES:
         return z + (z**3 + z) / (4 * degrees)
@@ -378,8 +370,6 @@ def upper_t(tail: float, degrees: float) -> float:
 @cache
 def _legendre() -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights of the Gauss-Legendre quadrature on [0, 1]."""
-    import numpy as np
-
     nodes, weights = np.polynomial.legendre.leggauss(64)
     return (nodes + 1) / 2, weights / 2
 

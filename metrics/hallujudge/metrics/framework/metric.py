@@ -9,18 +9,15 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
 from ..errors import OptionError, UnknownVariantError
+from .arrays import FloatArray, np
 from .columns_and_scores import Column, JudgedColumn, ScoreDefinition
-from .results import ItemResult, Outcome
+from .results import Item, ItemResult, Outcome
 from .signature import ASKED, OF_EVERY_RUN, PROMPTS, SIGNATURE_FIELDS, Signature
-
-if TYPE_CHECKING:
-    from .columns_and_scores import FloatArray
-    from .results import Item
 
 Purpose: TypeAlias = Literal["input", "metric", "judge"]
 """What an option sets; help pages group options by it."""
@@ -365,8 +362,6 @@ class Metric:
             return [value for row in rows for value in self._values(score, [row])]
         if not rows:
             return []
-        import numpy as np
-
         columns = np.array(rows, np.float64).T
         names = [column.name for column in self.columns]
         table = {self.unit: np.ones(len(rows)), **dict(zip(names, columns, strict=True))}

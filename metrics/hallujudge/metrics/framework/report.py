@@ -13,20 +13,17 @@ from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from .arrays import np
 from .choice_share import ChoiceShare
-from .columns_and_scores import Ratio
+from .columns_and_scores import Ratio, ScoreDefinition
 from .file_schemas import schema_of
-from .intervals import small_sample_notes
+from .intervals import IntervalSettings, small_sample_notes
 from .metric import Metric
-from .results import JsonValue, Outcome, UnscoredReason
+from .results import ItemResult, JsonValue, Outcome, UnscoredReason
 from .signature import DataSums, data_fields
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from .columns_and_scores import ScoreDefinition
-    from .intervals import IntervalSettings
-    from .results import ItemResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -491,8 +488,6 @@ def _function(score: ScoreDefinition) -> Callable[[Mapping[str, float]], float]:
         return score.value.of
 
     def value(numbers: Mapping[str, float]) -> float:
-        import numpy as np
-
         columns = {name: np.array([numbers[name]]) for name in score.columns}
         return float(score.value(columns)[0])
 

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from .arrays import FloatArray, np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from .columns_and_scores import FloatArray, ScoreDefinition
+    from .columns_and_scores import ScoreDefinition
 
-    Counts: TypeAlias = "NDArray[np.uint8] | NDArray[np.float32]"
-
+Counts: TypeAlias = "NDArray[np.uint8] | NDArray[np.float32]"
+"""How often each replicate (row) has each cluster (column)."""
 
 # Numbers of one block of replicates; 8 MB.
 _BLOCK = 1 << 20
@@ -56,28 +57,20 @@ def p_value(
 
 def _at_least(found: FloatArray, observed: float) -> int:
     """Count statistics that are as far from zero as the observed one; undefined ones count."""
-    import numpy as np
-
     return int(np.sum(~(np.abs(found) < abs(observed) * (1 - _EQUAL))))
 
 
 def _no_swap(count: int) -> Counts:
-    import numpy as np
-
     return np.zeros((1, count), dtype=np.uint8)
 
 
 def _every_swap(count: int) -> Iterator[Counts]:
-    import numpy as np
-
     masks = np.arange(2**count)[:, None] >> np.arange(count)
     yield (masks & 1).astype(np.uint8)
 
 
 def _random_swaps(count: int, replicates: int, seed: int) -> Iterator[Counts]:
     """Yield random swaps: a row for each replicate, a one for each cluster that is swapped."""
-    import numpy as np
-
     random = np.random.default_rng((seed, 2))
     for rows in blocks_of(replicates, count):
         drawn = np.frombuffer(random.bytes(rows * ((count + 7) // 8)), dtype=np.uint8)
@@ -117,8 +110,6 @@ class _Swapped:
         changed: np.ndarray[tuple[int], np.dtype[np.bool_]],
     ) -> _Swapped:
         """Sum up what swaps need, so that a swap is a product of matrices."""
-        import numpy as np
-
         a, b = first[changed], second[changed]
         # Products of two columns are the same in both orders; of two runs, but for their sign.
         (i, j), (k, m) = (np.triu_indices(a.shape[1], above) for above in (0, 1))
@@ -133,8 +124,6 @@ class _Swapped:
 
     def of_swaps(self, swaps: Counts) -> FloatArray:
         """Return the statistic of each row of swaps."""
-        import numpy as np
-
         width = len(self.score.columns)
         added = summed(swaps, self.moved)
         (i, j), (k, m) = (np.triu_indices(width, above) for above in (0, 1))
@@ -158,8 +147,6 @@ class _Swapped:
         a: FloatArray, b: FloatArray, within_a: FloatArray, within_b: FloatArray, mixed: FloatArray
     ) -> FloatArray:
         """Return the sum over clusters of the squared change that each makes to the difference."""
-        import numpy as np
-
         found: FloatArray = (
             np.einsum("ri,rij,rj->r", a, within_a, a)
             + np.einsum("ri,rij,rj->r", b, within_b, b)
@@ -172,8 +159,6 @@ class _Swapped:
 
 def _over_error(difference: FloatArray, variance: FloatArray) -> FloatArray:
     """Return differences over their standard errors; 0 over 0 is 0."""
-    import numpy as np
-
     out = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     out[np.isnan(difference)] = np.nan
     np.divide(difference, np.sqrt(np.maximum(variance, 0)), out=out, where=variance > 0)
@@ -182,8 +167,6 @@ def _over_error(difference: FloatArray, variance: FloatArray) -> FloatArray:
 
 def summed(counts: Counts, table: FloatArray) -> FloatArray:
     """Return the product of two matrices: rows of the table, added up as often as counts say."""
-    import numpy as np
-
     largest = float(np.abs(table).max(initial=0.0)) * float(counts.sum(axis=1).max(initial=0))
     narrow = largest < _NARROW_BELOW and np.array_equal(table, np.rint(table))
     kind = np.float32 if narrow else np.float64

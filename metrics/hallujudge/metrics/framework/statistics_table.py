@@ -11,14 +11,14 @@ from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .arrays import BoolArray, FloatArray, np
 from .intervals import IntervalSettings, counting_clusters, score_interval
 from .report import Bound, Score
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from .columns_and_scores import Column, FloatArray, ScoreDefinition, Sums
+    from .columns_and_scores import Column, ScoreDefinition, Sums
     from .metric import Metric
 
     Numbers: TypeAlias = "array[int] | array[float]"
@@ -164,8 +164,6 @@ class Rows:
 
     def _fold(self) -> None:
         """Sum rows with the same random group and codes."""
-        import numpy as np
-
         # Copy: an array can't grow while a view of it exists.
         self._note_largest()
         keys = np.array(self.keys, dtype=np.uint64) % np.uint64(BUCKETS)
@@ -194,8 +192,6 @@ class Rows:
 
 def _view(numbers: Numbers) -> NDArray[Any]:
     """Return numbers for numpy; they can't grow while it has them."""
-    import numpy as np
-
     return np.frombuffer(numbers, dtype=numbers.typecode)
 
 
@@ -232,8 +228,6 @@ class Table:
         weights: array[int] | FloatArray,
         columns: Iterable[array[int] | array[float] | FloatArray],
     ) -> None:
-        import numpy as np
-
         self._metric = metric
         self._values: dict[str, float | None] = {}
         self._sums: dict[int, float] = {}
@@ -244,7 +238,7 @@ class Table:
         }
         self._items |= metric.expand(self._items)
 
-    def where(self, mask: NDArray[np.bool_]) -> Table:
+    def where(self, mask: BoolArray) -> Table:
         """Return the rows of one group."""
         columns = [self._items[column.name][mask] for column in self._metric.columns]
         weights = self._items[self._metric.unit][mask]
@@ -274,8 +268,6 @@ class Table:
 
     def by_cluster(self) -> Clusters:
         """Return the clusters in the order of their keys."""
-        import numpy as np
-
         keys, first = np.unique(self._keys, return_index=True)
         columns = self._derived
         if len(keys) == len(self._keys):
@@ -299,8 +291,6 @@ class Table:
         return len(counting_clusters(self._cluster_rows(score)))
 
     def _cluster_rows(self, score: ScoreDefinition) -> FloatArray:
-        import numpy as np
-
         return np.column_stack([self._derived[name] for name in score.columns])
 
     def _score_value(self, score: ScoreDefinition) -> float | None:
@@ -348,8 +338,6 @@ class Table:
         self, unscored: int, largest: Sequence[float], *, best: bool
     ) -> dict[str, FloatArray]:
         """Return sums with all unscored items and claims at one extreme."""
-        import numpy as np
-
         metric = self._metric
         items = metric.resolve(self._items, best=best)
         clusters = metric.derive(_cluster_sums(self._keys, items))
@@ -368,8 +356,6 @@ class Table:
     @cached_property
     def _score_sums(self) -> Mapping[str, FloatArray]:
         """The sums of the columns that scores need."""
-        import numpy as np
-
         if self.clusters == 1:
             return self._derived
         needed = {name for score in self._metric.scores for name in score.columns}
@@ -391,8 +377,6 @@ def _cluster_sums(
     keys: NDArray[np.uint64], items: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
     """Return sums by cluster, independent of the order of items."""
-    import numpy as np
-
     if len(keys) < 2:
         return dict(items)
     in_order = np.sort(keys)
@@ -407,8 +391,6 @@ def _sums_from(
     column: FloatArray, order: NDArray[np.intp], starts: NDArray[np.intp], keys: NDArray[np.uint64]
 ) -> FloatArray:
     """Return a column's sums by cluster, whose last digit no order of items changes."""
-    import numpy as np
-
     ordered = column[order]
     sums: FloatArray = np.add.reduceat(ordered, starts)
     if np.array_equal(column, np.rint(column)):
@@ -423,8 +405,6 @@ def _sums_from(
 
 def _exact_sum(numbers: FloatArray) -> float:
     """Return the correctly rounded sum, which does not depend on the order."""
-    import numpy as np
-
     if len(numbers) <= _FEW:
         return math.fsum(numbers.tolist())
     # Sums of whole numbers are exact in any order as long as a float holds them exactly.

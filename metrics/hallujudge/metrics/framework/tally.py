@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import MergeError
+from .arrays import BoolArray, FloatArray, np
 from .choice_share import choice_share_notes
 from .intervals import IntervalSettings, small_sample_notes
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
@@ -22,10 +23,6 @@ from .statistics_table import BUCKETS, Clusters, Rows, Table
 from .trait_sums import TraitSums
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from .columns_and_scores import FloatArray
     from .metric import Metric
 
 
@@ -447,18 +444,14 @@ class GroupCodes:
         """Return the groups in the order of their text, where the number 4 comes before 10."""
         return sorted({part for value in self._of for part in self.parts(value)}, key=_by_numbers)
 
-    def mask(self, value: str, codes: array[int]) -> NDArray[np.bool_]:
+    def mask(self, value: str, codes: array[int]) -> BoolArray:
         """Return which rows belong to a group."""
-        import numpy as np
-
         wanted = [code for known, code in self._of.items() if value in self.parts(known)]
-        mask: NDArray[np.bool_] = np.isin(np.array(codes, dtype=np.int32), wanted)
+        mask: BoolArray = np.isin(np.array(codes, dtype=np.int32), wanted)
         return mask
 
     def times(self, codes: array[int]) -> FloatArray:
         """Return the number of groups of each row."""
-        import numpy as np
-
         counts = np.array([len(self.parts(value)) for value in self._of], dtype=np.float64)
         times: FloatArray = counts[np.array(codes, dtype=np.int32)]
         return times

@@ -11,16 +11,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from msgspec import structs
 
+from .arrays import FloatArray
 from .columns_and_scores import Column, ScoreDefinition, Sums, share
 from .metric import Metric
 from .results import ItemResult, Outcome
-
-if TYPE_CHECKING:
-    from .columns_and_scores import FloatArray
 
 THOUGHT, PAIRED = "thought_", "paired_"
 """Before the names of columns: of thoughts, and of answers that have a scored thought."""

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .arrays import np
 from .metric import Metric
-from .results import Outcome
+from .results import ItemResult, Outcome
 from .signature import TEMPLATE, THOUGHTS
-
-if TYPE_CHECKING:
-    from .results import ItemResult
 
 THOUGHT, UNFINISHED, WORDS, FORM = "thought", "unfinished", "thought_words", "form "
 """Responses with a thought; thoughts without an end; words of thoughts; before a form's name."""
@@ -190,8 +188,6 @@ def _labels(totals: Mapping[str, float], then: Mapping[str, float]) -> dict[str,
 
 
 def _value(score: Any, numbers: Mapping[str, float]) -> float:
-    import numpy as np
-
     columns = {name: np.array([numbers[name]]) for name in score.columns}
     with np.errstate(all="ignore"):
         return float(score.value(columns)[0])

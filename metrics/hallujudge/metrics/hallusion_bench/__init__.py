@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from ..answers.answer_scores import (
     AnswerScore,
@@ -71,6 +71,7 @@ from ..answers.groupings import Grouping, value_of
 from ..answers.other_parsers import NamedParser
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
+from ..framework.arrays import FloatArray, np
 from ..framework.asking import Asking, Shown
 from ..framework.columns_and_scores import Column, ScoreDefinition
 from ..framework.metric import OptionDefinition, soft_option
@@ -90,9 +91,6 @@ from .question_groups import (
     group_columns,
     place_code,
 )
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
 
 SHOWN = ("0", "1", "2")
 """``visual_input``: no figure, the original one, an edited one."""
@@ -189,8 +187,6 @@ class HallusionBenchAnswers(AnswersMetric):
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every unscored answer right, or wrong, in its pair and figure."""
-        import numpy as np
-
         verdict = items["verdict"]
         decided = np.where(verdict == NO_VERDICT, float(RIGHT if best else WRONG), verdict)
         return {**items, **self.expand({**items, "verdict": decided})}

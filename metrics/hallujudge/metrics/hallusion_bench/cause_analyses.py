@@ -7,11 +7,12 @@ to the same question without it, or about figure 0, so that causes are made from
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..answers.answer_scores import ReadAnswer, count
 from ..answers.groupings import Grouping, value_of
-from ..framework.columns_and_scores import ScoreDefinition, ratio
+from ..framework.arrays import BoolArray, FloatArray, np
+from ..framework.columns_and_scores import ScoreDefinition, Sums, ratio
 from .question_groups import (
     JUDGES,
     NO_VERDICT,
@@ -22,10 +23,6 @@ from .question_groups import (
     Rows,
     code_of,
 )
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, Sums
-    from .question_groups import BoolArray
 
 UNKNOWN = 2
 """Value if it is unknown whether an answer agrees with the one for figure 0."""
@@ -88,8 +85,6 @@ def _known(top: str, bottom: str, unknown: str) -> Callable[[Sums], FloatArray]:
     over = ratio(top, bottom)
 
     def value(sums: Sums) -> FloatArray:
-        import numpy as np
-
         return np.where(sums[unknown] > 0, np.nan, over(sums))
 
     return value
@@ -137,8 +132,6 @@ def _pair_columns(rows: Rows, pairs: Grouping, blame: _Blame) -> dict[str, Float
 
 
 def _failure_columns(rows: Rows, blame: _Blame) -> dict[str, FloatArray]:
-    import numpy as np
-
     causes = _causes(blame.language, blame.vision)
     return {
         "failures": rows.wrong.astype(np.float64),
@@ -189,8 +182,6 @@ def _blame(rows: Rows, pairs: Grouping) -> _Blame:
 
 def _compared(rows: Rows, pairs: Grouping) -> tuple[FloatArray, FloatArray]:
     """Return the verdict for figure 0, and whether the answer is the same, for each row."""
-    import numpy as np
-
     size = int(pairs.of.max(initial=-1)) + 1
     verdicts, answers = np.full(size, float(NO_VERDICT)), np.zeros(size)
     verdicts[pairs.of[rows.original]] = rows.verdict[rows.original]

@@ -8,19 +8,11 @@ that sums over rows are sums over pairs or figures.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..answers.answer_scores import ReadAnswer
 from ..answers.groupings import Grouping
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ..framework.columns_and_scores import FloatArray
-
-    BoolArray = NDArray[np.bool_]
-
+from ..framework.arrays import BoolArray, FloatArray, np
 
 CATEGORIES = ("VD", "VS")
 """Visual dependent (needs its figure) and visual supplement (has an answer without one)."""
@@ -86,8 +78,6 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, items: Mapping[str, FloatArray]) -> Rows:
         """Return the columns of a table."""
-        import numpy as np
-
         place, verdict = items["place"].astype(np.int64), items["verdict"]
         supplement, original = (place & _VS) > 0, (place & _ORIGINAL) > 0
         return cls(
@@ -115,8 +105,6 @@ class Rows(NamedTuple):
     @property
     def zeros(self) -> FloatArray:
         """A column of zeros."""
-        import numpy as np
-
         return np.zeros(self.verdict.shape)
 
 

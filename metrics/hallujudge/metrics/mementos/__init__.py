@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from ..framework.arrays import FloatArray
 from ..framework.asking import AskingProtocol, AskingStep, OwnAsking, Shown
 from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
 from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
 from ..framework.papers import paper
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
 
 
 class MementosItem(Item, frozen=True, kw_only=True):

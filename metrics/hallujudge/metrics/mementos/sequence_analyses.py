@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-import numpy as np
-
 from ..framework.agreement import pearson
+from ..framework.arrays import np
 from ..framework.columns_and_scores import mean_of_known
 
 _MEASURES = ("recall", "precision", "f1")

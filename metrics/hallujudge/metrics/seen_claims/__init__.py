@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
+from ..framework.arrays import FloatArray, np
 from ..framework.claims import ClaimVerdict, Verdict, invalid_note, support_probability
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import (
@@ -19,9 +20,6 @@ from ..framework.metric import (
 from ..framework.papers import paper
 from ..framework.results import ScoredItem, UnscoredReason
 from .claim_kinds import KINDS
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
 
 FRAMES = "uniform:16"
 """The frames of a video that a judge is shown by default, as models are asked about it."""
@@ -317,8 +315,6 @@ class SeenClaimsMetric(SoftMetric):
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every claim without a verdict supported, or not supported."""
-        import numpy as np
-
         claims = items["claims"] + items["unscored_claims"]
         wrong = items["hallucinated"] + (0.0 if best else items["unscored_claims"])
         clean = items["clean"] if best else items["clean"] * (items["unscored_claims"] == 0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
+from ..framework.arrays import FloatArray, np
 from ..framework.asking import AskingProtocol, AskingStep, OwnAsking
 from ..framework.claims import (
     ClaimParts,
@@ -32,9 +33,6 @@ from ..framework.metric import (
 from ..framework.papers import paper
 from ..framework.pictures import Picture
 from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
 
 
 class TriHeItem(Item, frozen=True, kw_only=True):
@@ -373,8 +371,6 @@ class TriHeMetric(SoftMetric):
 
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return each image's own mean rates, and a column of ones that counts images."""
-        import numpy as np
-
         questions = clusters["questions"]
         means = {
             f"{part}image_rate": np.divide(

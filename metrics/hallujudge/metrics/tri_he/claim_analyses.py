@@ -8,20 +8,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
 
+from ..framework.arrays import BoolArray, FloatArray, np
 from ..framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from ..framework.columns_and_scores import mean_of_known
 from ..framework.results import UnscoredReason
 from . import TriHeMetric
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ..framework.columns_and_scores import FloatArray
-
-    BoolArray: TypeAlias = NDArray[np.bool_]
 
 # Table 4 is about the 20 % most frequent pairs.
 _SHARE = 0.2
@@ -78,8 +70,6 @@ class ClaimTable:
     """
 
     def __init__(self, answers: Sequence[JudgedAnswer], metric: TriHeMetric) -> None:
-        import numpy as np
-
         self._metric = metric
         self._answers = len(answers)
         images: dict[str, int] = {}
@@ -119,8 +109,6 @@ class ClaimTable:
             Empty for all claims, ``object_`` and ``relation_`` for those with such a part wrong ->
             rates.
         """
-        import numpy as np
-
         sums, of = self._sums(chosen)
         scored = self._scored(of)
         claims = int(of["claims"][scored].sum())
@@ -155,8 +143,6 @@ class ClaimTable:
         self, chosen: BoolArray | None
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         """Return each answer's rate by part, 0 for one without claims, and its counts by name."""
-        import numpy as np
-
         mask = np.ones(len(self.claims), dtype=bool) if chosen is None else chosen
 
         def total(column: FloatArray | BoolArray) -> FloatArray:
@@ -222,8 +208,6 @@ def trend(table: ClaimTable, words: Iterable[int]) -> list[tuple[int, dict[str, 
     Returns:
         Each K with its rates by part.
     """
-    import numpy as np
-
     ends = np.array([math.inf if c.within_words is None else c.within_words for c in table.claims])
     return [(k, table.rates(ends <= k)) for k in words]
 
@@ -251,8 +235,6 @@ def frequent_pair_rates(
     """
     if not 0 < share <= 1:
         raise ValueError(f"share is {share}; give a number above 0 and at most 1")
-    import numpy as np
-
     # The same few names are in most claims.
     name = cache(canonical or _plain)
     pairs = [

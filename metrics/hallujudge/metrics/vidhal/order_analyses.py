@@ -7,17 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ..answers.answer_items import AnswersItem
 from ..answers.answer_scores import AnswerScore, Count, ReadAnswer, count, share
 from ..answers.answers_metric import AnswersMetric
 from ..answers.orders import order_code, ranks_in
+from ..framework.arrays import FloatArray, np
 from ..framework.columns_and_scores import ScoreDefinition, max_of, mean_of_known, ratio
 from ..framework.results import UnscoredReason
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
 
 
 def _misaligned(high: int, low: int) -> AnswerScore:
@@ -110,8 +108,6 @@ class OrdersMetric(ShownMetric):
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return columns that count items with one of the most frequent orders; code 0 is none."""
-        import numpy as np
-
         codes, weights = items["order"], items[self.unit]
         orders, places = np.unique(codes[codes != 0], return_inverse=True)
         counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))

@@ -33,7 +33,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from msgspec import structs
 
@@ -59,13 +59,11 @@ from ..answers.closed_questions import (
     compared_by,
 )
 from ..answers.yes_no import first_yes_no, matthews_correlation
+from ..framework.arrays import FloatArray, np
 from ..framework.asking import Asking, plain
 from ..framework.metric import OptionDefinition
 from ..framework.papers import paper
 from ..framework.results import ScoredItem
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
 
 PAPER = paper("vidhalluc")
 """The paper of all four tasks."""
@@ -244,8 +242,6 @@ def _described(
     unknown: FloatArray,
     *cells: FloatArray,
 ) -> FloatArray:
-    import numpy as np
-
     # As released, 0 without a place; undefined where no place has the similarity that it needs.
     known = (unknown == 0) | (compared > 0)
     found = np.where(places, credits / np.where(places, places, 1), 0.0)
