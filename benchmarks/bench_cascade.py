@@ -44,7 +44,7 @@ from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.sdk.archives import read_items
 
 if TYPE_CHECKING:
-    from hallujudge.metrics.framework.columns_and_scores import FloatArray
+    from hallujudge.metrics.framework.arrays import FloatArray
 
 MODELS = ("gemini", "video_llava")
 EXTRACTORS = ("rules", "sentences")

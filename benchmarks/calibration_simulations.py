@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from hallujudge.metrics import ScoreDefinition
 from hallujudge.metrics.calibration import Effects, JudgedClaims
 from hallujudge.metrics.calibration.judge_accuracy import judge_accuracy, rogan_gladen
 from hallujudge.metrics.calibration.prediction_powered import expected_errors, prediction_powered
+from hallujudge.metrics.framework.arrays import FloatArray
 from hallujudge.metrics.framework.columns_and_scores import ratio
-
-if TYPE_CHECKING:
-    from hallujudge.metrics.framework.columns_and_scores import FloatArray
 
 __all__ = ["print_planned", "print_simulated", "print_weighted"]
 

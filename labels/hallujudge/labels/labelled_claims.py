@@ -19,7 +19,8 @@ from .verdicts import DecidedItem, divisor
 
 if TYPE_CHECKING:
     from hallujudge.metrics import Metric, ScoreDefinition
-    from hallujudge.metrics.framework.columns_and_scores import FloatArray, JudgedColumn
+    from hallujudge.metrics.framework.arrays import FloatArray
+    from hallujudge.metrics.framework.columns_and_scores import JudgedColumn
 
 
 # Share of labelled items with all claims labelled, from which on items were drawn, not claims.

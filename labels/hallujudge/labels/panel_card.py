@@ -22,7 +22,7 @@ from .verdicts import read_verdicts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hallujudge.metrics.framework.columns_and_scores import FloatArray
+    from hallujudge.metrics.framework.arrays import FloatArray
 
 # Dawid and Skene's rounds end when no probability changes by more than this. A few dozen rounds are
 # usual; the other bound only makes sure that the loop ends.

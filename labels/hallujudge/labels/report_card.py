@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from hallujudge.judge_service.judges.judge_checks import Retrial
     from hallujudge.judge_service.judges.llm_judge import LlmJudge
-    from hallujudge.metrics.framework.columns_and_scores import FloatArray
+    from hallujudge.metrics.framework.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

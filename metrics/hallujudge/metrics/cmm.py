@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .answers.answer_scores import AnswerScore, combined, count, is_right, share, unparsed_rate
 from .answers.answers_metric import AnswersMetric
@@ -42,10 +41,8 @@ from .answers.closed_questions import (
     one_answer,
 )
 from .answers.yes_no import first_yes_no, labelled
+from .framework.arrays import FloatArray, np
 from .framework.asking import Asking, Shown, name_under
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 GRANULARITIES = ("object-level", "event-level")
 """The granularities of the script's third table."""
@@ -94,8 +91,6 @@ class _Levels(AnswersMetric):
 
 
 def _or_zero(right: FloatArray, asked: FloatArray, every: FloatArray) -> FloatArray:
-    import numpy as np
-
     # Without any question at all there is no script to follow.
     return np.where(every, right / np.where(asked, asked, 1), np.nan)
 

@@ -31,7 +31,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from string import punctuation
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate
 from .answers.answer_text import number_of
@@ -49,11 +49,9 @@ from .answers.closed_questions import (
 )
 from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
+from .framework.arrays import FloatArray, np
 from .framework.columns_and_scores import Column
 from .responses.thoughts import Division, Said, without_keyed_thought
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 CATEGORIES = ("exist", "subject", "predicate", "object")
 """What questions are about."""
@@ -129,8 +127,6 @@ class _Circular(AnswersMetric):
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of questions that count, and of those that are right."""
-        import numpy as np
-
         category, every = items["category"], np.ones(len(items["right"]), dtype=np.bool_)
         keys = items["question"].copy()
         if self.variant == PUBLISHED:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from .answers.answer_scores import (
     AnswerScore,
@@ -45,10 +45,8 @@ from .answers.closed_questions import (
     one_answer,
 )
 from .answers.yes_no import CONTAINS_VARIANTS, labelled
+from .framework.arrays import FloatArray, np
 from .framework.asking import YES_OR_NO, Asking, Shown, plain
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 SIDES = {"neg": "no", "pos": "yes"}
 """Last word of the name of an image list -> label of its images."""
@@ -108,8 +106,6 @@ def _rate(name: str, label: str, images: str) -> AnswerScore:
 
 
 def _harmonic(one: FloatArray, other: FloatArray) -> FloatArray:
-    import numpy as np
-
     with np.errstate(invalid="ignore", divide="ignore"):
         return 2 * one * other / (one + other)
 

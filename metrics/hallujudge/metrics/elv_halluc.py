@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from .answers.answer_scores import (
     AnswerScore,
@@ -43,10 +42,8 @@ from .answers.closed_questions import (
     Keys,
 )
 from .answers.yes_no import CONTAINS_VARIANTS
+from .framework.arrays import FloatArray, np
 from .framework.asking import name_under
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 TRUTH, INSIDE, OUTSIDE = "ground_truth", "in_video", "out_video"
 """The captions of a triplet."""
@@ -113,8 +110,6 @@ def _accuracy(name: str, caption: str, meaning: str) -> AnswerScore:
 
 
 def _sah_ratio(inside: FloatArray, outside: FloatArray) -> FloatArray:
-    import numpy as np
-
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(inside == 1, np.nan, (outside - inside) / (1 - inside))
 

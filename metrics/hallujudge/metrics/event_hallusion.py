@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from msgspec import structs
 
@@ -53,12 +53,10 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
+from .framework.arrays import FloatArray
 from .framework.asking import Asking, Shown, name_under, plain
 from .framework.columns_and_scores import JudgedColumn
 from .framework.metric import soft_option, verdicts_option
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 SPLITS = ("entire", "interleave", "misleading")
 """The splits of the benchmark."""

@@ -29,7 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec import structs
 
@@ -48,12 +48,10 @@ from .answers.closed_questions import (
 )
 from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
+from .framework.arrays import FloatArray
 from .framework.asking import Asking, plain
 from .framework.columns_and_scores import Column
 from .framework.metric import verdicts_option
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray
 
 FAILED = "F"
 """What the released judge stores for a call without a reply."""

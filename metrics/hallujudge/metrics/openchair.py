@@ -44,11 +44,12 @@ from .answers.closed_questions import (
     Parsed,
 )
 from .answers.declared_metrics import metric_of
+from .framework.arrays import FloatArray, np
 from .framework.asking import OwnAsking, plain
 from .framework.metric import verdicts_option
 
 if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray, ScoreDefinition
+    from .framework.columns_and_scores import ScoreDefinition
 
 IGNORED = frozenset(("painting", "drawing", "photo", "picture", "portrait", "photograph"))
 """Objects that are ignored."""
@@ -106,8 +107,6 @@ _RATES = (
 
 
 def _of_both(no: FloatArray, judged: FloatArray) -> FloatArray:
-    import numpy as np
-
     # The released script stops with a key error without a yes, or without a no.
     both = (no > 0) & (no < judged)
     return np.where(both, no / np.where(both, judged, 1), np.nan)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import structs
 
@@ -54,11 +54,9 @@ from .answers.closed_questions import (
 )
 from .answers.declared_metrics import MeansMetric
 from .answers.yes_no import YES_NO_PARSERS
-from .framework.columns_and_scores import ratio
+from .framework.arrays import FloatArray, np
+from .framework.columns_and_scores import Sums, ratio
 from .responses.thoughts import Division, lmms_eval_division
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import FloatArray, Sums
 
 TOPICS = (
     *("Animals", "Logos", "Flags", "Chess Pieces"),
@@ -134,8 +132,6 @@ def _over_topics(score: AnswerScore, *, named: bool = True) -> AnswerScore:
     shares = [ratio(*(column_within(each.name, t) for each in score.counts)) for t in TOPICS]
 
     def value(sums: Sums) -> FloatArray:
-        import numpy as np
-
         known = np.stack([share(sums) for share in shares])
         with np.errstate(invalid="ignore"):
             found: FloatArray = np.nansum(known, axis=0) / (~np.isnan(known)).sum(axis=0)

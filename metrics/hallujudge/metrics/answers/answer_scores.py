@@ -16,15 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
 from ..framework import columns_and_scores as framework
-from ..framework.columns_and_scores import Direction, Ratio, ScoreDefinition, mean_of
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, Sums
+from ..framework.arrays import FloatArray
+from ..framework.columns_and_scores import Direction, Ratio, ScoreDefinition, Sums, mean_of
 
 
 class ReadAnswer(Struct, frozen=True, gc=False):

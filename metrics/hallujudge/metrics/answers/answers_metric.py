@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from msgspec import structs
 
 from ..errors import OptionError
+from ..framework.arrays import FloatArray, np
 from ..framework.asking import Conditions
-from ..framework.columns_and_scores import Column, checked_counts
+from ..framework.columns_and_scores import Column, ScoreDefinition, checked_counts
 from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
 from ..framework.signature import declarations
@@ -38,9 +39,6 @@ from .closed_questions import (
 )
 from .other_parsers import NamedParser, OtherParsers, disagrees, how_parsed, missing_note
 from .yes_no import PARSER_DIVISIONS
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, ScoreDefinition
 
 UNSCORED = "unscored"
 """The column of bundles that do not count, in benchmarks with means over a field."""
@@ -452,8 +450,6 @@ class AnswersMetric(SoftMetric):
         Args:
             rows: Statistics of items -> how many have them.
         """
-        import numpy as np
-
         times = np.array(list(rows.values()), dtype=np.float64)
         columns = zip(*rows, strict=True) if rows else ((),) * len(self.columns)
         items = {self.unit: times} | {

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from ..framework.arrays import FloatArray, np
 from ..framework.columns_and_scores import Column
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY
 from ..framework.papers import papers_of
@@ -17,11 +18,6 @@ from .answer_scores import column_within, count, lacks_probability
 from .answers_metric import OPEN, UNSCORED, AnswersMetric
 from .closed_questions import AnswersItem, ClosedQuestions
 from .other_parsers import missing_counts, other_parsers
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray
-    from .answers_metric import AnswersMetric
-    from .closed_questions import AnswersItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +150,6 @@ class VariantComparison:
 def _scores(
     metric: AnswersMetric, rows: Mapping[tuple[float, ...], int]
 ) -> dict[str, float | None]:
-    import numpy as np
-
     sums = {name: np.array([total]) for name, total in metric.totals(rows).items()}
     values = {score.name: float(score.value(sums)[0]) for score in metric.scores}
     return {name: None if math.isnan(value) else value for name, value in values.items()}

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..framework.arrays import BoolArray, FloatArray, np
 from .answer_scores import Bundle, Count, ReadAnswer
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
-
-    from ..framework.columns_and_scores import FloatArray
-
-    BoolArray = NDArray[np.bool_]
 
 
 def value_of(name: str, meaning: str, of: Callable[[ReadAnswer], float]) -> Count:
@@ -34,8 +30,6 @@ class Grouping:
     """
 
     def __init__(self, keys: FloatArray, mask: BoolArray) -> None:
-        import numpy as np
-
         self.rows = np.flatnonzero(mask)
         _, first, of = np.unique(keys[self.rows], return_index=True, return_inverse=True)
         self.of: NDArray[np.intp] = of
@@ -44,15 +38,11 @@ class Grouping:
 
     def count(self, column: BoolArray) -> FloatArray:
         """Return for each group how many of its rows are true."""
-        import numpy as np
-
         counts = np.bincount(self.of[column[self.rows]], minlength=len(self._first))
         return counts.astype(np.float64)
 
     def placed(self, values: BoolArray) -> FloatArray:
         """Return a column with each group's value in one of its rows."""
-        import numpy as np
-
         out = np.zeros(self._size)
         out[self._first] = values
         return out

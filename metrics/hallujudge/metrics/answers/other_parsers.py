@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, structs
 
+from ..framework.arrays import np
 from ..framework.columns_and_scores import Column, Ratio
-from .answer_scores import Count, count
+from .answer_scores import Bundle, Count, count
 
 if TYPE_CHECKING:
-    from .answer_scores import Bundle
     from .closed_questions import Answer, AnswerParser, AnswerVariant, ClosedQuestions
 
 READ, ABOVE, BELOW = "read_elsewhere", "above_elsewhere", "below_elsewhere"
@@ -281,8 +281,6 @@ def missing_note(
     """
     if not (missing := totals.get("missing_answers", 0)):
         return ()
-    import numpy as np
-
     [main] = (s.definition for s in benchmark.scores if s.definition.name == benchmark.main_score)
     sums = {name: np.array([totals[name]]) for name in main.columns}
     others = {name: each - totals[f"{name}@{MISSING}"] for name, each in sums.items()}

@@ -24,10 +24,11 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from ..framework import columns_and_scores as framework
-from ..framework.columns_and_scores import ScoreDefinition
+from ..framework.arrays import FloatArray, np
+from ..framework.columns_and_scores import ScoreDefinition, Sums
 from ..responses.forms import BOXED
 from ..responses.thoughts import Division, divided, lmms_eval_division
 from .answer_scores import (
@@ -43,9 +44,6 @@ from .answer_scores import (
 )
 from .answer_text import NEGATIONS, plain, remembered, says_it_is_unsure, words_of
 from .closed_questions import AnswerVariant, compared_by
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import FloatArray, Sums
 
 YesNo: TypeAlias = Literal["yes", "no"]
 """A parsed yes/no answer."""
@@ -268,8 +266,6 @@ def matthews_correlation(
 
 
 def _mcc(tp: FloatArray, fn: FloatArray, fp: FloatArray, tn: FloatArray) -> FloatArray:
-    import numpy as np
-
     # Damaged sums may have counts below zero; nothing is divided by their root.
     below = np.sqrt(np.maximum((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn), 0.0))
     found = (tp * tn - fp * fn) / np.where(below, below, 1)

@@ -15,8 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ..errors import BenchmarkError
-from .arrays import FloatArray as FloatArray
-from .arrays import np
+from .arrays import FloatArray, np
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 """Which end of a score's range is better."""

@@ -28,6 +28,7 @@ from hallujudge.metrics import (
     TriHeMetric,
     VidhalOrderingMetric,
 )
+from hallujudge.metrics.framework.arrays import FloatArray
 from hallujudge.metrics.framework.columns_and_scores import ratio
 from hallujudge.metrics.framework.intervals import (
     rounded,
@@ -38,7 +39,7 @@ from hallujudge.metrics.framework.intervals import (
 from hallujudge.sdk.report import HtmlPage, render_markdown, render_table
 
 if TYPE_CHECKING:
-    from hallujudge.metrics.framework.columns_and_scores import FloatArray, Sums
+    from hallujudge.metrics.framework.columns_and_scores import Sums
 
 RATE = ScoreDefinition(name="rate", columns=("wrong", "all"), value=ratio("wrong", "all"))
 LENGTH = replace(RATE, name="length", high=math.inf)
