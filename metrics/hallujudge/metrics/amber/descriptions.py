@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
@@ -82,7 +84,7 @@ class AmberEvidence(Struct, frozen=True, kw_only=True, gc=False):
     def to_json(self) -> dict[str, JsonValue]:
         """Return words with their verdicts, then objects and targets."""
         return {
-            "words": [dict(word._asdict()) for word in self.words],
+            "words": [{"word": word, "verdict": verdict} for word, verdict in self.words],
             "covered": list(self.covered),
             "missed": list(self.missed),
             "targets_said": list(self.targets_said),
@@ -123,11 +125,16 @@ def count_words(
     published = variant == "published"
     objects = item.objects if published else _distinct(item.objects)
     targets = item.targets if published else _distinct(item.targets)
-    verdicts = _verdicts(item, similar)
-    wrong = [noun for noun, verdict in zip(item.nouns, verdicts, strict=True) if verdict == _WRONG]
-    true, safe = _words_of(item.objects), frozenset(item.safe_words)
+    true = {word for entry in item.objects for word in (entry.word, *entry.associated)}
+    safe = frozenset(item.safe_words)
     # Words that are not equal to a true word; their vectors may still be similar.
     unknown = [noun for noun in item.nouns if noun not in true and noun not in safe]
+    wrong = [noun for noun in unknown if not _is_similar(noun, true, similar)]
+    hallucinated = frozenset(wrong)
+    verdicts = [
+        "safe" if noun in safe else _WRONG if noun in hallucinated else "true"
+        for noun in item.nouns
+    ]
     credited = [noun for noun in item.nouns if not published or noun not in safe]
     # The released script looks for targets before it compares a word with the true ones by vectors.
     suspects = unknown if published else wrong
@@ -154,17 +161,8 @@ def count_words(
 _WRONG = "hallucinated"
 
 
-def _verdicts(item: AmberItem, similar: Similar | None) -> list[str]:
-    true, safe = _words_of(item.objects), frozenset(item.safe_words)
-
-    def is_true(noun: str) -> bool:
-        return noun in true or (similar is not None and any(similar(noun, word) for word in true))
-
-    return ["safe" if noun in safe else "true" if is_true(noun) else _WRONG for noun in item.nouns]
-
-
-def _words_of(objects: Sequence[AmberObject]) -> frozenset[str]:
-    return frozenset(word for entry in objects for word in (entry.word, *entry.associated))
+def _is_similar(noun: str, words: AbstractSet[str], similar: Similar | None) -> bool:
+    return similar is not None and any(similar(noun, word) for word in words)
 
 
 def _distinct(objects: Sequence[AmberObject]) -> tuple[AmberObject, ...]:
@@ -243,19 +241,19 @@ def description_maker(tables: Mapping[str, object]) -> SpecialItem:
             "Give relation.json with InputOptions(own=dict(associations=…)) and safe_words.txt "
             "with InputOptions(own=dict(safe_words=…))",
         )
-    associated = {word: _words(table, word) for word in table}
-    known = frozenset(associated).union(*associated.values())
+    entries = {word: AmberObject(word=word, associated=_words(table, word)) for word in table}
+    known = frozenset(entries).union(*(entry.associated for entry in entries.values()))
     vocabulary, safe_words = tuple(sorted(known)), tuple(map(str, safe))
 
     def objects(record: Mapping[str, object], key: str) -> tuple[AmberObject, ...]:
         words = _words(record, key)
-        if lacking := sorted(set(words) - associated.keys()):
+        if lacking := sorted(set(words) - entries.keys()):
             raise ValueError(
                 "annotated objects are not in the association table",
                 "Use the relation.json of the same release as the annotations",
                 ", ".join(lacking),
             )
-        return tuple(AmberObject(word=word, associated=associated[word]) for word in words)
+        return tuple([entries[word] for word in words])
 
     def make(item: AnswersItem, record: Mapping[str, object]) -> AmberItem:
         [answer] = item.answers
@@ -285,7 +283,7 @@ def _words(record: Mapping[str, object], key: str) -> tuple[str, ...]:
         ValueError: The value is not a list of words.
     """
     value = record.get(key)
-    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+    if isinstance(value, (list, tuple)) and set(map(type, value)) <= {str}:
         return tuple(value)
     found = ", ".join(map(str, record)) if key not in record else repr(value)
     raise ValueError(
@@ -417,6 +415,12 @@ class DescriptionsMetric(AnswersMetric):
         """Return the source of nouns and their comparison."""
         return (("nouns", self.extractor or self.nouns), ("words", self.words))
 
+    @classmethod
+    @cache
+    def _nothing_counted(cls) -> Mapping[str, float]:
+        """Return column -> 0."""
+        return dict.fromkeys((column.name for column in cls.columns), 0)
+
     def score_description(
         self, item: AmberItem, similar: Similar | None = None
     ) -> ScoredItem[AmberEvidence]:
@@ -427,9 +431,8 @@ class DescriptionsMetric(AnswersMetric):
             similar: Compares words that differ. By default, words are equal or not.
         """
         counts, evidence = count_words(item, self.variant, similar)
-        row: dict[str, float] = dict.fromkeys((column.name for column in self.columns), 0)
-        row |= counts._asdict()
-        row |= {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}
+        own = {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}
+        row: dict[str, float] = {**self._nothing_counted(), **counts._asdict(), **own}
         found = {each.definition.name: ratio_of(each).of(row) for each in DESCRIPTION_SCORES}
         scores = {name: None if math.isnan(value) else value for name, value in found.items()}
         return ScoredItem(statistics=tuple(row.values()), scores=scores, evidence=evidence)

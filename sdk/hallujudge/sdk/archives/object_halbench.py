@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, tee
 
@@ -100,7 +100,7 @@ class _Answers:
         names: set[str] = set()
         for record in self._records:
             with noted(record.position, record.place):
-                item = self._item(record, "")
+                item = self._item(record, self._image(record), "")
                 check.add(item.group_id)
                 names.update(item.reference_objects or ())
         check.refuse(self._images)
@@ -111,18 +111,17 @@ class _Answers:
 
     def _items(self) -> Iterator[ObjectHalBenchItem]:
         records, again = tee(self._records)
-        ids: Iterable[str] = map(self._image, again)
-        if self._options.allow_duplicates:
-            ids = numbered(ids)
-        yield from map(self._item, records, ids)
+        images, same = tee(map(self._image, again))
+        ids = numbered(same) if self._options.allow_duplicates else same
+        yield from map(self._item, records, images, ids)
 
-    def _item(self, record: Record, identifier: str) -> ObjectHalBenchItem:
+    def _item(self, record: Record, image: str, identifier: str) -> ObjectHalBenchItem:
         return ObjectHalBenchItem(
             id=identifier,
-            group_id=self._image(record),
+            group_id=image,
             fields=fields_of(self._group_by, record.values),
             response=self._answer(record),
-            reference_objects=self._reference(record),
+            reference_objects=self._reference(record, image),
             question=optional_text(record, _QUESTION_KEYS),
             predicted_objects=self._objects(record),
         )
@@ -142,9 +141,9 @@ class _Answers:
             raise not_a_text(record, self._text_key)
         return well_formed(text.replace(_SPEAKER, "").strip())
 
-    def _reference(self, record: Record) -> Objects | None:
+    def _reference(self, record: Record, image: str) -> Objects | None:
         if self._known is not None:
-            return self._known.get(self._image(record))
+            return self._known.get(image)
         given = record.values.get(self._own_key)
         if given is None and self._options.allow_unknown:
             return None
