@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from hallujudge.metrics import ChairItem
-from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError, HallujudgeError
@@ -55,9 +54,8 @@ from .records import (
     first_record,
     id_under,
     read_records,
-    response_value,
 )
-from .response_texts import not_a_text
+from .response_texts import response_text
 from .rival_keys import LOOKED_AT, refuse_other_texts
 from .typed_rows import Row, RowDecoder
 
@@ -405,7 +403,7 @@ class _Archive:
                 else:
                     image = coco_number(canonical_id(own, place))
                 if type(text) is not str or not text.isascii():
-                    text = self._text(found)
+                    text = response_text(found, keys.text)
             except ArchiveError as err:
                 if note_bad(err, found.position, place):
                     continue
@@ -419,12 +417,6 @@ class _Archive:
         key = self._keys.id
         assert key is not None, "_keys_of made sure of it"
         return coco_number(id_under(record, key, "the image id"))
-
-    def _text(self, record: Record) -> str | None:
-        text = response_value(record, self._keys.text)
-        if text is None or isinstance(text, str):
-            return text and well_formed(text)
-        raise not_a_text(record, self._keys.text)
 
 
 def _keys_of(first: Record, options: InputOptions, with_objects: Record | None) -> _Keys:

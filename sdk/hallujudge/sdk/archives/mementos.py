@@ -28,9 +28,8 @@ from .records import (
     first_record,
     id_under,
     read_records,
-    response_value,
 )
-from .response_texts import not_a_text
+from .response_texts import response_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 
@@ -127,7 +126,7 @@ def _references(references: References | None) -> dict[str, _Reference] | None:
         identifier = id_under(record, keys[0], "the image name")
         if identifier in known:
             duplicates.append(identifier)
-        text = _text(record, keys[1])
+        text = response_text(record, keys[1])
         known[identifier] = _Reference(text if text and text.strip() else None, record.values)
     if duplicates:
         raise refuse(
@@ -222,7 +221,7 @@ class _Descriptions:
         return MementosItem(
             id=identifier,
             group_id=_group(values) or entry.image,
-            response=_text(entry.record, self._text_key) if self._text_key else None,
+            response=response_text(entry.record, self._text_key) if self._text_key else None,
             reference=text,
             domain=_domain(values) or _domain(reference.values),
             episode_length=_length(entry.record, reference.values),
@@ -309,15 +308,6 @@ def _words(given: object, name: str, place: str) -> tuple[str, ...]:
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
         return tuple(well_formed(word) for word in value if word.strip())
     raise ArchiveError(f"{place}: {name!r} is {value!r:.60}, not a list of texts")
-
-
-def _text(record: Record, key: str) -> str | None:
-    value = response_value(record, key)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise not_a_text(record, key)
-    return well_formed(value)
 
 
 def _evidence(values: Mapping[str, object]) -> Mapping[str, object]:

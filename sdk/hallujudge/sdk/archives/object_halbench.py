@@ -26,9 +26,8 @@ from .records import (
     id_under,
     optional_text,
     read_records,
-    response_value,
 )
-from .response_texts import not_a_text
+from .response_texts import response_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 
@@ -134,12 +133,8 @@ class _Answers:
 
     def _answer(self, record: Record) -> str | None:
         """Return the answer without the speaker's name, as the released script reads it."""
-        text = response_value(record, self._text_key)
-        if text is None:
-            return None
-        if not isinstance(text, str):
-            raise not_a_text(record, self._text_key)
-        return well_formed(text.replace(_SPEAKER, "").strip())
+        text = response_text(record, self._text_key)
+        return text and text.replace(_SPEAKER, "").strip()
 
     def _reference(self, record: Record, image: str) -> Objects | None:
         if self._known is not None:

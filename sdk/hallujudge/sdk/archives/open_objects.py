@@ -26,9 +26,8 @@ from .records import (
     first_record,
     id_under,
     read_records,
-    response_value,
 )
-from .response_texts import not_a_text
+from .response_texts import not_a_text, response_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 
@@ -170,15 +169,12 @@ class _Captions:
         yield from map(self._item, records, ids)
 
     def _item(self, record: Record, identifier: str) -> OpenObjectsItem:
-        text = response_value(record, self._text_key)
-        if text is not None and not isinstance(text, str):
-            raise not_a_text(record, self._text_key)
         known = self._reference(record)
         return OpenObjectsItem(
             id=identifier,
             group_id=coco_number(id_under(record, self._image_key, "the image id")),
             fields=fields_of(self._group_by, record.values),
-            response=text and well_formed(text),
+            response=response_text(record, self._text_key),
             reference_captions=known.captions,
             reference_objects=known.objects,
         )

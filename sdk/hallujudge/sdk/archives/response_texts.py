@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from hallujudge.metrics.framework.claims import json_kind
+from hallujudge.metrics.framework.claims import json_kind, well_formed
 
 from ..errors import ArchiveError
 from .bad_records import RESPONSE_KEY
 from .json_files import named, shown
-from .records import Record
+from .records import Record, response_value
 
 # Keys of texts that are never what a model said: ids, and what describes a message.
 _NAMES_NO_RESPONSE = re.compile(
@@ -19,6 +19,18 @@ _NAMES_NO_RESPONSE = re.compile(
 )
 # How deep texts are looked for in an object that was given as a response.
 _MAX_DEPTH = 6
+
+
+def response_text(record: Record, key: str) -> str | None:
+    """Return the response of a record; None if it has none.
+
+    Raises:
+        ArchiveError: The response is not a text.
+    """
+    value = response_value(record, key)
+    if value is None or isinstance(value, str):
+        return value and well_formed(value)
+    raise not_a_text(record, key)
 
 
 def not_a_text(record: Record, key: str, what: str = "a text") -> ArchiveError:

@@ -34,9 +34,8 @@ from .records import (
     first_record,
     optional_text,
     read_records,
-    response_value,
 )
-from .response_texts import not_a_text
+from .response_texts import response_text
 from .rival_keys import refuse_other_texts
 from .shown_pictures import (
     IMAGE_KEYS,
@@ -247,12 +246,7 @@ class _Responses:
         return f"{name}: {question}" if question else name
 
     def _text(self, record: Record) -> str | None:
-        if self._text_key is None:
-            return None
-        text = response_value(record, self._text_key)
-        if text is not None and not isinstance(text, str):
-            raise not_a_text(record, self._text_key)
-        return text and well_formed(text)
+        return None if self._text_key is None else response_text(record, self._text_key)
 
     def _claims(self, record: Record) -> tuple[SeenClaim, ...] | None:
         value = structured(record.values.get(_CLAIMS))
