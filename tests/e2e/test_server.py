@@ -285,7 +285,7 @@ def test_doctor_and_config(server: str) -> None:
     run = here("doctor", "--server", server)
     assert run.returncode == 0, run.stdout + run.stderr
     # Every metric is tried here and there; those whose parts are not installed are absent.
-    assert run.stdout.count(expected_message("sdk.cli.info_commands:as-it-should-be")) >= 12
+    assert run.stdout.count(expected_message("sdk.cli.installation_checks:as-it-should-be")) >= 12
     assert expected_message("studies.analysis.tri_he:metric-tri-he-here") in run.stdout
     assert f"metric chair at {server}" in run.stdout
     assert run.stdout.index(f"server {server}") < run.stdout.index("metric chair here")

@@ -405,7 +405,9 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "llm judge, repeatability: " in found.stdout
         for metric in ("hallusion-bench", "event-hallusion"):
             assert (
-                expected_message("sdk.cli.info_commands:ok-llm-judge-decides-clear-example", metric)
+                expected_message(
+                    "sdk.cli.installation_checks:ok-llm-judge-decides-clear-example", metric
+                )
                 in found.stdout
             )
         other = here("doctor", "--llm-url", server.url, "--llm-model", "other")
@@ -417,12 +419,12 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted(wrong, model="tiny") as server:
         poor = here("doctor", "--llm-url", server.url, "--llm-model", "tiny")
     assert (
-        expected_message("sdk.cli.info_commands:failed-llm-judge-hallusion-bench-no-verdict")
+        expected_message("sdk.cli.installation_checks:failed-llm-judge-hallusion-bench-no-verdict")
         in poor.stdout
     )
     assert "REPLY_OUT_OF_CHOICE" in poor.stdout
     assert (
-        expected_message("sdk.cli.info_commands:failed-llm-judge-event-hallusion-the-judge")
+        expected_message("sdk.cli.installation_checks:failed-llm-judge-event-hallusion-the-judge")
         in poor.stdout
     )
     assert other.returncode == 1

@@ -219,9 +219,9 @@ def private_imports(path: Path) -> list[str]:
 
 
 def test_commands_know_neither_the_table_of_commands_nor_each_other_by_text() -> None:
-    """import-linter sees no import by text, so only the package may import modules that way."""
+    """import-linter sees no import by text, so only the whole command line may have any."""
     for path in modules("sdk/hallujudge/sdk/cli"):
-        if path.name == "__init__.py":
+        if path.name == "command_line.py":
             continue
         for node in nodes(path, "import"):
             if isinstance(node, ast.ImportFrom):

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from .errors import HallujudgeError, InvalidInputError
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
+
+
+def registered(group: str) -> EntryPoints:
+    """Return the entry points of a group."""
+    # It brings a parser of mails, which most commands and imports need not wait for.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
 
 
 def loaded(

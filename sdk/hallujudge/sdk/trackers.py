@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import signature_field
 
-from .entry_points import loaded
+from .entry_points import loaded, registered
 from .errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -162,11 +162,8 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
     Raises:
         InvalidInputError: It is unknown, can't be loaded, or lacks its folder, model or dataset.
     """
-    # Runs that log to no tracker do not wait for it.
-    from importlib.metadata import entry_points
-
     name, _, place = text.partition(":")
-    trackers = entry_points(group=_TRACKERS)
+    trackers = registered(_TRACKERS)
     if name not in trackers.names:
         known = sorted(trackers.names)
         alike = get_close_matches(name, known, 1)

@@ -1,310 +1,91 @@
 """The command line, ``hallujudge``: parse arguments, call a command, map errors to exit codes.
 
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 finished with unscored items.
+
+Names are imported when they are first used. The modules of commands take from here what only runs
+once a command is carried out, as ``cli.load_settings``: help pages and mistakes on a command line
+need none of it.
 """
 
 from __future__ import annotations
 
-import atexit
-import gc
-import os
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
-from importlib import import_module
-from itertools import takewhile
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-try:
-    from dataclasses import replace
+from hallujudge.metrics.framework import names_on_use
 
-    import click
-
-    from hallujudge.judge_service.memory_budget import memory_problem
-    from hallujudge.judge_service.standard_files import output_problem, run_command
-    from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
-    from hallujudge.metrics.families import benchmarks_of, declaring_line, has_module
-
-    from ..entry_points import loaded
-    from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
-    from .app import BENCHMARK, ExitCode, FamilyGroup, app, stop_on_sigterm, stopped_by
-    from .commands import ASKED, usage_error
-    from .output import in_flags
-except KeyboardInterrupt:
-    # Half of a short command's time is imports, which begin before there is a command to stop.
-    sys.exit("error: stopped by Ctrl-C")
-
+# Names that are imported under their own name are for the modules of commands.
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from hallujudge.judge_service.__main__ import run_server as run_server
+    from hallujudge.judge_service.access.spending import Ledger as Ledger
+    from hallujudge.judge_service.engine.judge_factory import prices_of as prices_of
+    from hallujudge.judge_service.engine.judge_options import LLM_NAMES as LLM_NAMES
+    from hallujudge.judge_service.engine.judge_options import judges_of as judges_of
+    from hallujudge.judge_service.judges.llm_judge import least_cost as least_cost
+    from hallujudge.judge_service.llm.cache_file import kept_replies as kept_replies
+    from hallujudge.judge_service.llm.vllm_sizing import model_shape as model_shape
+    from hallujudge.judge_service.llm.vllm_sizing import sizing_table as sizing_table
+    from hallujudge.judge_service.settings.loading import load_settings as load_settings
+    from hallujudge.judge_service.settings.names import names_of as names_of
+    from hallujudge.judge_service.settings.settings_file import settings_toml as settings_toml
+
+    from ..archives.example_files import write_benchmark as write_benchmark
+    from ..comparison.baselines import baseline_of as baseline_of
+    from ..comparison.compared_runs import differing_references as differing_references
+    from ..comparison.label_scores import score_label_sets as score_label_sets
+    from ..comparison.label_tables import label_page as label_page
+    from ..comparison.overview import VARIANT as VARIANT
+    from ..comparison.page_of_two import page_of_two as page_of_two
+    from ..comparison.results import notes_of_runs as notes_of_runs
+    from ..report.report_text import escaped as escaped
+    from ..report.report_text import judging_sentences as judging_sentences
+    from ..report.table_pages import PAGE_FORMATS as PAGE_FORMATS
+    from ..report.table_pages import grid_sections as grid_sections
+    from ..report.table_pages import render_page as render_page
+    from ..runs.progress_bar import shown_reading as shown_reading
+    from ..runs.result_files import stored_analysis as stored_analysis
+    from ..runs.saved_items import pictures_of as pictures_of
+    from .command_line import command_tree, main
+    from .completion import completion_script as completion_script
+    from .completion import install_completion as install_completion
+    from .completion import users_shell as users_shell
+    from .installation_checks import installation_findings as installation_findings
+    from .installation_checks import vllm_findings as vllm_findings
+    from .score_execution import ScoreExecution as ScoreExecution
+    from .score_execution import parsed_score as parsed_score
+    from .viewer import Viewer as Viewer
 
 __all__ = ["command_tree", "main"]
 
-_NEW_OBJECTS = 1_000_000
-_READERS = frozenset({"archive", "audit", "compare", "gate", "leaderboard", "report"})
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-        arguments: Command-line arguments; None for those of this process.
-
-    Returns:
-        The exit code.
-    """
-    # Items are freed by their reference counts. Looking for cycles among them takes a tenth of a
-    # run, and finds none; nor does looking again after ten times.
-    gc.set_threshold(_NEW_OBJECTS, _NEW_OBJECTS)
-    if arguments is None:
-        # The process ends with the command, and looks for cycles among all that it has imported
-        # once more. That takes 40 ms, an eighth of the time of a short command, and frees nothing.
-        atexit.register(gc.freeze)
-        typed = tuple(sys.argv[1:])
-        return run_command(partial(_run, partial(_execute, typed), typed))
-    typed = tuple(arguments)
-    return _run(partial(_execute, typed), typed)
-
-
-_COMMANDS = "hallujudge.commands"
-"""The entry points of rooms beside the core and of other packages: each is named by the words of a
-command, with dots in between, and names the module that adds it."""
-# Importing a module adds its commands to the tree; families are imported when they are used.
-_MODULES = {
-    "archive_commands": ("archive", "demo", "new", "score"),
-    "comparison_commands": ("compare", "gate"),
-    "info_commands": ("config", "doctor"),
-    "job_commands": ("batch", "fetch", "jobs", "submit"),
-    "metrics_commands": ("metrics",),
-    "report_commands": ("merge", "report", "rescore", "view"),
-    "server_commands": ("keys", "serve"),
+_NAMES = {
+    ".command_line": "command_tree main",
+    ".completion": "completion_script install_completion users_shell",
+    ".installation_checks": "installation_findings vllm_findings",
+    ".score_execution": "ScoreExecution parsed_score",
+    ".viewer": "Viewer",
+    "..archives.example_files": "write_benchmark",
+    "..comparison.baselines": "baseline_of",
+    "..comparison.compared_runs": "differing_references",
+    "..comparison.label_scores": "score_label_sets",
+    "..comparison.label_tables": "label_page",
+    "..comparison.overview": "VARIANT",
+    "..comparison.page_of_two": "page_of_two",
+    "..comparison.results": "notes_of_runs",
+    "..report.report_text": "escaped judging_sentences",
+    "..report.table_pages": "PAGE_FORMATS grid_sections render_page",
+    "..runs.progress_bar": "shown_reading",
+    "..runs.result_files": "stored_analysis",
+    "..runs.saved_items": "pictures_of",
+    "hallujudge.judge_service.__main__": "run_server",
+    "hallujudge.judge_service.access.spending": "Ledger",
+    "hallujudge.judge_service.engine.judge_factory": "prices_of",
+    "hallujudge.judge_service.engine.judge_options": "LLM_NAMES judges_of",
+    "hallujudge.judge_service.judges.llm_judge": "least_cost",
+    "hallujudge.judge_service.llm.cache_file": "kept_replies",
+    "hallujudge.judge_service.llm.vllm_sizing": "model_shape sizing_table",
+    "hallujudge.judge_service.settings.loading": "load_settings",
+    "hallujudge.judge_service.settings.names": "names_of",
+    "hallujudge.judge_service.settings.settings_file": "settings_toml",
 }
+"""Module -> the names that it defines."""
 
-
-def _add_family(family: str) -> None:
-    """Add the commands of a family: those of its declarations, and those of its own module."""
-    declared = benchmarks_of(family)
-    if declared:
-        import_module(".answers_command", __package__).add_commands(family)
-    if not declared or has_module(__package__, family):
-        import_module(f".{family}", __package__)
-
-
-# Modules of commands import `app`, which therefore knows none of them.
-FamilyGroup.add_family = staticmethod(_add_family)
-
-
-def command_tree(words: Sequence[str] | None = None) -> click.Group:
-    """Return the command line with its commands.
-
-    Args:
-        words: The words of the command that is used, which waits for no other one's module; empty
-            for those of the root's help page. None for all commands, which are there too if the
-            words are no command's.
-
-    Raises:
-        InvalidInputError: The module of the command can't be loaded.
-    """
-    own = [name for name, firsts in _MODULES.items() if words and words[0] in firsts]
-    _import_own(own)
-    if own and not _takes_more(words or ()):
-        return app
-    # It brings a parser of mails, which the core's commands do not wait for.
-    from importlib.metadata import entry_points
-
-    added = entry_points(group=_COMMANDS)
-    used = [each for each in added if all(map(str.__eq__, each.name.split("."), words or ()))]
-    if words is not None and not words:
-        # The root's help page lists groups without their commands.
-        used = [each for each in used if "." not in each.name]
-    if own and not used:
-        return app
-    if not words or not used:
-        _import_own(_MODULES)
-    for each in used or added:
-        _load(each, each.name.split(".") == list(words or ())[: each.name.count(".") + 1])
-    # The error about a command that its module does not add lists all commands.
-    return app if not words or all(map(_is_added, used)) else command_tree()
-
-
-def _takes_more(words: Sequence[str]) -> bool:
-    """Return whether another package may have a part in what is typed: a group, or its command."""
-    group = app.commands[words[0]]
-    # Families add the commands of others; looking for one there would import them all.
-    if not isinstance(group, click.Group) or isinstance(group, FamilyGroup):
-        return False
-    return len(words) == 1 or words[1] not in group.commands
-
-
-def _is_added(entry: EntryPoint) -> bool:
-    """Return whether the commands have the one that an entry point is named by."""
-    found: click.Command | None = app
-    for word in entry.name.split("."):
-        found = found.commands.get(word) if isinstance(found, click.Group) else None
-    return found is not None
-
-
-def _load(entry: EntryPoint, typed: bool) -> None:
-    """Load a module of commands; a broken one of another package stops its own command alone."""
-    try:
-        loaded(entry, "command")
-    except InvalidInputError as err:
-        if typed:
-            raise
-        # A shell shows what is written while it asks for completions between the words.
-        if ASKED not in os.environ:
-            click.echo(f"note: {err}", err=True)
-
-
-def _import_own(modules: Iterable[str]) -> None:
-    for name in modules:
-        import_module(f".{name}", __package__)
-
-
-def _execute(typed: tuple[str, ...]) -> object:
-    """Execute the command of the arguments, and return its exit code."""
-    from .declared_options import ScoreCommand
-
-    if ASKED in os.environ:
-        # It adds a shell to those that click knows.
-        import_module(".completion", __package__)
-
-    first = _with_pairs_joined(_with_benchmarks_first(typed))
-    words = None if ASKED in os.environ else _words_of_command(first)
-    tree = app if first == ["--version"] else command_tree(words)
-    with _shown_deprecations(), _shown_reading(first):
-        result = tree(first, prog_name="hallujudge", standalone_mode=False, obj=typed)
-    if not isinstance(result, ScoreCommand):
-        return result
-    # Help pages and mistakes on a command line need none of its imports.
-    from .score_execution import ScoreExecution
-
-    return ScoreExecution(replace(result, typed=typed)).execute()
-
-
-def _words_of_command(arguments: Sequence[str]) -> list[str]:
-    """Return the words before the first option, those of benchmarks apart, which come first."""
-    place = 0
-    while place < len(arguments) and arguments[place].partition("=")[0] == BENCHMARK:
-        place += 1 if "=" in arguments[place] else 2
-    return [*takewhile(lambda word: not word.startswith("-"), arguments[place:])]
-
-
-def _with_pairs_joined(arguments: list[str]) -> list[str]:
-    """Return the arguments with the two marks of ``--thought-marks OPEN CLOSE`` as one value.
-
-    Within quotes they are one value already.
-    """
-    joined = list(arguments)
-    for at in reversed([n for n, text in enumerate(arguments) if text == "--thought-marks"]):
-        if len(joined[at + 1 : at + 3]) == 2 and " " not in joined[at + 1]:
-            joined[at + 1 : at + 3] = [" ".join(joined[at + 1 : at + 3])]
-    return joined
-
-
-@contextmanager
-def _shown_deprecations() -> Iterator[None]:
-    """Print what is deprecated as notes, without the line of code that Python names."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", HallujudgeDeprecationWarning)
-        usual = warnings.showwarning
-
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if issubclass(category, HallujudgeDeprecationWarning):
-                click.echo(f"note: {message}", err=True)
-            else:
-                usual(message, category, filename, lineno, file, line)
-
-        warnings.showwarning = show
-        yield
-
-
-def _shown_reading(arguments: Sequence[str]) -> AbstractContextManager[None]:
-    """Return what shows how far a command has read its files, if it reads large ones itself."""
-    # `score METRIC` shows it while it prepares its run, and after that how far the run is.
-    if not _READERS.intersection(arguments[:1]) and tuple(arguments[:2]) != ("score", "all"):
-        return nullcontext()
-    from ..runs.progress_bar import shown_reading
-
-    return shown_reading()
-
-
-def _with_benchmarks_first(arguments: Sequence[str]) -> list[str]:
-    """Return arguments with the benchmarks from outside first: commands are made of them."""
-    first: list[str] = []
-    rest = list(arguments)
-    # What follows two hyphens is no option.
-    end = rest.index("--") if "--" in rest else len(rest)
-    while (place := _place_of_benchmark(rest[:end])) is not None:
-        count = 1 if "=" in rest[place] else 2
-        first += rest[place : place + count]
-        del rest[place : place + count]
-        end -= count
-    return [*first, *rest]
-
-
-def _place_of_benchmark(arguments: Sequence[str]) -> int | None:
-    flags = (each.partition("=")[0] for each in arguments)
-    return next((n for n, flag in enumerate(flags) if flag == BENCHMARK), None)
-
-
-def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
-    """Run a command; print an expected error as one line on standard error.
-
-    Args:
-        command: The command.
-        typed: The arguments that an error names.
-
-    Returns:
-        The exit code.
-    """
-    fail = partial(_fail, typed)
-    try:
-        # A server follows signals itself.
-        with nullcontext() if typed[:1] == ("serve",) else stop_on_sigterm():
-            code = command()
-    except click.Abort:
-        return fail("stopped", ExitCode.FAILED)
-    except KeyboardInterrupt as err:
-        # It may have stopped an import: the names of inputs would import the same again, in part.
-        click.echo(f"error: stopped by {stopped_by(err)}", err=True)
-        return ExitCode.FAILED
-    except (InvalidInputError, NotFoundError, UnsupportedError) as err:
-        return fail(str(err), ExitCode.BAD_INPUT)
-    except HallujudgeError as err:
-        return fail(str(err), ExitCode.FAILED)
-    except click.exceptions.NoArgsIsHelpError as err:
-        click.echo(err.format_message())
-        return int(ExitCode.BAD_INPUT)
-    except click.ClickException as err:
-        return fail(f"{usage_error(err)} (--help shows the options)", ExitCode.BAD_INPUT)
-    except BrokenPipeError:
-        # The process that reads our output has ended, as `head` does.
-        return ExitCode.FAILED
-    except Exception as err:
-        if problem := memory_problem(err):
-            return fail(problem, ExitCode.FAILED)
-        # The code of a user's own benchmark may raise anything, such as an OSError.
-        place, known = declaring_line(err), isinstance(err, BenchmarkError)
-        if place:
-            problem = str(err) if known else f"{type(err).__name__}: {err}"
-            return fail(f"{place}: {problem}. Correct the benchmark there", ExitCode.BAD_INPUT)
-        if known:
-            return fail(str(err), ExitCode.BAD_INPUT)
-        if not isinstance(err, OSError):
-            raise
-        return fail(output_problem(err), ExitCode.FAILED)
-    return int(code) if isinstance(code, int) else ExitCode.OK
-
-
-def _fail(typed: tuple[str, ...], message: str, code: ExitCode) -> int:
-    click.echo(f"error: {in_flags(message, typed)}", err=True)
-    return int(code)
+__getattr__, __dir__ = names_on_use(__name__, _NAMES)

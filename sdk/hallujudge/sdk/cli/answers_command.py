@@ -11,13 +11,16 @@ from typing import Annotated, Any, cast
 
 import click
 
+from hallujudge import sdk
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
 from hallujudge.metrics import AnswersItem
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import VariantComparison, metric_of
 from hallujudge.metrics.errors import warn_deprecated
 from hallujudge.metrics.families import benchmarks_of
 from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.sdk import cli
 
 from ..archives import InputOptions
 from ..archives.inputs import declared_inputs
@@ -235,16 +238,12 @@ def _compare_labels(command: ScoreCommand) -> None:
     Raises:
         HallujudgeError: A set of labels can't be used, or the file can't be written.
     """
-    from ..client import Client
-    from ..comparison.label_scores import score_label_sets
-    from ..comparison.label_tables import label_page
-
-    with Client.embedded() as client:
-        found = score_label_sets(client, command.run)
+    with sdk.Client.embedded() as client:
+        found = cli.score_label_sets(client, command.run)
     assert found is not None, "asked only with several sets"
     write_file(command.out / LABELS, found.to_text())
     if command.prints_table:
-        show_page(label_page(found), "table")
+        show_page(cli.label_page(found), "table")
 
 
 def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:
@@ -265,8 +264,6 @@ def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:
 
 
 def _is_complete(item: AnswersItem) -> bool:
-    from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
-
     return all(
         answer.response is not None and answer.label and len(answer.response) <= MAX_RESPONSE_CHARS
         for answer in item.answers

@@ -15,8 +15,10 @@ from typing import Annotated, Any
 
 import click
 
+from hallujudge import sdk
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import FAMILIES, add_benchmarks, families
+from hallujudge.sdk import cli
 
 from ..errors import CancelledError, InvalidInputError
 from .commands import Group, group_of
@@ -178,26 +180,21 @@ class FamilyGroup(_OrderedGroup):
 
 def _version(asked: bool) -> None:
     if asked:
-        from .. import __version__
-
-        click.echo(f"hallujudge {__version__}")
+        click.echo(f"hallujudge {sdk.__version__}")
         raise click.exceptions.Exit
 
 
 def _show_completion(asked: bool) -> None:
     if asked:
-        from .completion import script, shell
-
-        click.echo(script(app, shell()), nl=False)
+        click.echo(cli.completion_script(app, cli.users_shell()), nl=False)
         raise click.exceptions.Exit
 
 
 def _install_completion(asked: bool) -> None:
     if asked:
-        from .completion import install, shell
-
-        name = shell()
-        click.echo(f"{name} reads {install(app, name)} when it is started the next time")
+        name = cli.users_shell()
+        file = cli.install_completion(app, name)
+        click.echo(f"{name} reads {file} when it is started the next time")
         raise click.exceptions.Exit
 
 

@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import click
 
+from hallujudge import sdk
+from hallujudge.judge_service.engine.registry import entries, metric_names
+from hallujudge.sdk import cli
+
+from .. import archives
+from ..archives.inputs import declared_inputs
+from ..archives.json_files import named
 from ..errors import InvalidInputError
 from .app import (
     ExitCode,
@@ -95,9 +102,6 @@ class _Scoring:
         Raises:
             InvalidInputError: An option is not understood, or both server and processes are given.
         """
-        from ..client import Client
-        from ..comparison.overview import score_all as score_folder
-
         known, further = _by_metric(self.references or []), _by_option(self.inputs or [])
         settings, server = _by_setting(self.options or []), self.at.server
         if server is not None and self.workers > 1:
@@ -106,9 +110,11 @@ class _Scoring:
                 "of them out"
             )
         connection = self.at.connection()
-        client = Client.embedded() if server is None else Client(server, connection=connection)
+        client = (
+            sdk.Client.embedded() if server is None else sdk.Client(server, connection=connection)
+        )
         with client:
-            return score_folder(
+            return sdk.score_all(
                 self.folder,
                 self.out,
                 client=client,
@@ -139,8 +145,6 @@ def score_all(context: click.Context, given: _Scoring) -> ExitCode:
 
 def _by_metric(given: list[str]) -> dict[str, list[str]]:
     """Return metric -> files of its references."""
-    from hallujudge.judge_service.engine.registry import metric_names
-
     found: dict[str, list[str]] = {}
     for pair in given:
         metric, _, path = pair.partition("=")
@@ -155,8 +159,6 @@ def _by_metric(given: list[str]) -> dict[str, list[str]]:
 
 def _by_option(given: list[str]) -> dict[str, dict[str, object]]:
     """Return metric -> name of an option of its archives -> file."""
-    from ..archives.inputs import declared_inputs
-
     found: dict[str, dict[str, object]] = {}
     for pair in given:
         option, _, path = pair.partition("=")
@@ -174,19 +176,15 @@ def _by_option(given: list[str]) -> dict[str, dict[str, object]]:
 
 def _by_setting(given: list[str]) -> dict[str, dict[str, object]]:
     """Return metric -> its variant and options by name."""
-    from hallujudge.judge_service.engine.registry import entries
-
-    from ..comparison.overview import VARIANT
-
     found: dict[str, dict[str, object]] = {}
     for pair in given:
         key, _, value = pair.partition("=")
         metric, _, flag = key.partition(".")
         entry = entries().get(metric)
         known = {o.name.replace("_", "-"): o for o in entry.options} if entry is not None else {}
-        choices = entry.variants if entry and flag == VARIANT else ()
+        choices = entry.variants if entry and flag == cli.VARIANT else ()
         if not value or not (choices or flag in known):
-            names = ", ".join(f"{metric}.{each}" for each in (VARIANT, *known) if known)
+            names = ", ".join(f"{metric}.{each}" for each in (cli.VARIANT, *known) if known)
             raise InvalidInputError(
                 f"--option {pair}: write a metric, a dot, one of its options, an equals sign and a "
                 f"value, such as amber.nouns=rules; known: {names or ', '.join(entries())}"
@@ -195,17 +193,14 @@ def _by_setting(given: list[str]) -> dict[str, dict[str, object]]:
         choices = choices or (option.choices if option is not None else ())
         if choices and value not in choices:
             raise InvalidInputError(f"--option {pair}: choose from {', '.join(choices)}")
-        name = VARIANT if option is None else option.name
+        name = cli.VARIANT if option is None else option.name
         found.setdefault(metric, {})[name] = value if option is None else option_text(option, value)
     return found
 
 
 def _print_progress(typed: tuple[str, ...], done: ScoredRun | LeftOut) -> None:
     """Print one line on standard error for each archive."""
-    from ..archives.json_files import named
-    from ..comparison.overview import ScoredRun
-
-    if isinstance(done, ScoredRun):
+    if isinstance(done, sdk.ScoredRun):
         items = done.report.coverage.items
         what = named([f"{done.model}, {done.name}"])
         click.echo(f"scored {what}: {items:,} items", err=True)
@@ -238,13 +233,11 @@ def inspect(
     ] = "table",
 ) -> ExitCode:
     """Print what each file is and why, what it lacks, and the command that scores it."""
-    from ..archives import inspect_archives
-
     if format not in SUMMARY_FORMATS:
         raise InvalidInputError(f"--format {format!r}: choose from {', '.join(SUMMARY_FORMATS)}")
     summaries = [
         replace(summary, next_step=in_flags(summary.next_step, context.obj))
-        for summary in inspect_archives(paths)
+        for summary in archives.inspect_archives(paths)
     ]
     if format == "json":
         click.echo(json.dumps([asdict(summary) for summary in summaries], indent=2))
@@ -287,8 +280,6 @@ def _summary_rows(summary: ArchiveSummary) -> Iterator[tuple[str, str]]:
 
 
 def _layout(summary: ArchiveSummary) -> str:
-    from ..archives.json_files import named
-
     keys = named(summary.why)
     if not summary.layout:
         return f"plain records ({summary.format}) with the keys {keys}"
@@ -331,16 +322,13 @@ def demo(
     ] = Path("hallujudge-demo"),
 ) -> ExitCode:
     """Score 24 example captions, and write the report to look at."""
-    from ..archives.example_files import write_example
-    from .score_execution import ScoreExecution, parsed_score
-
-    example = write_example(_DEMO, out)
+    example = sdk.write_example(_DEMO, out)
     words = shlex.split(example.command)[1:]
     # The files are named as from inside the folder, where the demo need not be run.
     words = [str(out / word) if _is_path(word) else word for word in words]
-    scoring = parsed_score([*words, "--overwrite"])
+    scoring = cli.parsed_score([*words, "--overwrite"])
     assert isinstance(scoring, ScoreCommand), "the example scores"
-    code = ScoreExecution(scoring).execute()
+    code = cli.ScoreExecution(scoring).execute()
     if code not in (ExitCode.OK, ExitCode.UNSCORED):
         return code
     page = (out / "results" / "report.html").resolve()
@@ -364,22 +352,18 @@ def new(
         return _new_benchmark(name, out)
     if name:
         raise InvalidInputError(f"{name!r} is one word too many; only `new {_OWN} NAME` takes two")
-    from ..archives.example_files import write_example
-
     folder = out or Path(f"{metric}-example")
-    found = write_example(metric, folder)
+    found = sdk.write_example(metric, folder)
     click.echo(f"{folder} has {', '.join(found.files)}\n")
     click.echo(_again(folder, found.command))
     return ExitCode.OK
 
 
 def _new_benchmark(name: str, out: Path | None) -> ExitCode:
-    from ..archives.example_files import write_benchmark
-
     if not name:
         raise InvalidInputError(f"your benchmark needs a name: `new {_OWN} chart-pairs`")
     folder = out or Path(name)
-    files = write_benchmark(name, folder)
+    files = cli.write_benchmark(name, folder)
     click.echo(f"{folder} has {', '.join(files)}\n")
     click.echo(
         "To install, score and test it:\n\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import click
@@ -158,8 +159,6 @@ class Group(PanelCommand, click.Group):
         # A shell that asks for completions may be given anything.
         named = ctx.resilient_parsing or args[0].startswith("-")
         if not named and self.get_command(ctx, args[0]) is None:
-            from difflib import get_close_matches
-
             names = self.list_commands(ctx)
             near = get_close_matches(args[0], names)
             known = f"; choose from {', '.join(names)}"
@@ -227,8 +226,6 @@ def _parts(value: object) -> Iterable[object]:
 def usage_error(error: click.ClickException) -> str:
     """Return an error of click's as one sentence, without the full stop at its end."""
     if isinstance(error, click.NoSuchOption):
-        from difflib import get_close_matches
-
         name, known = error.option_name, error.possibilities or ()
         # Without their hyphens, which are alike in all names.
         alike = get_close_matches(name.strip("-"), [each.strip("-") for each in known])

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import click
 
+from hallujudge.sdk import cli
+
+from .. import comparison
 from ..archives.json_files import amount
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
@@ -18,7 +21,6 @@ from .output import Format, show_result, write_lines
 from .parameters import argument
 
 if TYPE_CHECKING:
-    from ..comparison import CompareOptions
     from ..comparison.gates import Decision
 
 
@@ -45,11 +47,9 @@ class ComparingOptions:
     ] = 10_000
     seed: Annotated[int, statistics_option(help="Seed of the random numbers.")] = 0
 
-    def options(self, scores: Sequence[str] = ()) -> CompareOptions:
+    def options(self, scores: Sequence[str] = ()) -> comparison.CompareOptions:
         """Return the options of a comparison of some scores, by default of all."""
-        from ..comparison import CompareOptions
-
-        return CompareOptions(
+        return comparison.CompareOptions(
             scores=tuple(scores),
             names=tuple(self.name or ()),
             model_names=model_names(self.model_name),
@@ -81,10 +81,6 @@ def compare(
     ] = False,
 ) -> ExitCode:
     """Compare runs: differences with intervals and tests."""
-    from ..comparison import changed_items
-    from ..comparison import compare as compare_folders
-    from ..comparison.compared_runs import differing_references
-
     if items is not None and len(runs) != 2:
         raise InvalidInputError(f"--items needs two runs, and {len(runs)} are given; name two")
     options = comparing.options(score or ())
@@ -92,13 +88,13 @@ def compare(
         if len(runs) != 2:
             given = f"--show-differences needs two runs, and {len(runs)} are given"
             raise InvalidInputError(f"{given}; name two")
-        differing = differing_references(runs[0], runs[1], options)
+        differing = cli.differing_references(runs[0], runs[1], options)
         click.echo("".join(f"{each}\n" for each in differing), nl=False)
         click.echo(f"{amount(len(differing), 'item has', 'items have')} other references", err=True)
         return ExitCode.OK
-    result = compare_folders(*runs, options=options)
+    result = comparison.compare(*runs, options=options)
     if items is not None:
-        changes = changed_items(*runs, options=options)
+        changes = comparison.changed_items(*runs, options=options)
         count = write_lines(items, (change.to_json() for change in changes))
         click.echo(f"{count:,} changed items written to {items}", err=True)
     show_result(result, output_format)
@@ -139,10 +135,7 @@ def gate(
     output_format: Format = "table",
 ) -> ExitCode:
     """Limits on scores for CI: exit code 1 if one is exceeded."""
-    from ..comparison import GateLimits
-    from ..comparison import gate as gate_folders
-
-    limits = GateLimits(
+    limits = comparison.GateLimits(
         max_regression=_limits("--max-regression", max_regression),
         maximum=_limits("--max", maximum),
         minimum=_limits("--min", minimum),
@@ -151,7 +144,7 @@ def gate(
     )
     options = comparing.options()
     try:
-        result = gate_folders(run, baseline=baseline, limits=limits, options=options)
+        result = comparison.gate(run, baseline=baseline, limits=limits, options=options)
     except InvalidInputError:
         raise
     except (HallujudgeError, OSError) as err:

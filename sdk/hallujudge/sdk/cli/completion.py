@@ -46,7 +46,7 @@ Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
         return str(item.value)
 
 
-def shell() -> str:
+def users_shell() -> str:
     """Return the user's shell.
 
     Raises:
@@ -60,14 +60,14 @@ def shell() -> str:
     return name
 
 
-def script(command: click.Command, name: str) -> str:
+def completion_script(command: click.Command, name: str) -> str:
     """Return the script of a shell."""
     kind = get_completion_class(name)
     assert kind is not None, "click knows the others"
     return kind(command, {}, _NAME, ASKED).source()
 
 
-def install(command: click.Command, name: str) -> Path:
+def install_completion(command: click.Command, name: str) -> Path:
     """Write the script of a shell where the shell reads it, and return that file.
 
     Raises:
@@ -80,7 +80,7 @@ def install(command: click.Command, name: str) -> Path:
         file, start = settings / f"{_NAME}/completion.{name}", _start_file(name)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(script(command, name), encoding="utf-8")
+        file.write_text(completion_script(command, name), encoding="utf-8")
         if start is not None:
             _add_line(start, _READ[name].format(file=file))
     except OSError as err:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from hallujudge import sdk
+from hallujudge.sdk import cli
+
 from ..errors import InvalidInputError
 from ..runs.progress_bar import verdicts_text
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
@@ -18,7 +21,6 @@ from .options import ServerOptions
 from .output import NewFolder, Written, refuse_run_file, show_new_run
 from .parameters import argument
 from .run_options import Overwrite
-from .score_execution import ScoreExecution, parsed_score
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -40,9 +42,7 @@ class JobServer(ServerOptions):
 
     def client(self) -> Client:
         """Return a client of the server."""
-        from ..client import Client
-
-        return Client(self.server, connection=self.connection())
+        return sdk.Client(self.server, connection=self.connection())
 
 
 @app.command(
@@ -64,9 +64,9 @@ def submit(
     _check_submitted(command)
     # Nothing is written: the folder is that of fetch.
     given = ["score", *command, "--out", "."]
-    scoring = parsed_score(given)
+    scoring = cli.parsed_score(given)
     if isinstance(scoring, ScoreCommand):
-        return ScoreExecution(replace(scoring, request_id=request_id)).execute()
+        return cli.ScoreExecution(replace(scoring, request_id=request_id)).execute()
     return scoring
 
 
@@ -173,13 +173,11 @@ def fetch(
     html: Annotated[bool, output_option("--html", help="Also report.html.")] = False,
 ) -> ExitCode:
     """Results of a job, as score would have written them."""
-    from ..runs import RunFolder
-
     before = Written.of(out)
     with at.client() as client:
         if wait:
             _finished(client, job)
-        with RunFolder(out, overwrite=overwrite) as folder:
+        with sdk.RunFolder(out, overwrite=overwrite) as folder:
             report = client.fetch_job(job, folder, resume=resume, html=html)
     return show_new_run(report, out, before)
 
@@ -249,8 +247,8 @@ def _in_batch(
         raise InvalidInputError(
             f"{command[0]!r} is not a score command; write score and its options after the file"
         )
-    scoring = parsed_score(command)
+    scoring = cli.parsed_score(command)
     if isinstance(scoring, ScoreCommand):
         batch = replace(scoring, batch_requests=requests, batch_replies=replies)
-        return ScoreExecution(batch).execute()
+        return cli.ScoreExecution(batch).execute()
     return scoring

@@ -10,17 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
+from hallujudge.judge_service.settings.connection import (
+    Connection,
+    listed,
+    load_connection,
+    masked,
+)
 from hallujudge.metrics.framework.metric import SEES
+from hallujudge.sdk import cli
 
 from ..errors import InvalidInputError
 from .app import ExitCode, budget_option, input_option, judge_option, server_option
-
-if TYPE_CHECKING:
-    from hallujudge.judge_service.settings.connection import Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +77,6 @@ class ServerOptions:
                     f"{flags[0]} is for a server, and none is named; add --server, or leave it out"
                 )
             return None
-        from hallujudge.judge_service.settings.connection import Connection, load_connection
-
         given = Connection(
             tls_ca=self.tls_ca or "", tls_cert=self.tls_cert or "", tls_key=self.tls_key or ""
         )
@@ -134,9 +136,7 @@ def llm_options(
 def _by_setting(given: Mapping[str, object]) -> dict[str, object]:
     """Return values of options by the names of their settings, such as ``llm.url``."""
     # Most commands have no settings, and start sooner without them.
-    from hallujudge.judge_service.settings.names import names_of
-
-    return names_of(given)
+    return cli.names_of(given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,22 +378,18 @@ def say_where_pictures_go(
         options: The metric's options.
         settings: Settings of the judges.
     """
-    from hallujudge.judge_service.engine.judge_options import LLM_NAMES, judges_of
-    from hallujudge.judge_service.settings.connection import listed, masked
-    from hallujudge.judge_service.settings.loading import load_settings
-
     judge, panel = options.get("judge", "given"), options.get("panel", "")
     if judge == "given" and not panel:
         return
     if server is not None:
         click.echo(f"pictures go to {server}, and from there to its judge", err=True)
         return
-    known = load_settings(dict(settings)).judges
-    names = listed(panel) if panel else judges_of(known, "llm" if judge == SEES else judge)
+    known = cli.load_settings(dict(settings)).judges
+    names = listed(panel) if panel else cli.judges_of(known, "llm" if judge == SEES else judge)
     places = [
         f"{masked(url)} (model {known.language_model(name).model})"
         for name in names
-        if name in LLM_NAMES
+        if name in cli.LLM_NAMES
         for url in listed(known.language_model(name).url)
     ]
     if places:

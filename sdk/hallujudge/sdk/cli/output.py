@@ -13,9 +13,11 @@ from typing import IO, TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import click
 
-from hallujudge.judge_service.engine.registry import entry_of
+from hallujudge.judge_service.engine.registry import entries, entry_of
 from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.sdk import cli
 
+from .. import report as rendering
 from ..archives.inputs import declared_inputs, own_inputs
 from ..errors import InvalidInputError, OutputError
 from ..runs.manifest import MANIFEST, PAGE, REPORT, RUN_FILES
@@ -134,9 +136,7 @@ NewFolder = Annotated[
 
 
 def _checked_format(name: str) -> str:
-    from ..report.table_pages import PAGE_FORMATS
-
-    known = ("json", *PAGE_FORMATS)
+    known = ("json", *cli.PAGE_FORMATS)
     if name not in known:
         raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
     return name
@@ -167,18 +167,14 @@ def show_new_run(report: Report, out: Path, before: Written) -> ExitCode:
         out: The folder of the run.
         before: The times of its files before the command.
     """
-    from ..report import render_table
-
-    click.echo(render_table(with_flags(report)), nl=False)
+    click.echo(rendering.render_table(with_flags(report)), nl=False)
     click.echo(where_written(out, before))
     return ExitCode.UNSCORED if report.coverage.unscored else ExitCode.OK
 
 
 def echo_json(text: str) -> None:
     """Print JSON text; on a terminal, escape characters that would control it."""
-    from ..report.report_text import escaped
-
-    click.echo(escaped(text) if is_terminal(sys.stdout) else text, nl=False)
+    click.echo(cli.escaped(text) if is_terminal(sys.stdout) else text, nl=False)
 
 
 def show_result(result: Shown, name: str) -> None:
@@ -196,10 +192,11 @@ def show_as(name: str, to_text: Callable[[], str], to_page: Callable[[], Page]) 
 
 def show_page(page: Page, name: str) -> None:
     """Print a page in a format other than JSON; a table is as wide as the terminal."""
-    from ..report.table_pages import PAGE_FORMATS, render_page
-
     page = replace(page, notes=tuple(map(in_flags, page.notes)))
-    text = render_page(page, width=output_width()) if name == "table" else PAGE_FORMATS[name](page)
+    if name == "table":
+        text = cli.render_page(page, width=output_width())
+    else:
+        text = cli.PAGE_FORMATS[name](page)
     click.echo(text, nl=False)
 
 
@@ -327,8 +324,6 @@ _OFF_ON = (("no", "yes"), ("false", "true"))
 
 def _switched_on(metric: str, name: str) -> str:
     """Return the value that turns an option of a metric on; empty if it is no switch."""
-    from hallujudge.judge_service.engine.registry import entries
-
     options = entries()[metric].options if metric in entries() else ()
     found = (option.choices for option in options if option.name == name)
     return next((choices[1] for choices in found if choices in _OFF_ON), "")

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import click
 from msgspec import structs
 
+from hallujudge import sdk
+from hallujudge.sdk import cli
+
+from .. import report as rendering
 from ..errors import InvalidInputError
-from ..runs import read_run
+from ..report import page as pages
 from ..runs.manifest import PAGE
 from ..trackers import tracker_named
 from .app import ExitCode, app, examples, metric_option, output_option, server_option
@@ -87,8 +91,6 @@ def report(
 
     Two runs make one page: their differences, and their items side by side.
     """
-    from ..comparison.page_of_two import page_of_two
-
     if to and len(runs) > 1:
         raise InvalidInputError("--to takes one run; leave out the other")
     if (model or dataset) and not to:
@@ -101,7 +103,7 @@ def report(
         "--embed-images": embed_images,
     }  # fmt: skip
     _check_page(names, len(runs), [option for option, value in options.items() if value])
-    stored = [read_run(run) for run in runs]
+    stored = [sdk.read_run(run) for run in runs]
     page = out or (runs[0] / PAGE if len(runs) == 1 else Path(_PAGE_OF_TWO))
     for name in names:
         if name == "html":
@@ -109,7 +111,7 @@ def report(
             if len(stored) == 1:
                 write_file(page, page_of_run(stored[0], title, baseline, pictures, allow or ()))
             else:
-                write_file(page, page_of_two(*runs, images=pictures, allow=tuple(allow or ())))
+                write_file(page, cli.page_of_two(*runs, images=pictures, allow=tuple(allow or ())))
             click.echo(f"written to {page}", err=True)
         elif name == "parquet":
             click.echo(f"written to {stored[0].items_to_parquet()}", err=True)
@@ -150,31 +152,26 @@ def _check_page(names: list[str], runs: int, options: list[str]) -> None:
 
 
 def _print_run(run: StoredRun, name: str, *, all_rows: bool) -> None:
-    from ..report import PRINTED, render_markdown, render_table
-
     shown = with_flags(run.report)
     if name == "json":
         echo_json(run.report.to_text())
         return
     if name == "table":
-        text = render_table(shown, calibration=run.calibration(), all_rows=all_rows)
+        text = rendering.render_table(shown, calibration=run.calibration(), all_rows=all_rows)
     elif name == "markdown":
-        text = render_markdown(shown, run.calibration())
+        text = rendering.render_markdown(shown, run.calibration())
     else:
-        text = PRINTED[name](shown)
+        text = rendering.PRINTED[name](shown)
     click.echo(text, nl=False)
 
 
 def _images(given: str, folder: Path, run: StoredRun, *, embed: bool) -> Images:
     """Return the pictures that are given, or those that the run's judge was shown."""
-    from ..report.page import Images
-    from ..runs.saved_items import pictures_of
-
     if embed and not given:
         raise InvalidInputError("--embed-images needs the folder of the pictures: --images FOLDER")
     if given:
-        return Images.of(given, page=folder, embed=embed)
-    return pictures_of(run.manifest, folder)
+        return pages.Images.of(given, page=folder, embed=embed)
+    return cli.pictures_of(run.manifest, folder)
 
 
 def page_of_run(
@@ -185,17 +182,13 @@ def page_of_run(
     allow: Sequence[str] = (),
 ) -> str:
     """Return the page of a run, with the analyses that are in its folder."""
-    from ..comparison.baselines import baseline_of
-    from ..report.table_pages import grid_sections
-    from ..runs.result_files import stored_analysis
-
-    analysis = stored_analysis(run.folder)
-    analyses = tuple(grid_sections(analysis.page().grids)) if analysis else ()
+    analysis = cli.stored_analysis(run.folder)
+    analyses = tuple(cli.grid_sections(analysis.page().grids)) if analysis else ()
     about = structs.replace(run.about(), date=run.date(), analyses=analyses)
     if title:
         about = structs.replace(about, title=title)
     if baseline is not None:
-        about = structs.replace(about, baseline=baseline_of(baseline, run.report, allow))
+        about = structs.replace(about, baseline=cli.baseline_of(baseline, run.report, allow))
     return run.page(about, images)
 
 
@@ -208,9 +201,7 @@ def view(
     ] = True,
 ) -> ExitCode:
     """Pages of all runs below a folder, on this machine only."""
-    from .viewer import Viewer
-
-    viewer = Viewer(folder, port)
+    viewer = cli.Viewer(folder, port)
     click.echo(f"{viewer.address} shows the runs of {folder}; Ctrl-C ends it")
     if browser:
         webbrowser.open(viewer.address)
@@ -235,10 +226,8 @@ def merge(
     runs: MergedRuns, out: NewFolder, html: WithPage = False, overwrite: Overwrite = False
 ) -> ExitCode:
     """Runs over different items as one run."""
-    from ..derived_runs import merge_runs
-
     before = Written.of(out)
-    return show_new_run(merge_runs(runs, out, html=html, overwrite=overwrite), out, before)
+    return show_new_run(sdk.merge_runs(runs, out, html=html, overwrite=overwrite), out, before)
 
 
 @app.command(epilog=examples("hallujudge rescore results --variant corrected --out corrected"))
@@ -250,8 +239,6 @@ def rescore(
     overwrite: Overwrite = False,
 ) -> ExitCode:
     """Scores of a run by another variant, with its verdicts."""
-    from ..derived_runs import rescore_run
-
     before = Written.of(out)
-    made = rescore_run(run, out, variant=variant, html=html, overwrite=overwrite)
+    made = sdk.rescore_run(run, out, variant=variant, html=html, overwrite=overwrite)
     return show_new_run(made, out, before)

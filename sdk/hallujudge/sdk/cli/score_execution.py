@@ -18,7 +18,9 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.metrics import Outcome, Report
 from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.sdk import cli
 
+from .. import report as rendering
 from ..archives.json_files import amount, named
 from ..client import Client
 from ..errors import InvalidInputError
@@ -27,6 +29,7 @@ from ..runs.manifest import VERDICTS
 from ..runs.parts import Part, UnscoredCounts
 from ..runs.passing_reasons import passing_reasons
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
+from ..runs.refused_runs import tidied
 from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun, graph_notes
 from ..runs.scoring import ProgressWatch
@@ -122,8 +125,6 @@ class ScoreExecution:
         Args:
             unscored: Collects the reasons for unscored items.
         """
-        from ..runs.refused_runs import tidied
-
         with tidied(self.command.out), ExitStack() as stack:
             spec = self.command.run.spec()
             # The processes of a large run start while its archive is read.
@@ -248,16 +249,14 @@ class ScoreExecution:
 
     def _show(self, report: Report, place: str) -> None:
         """Print a report in the formats that were asked for, and where it is."""
-        from ..report import PRINTED, render_scores, render_table
-
         if self.command.quiet:
-            click.echo(render_scores(report), nl=False)
+            click.echo(rendering.render_scores(report), nl=False)
             return
         shown = with_flags(report, self.command.typed)
         for name in self._printed:
             if name == "table":
                 color = is_terminal(sys.stdout)
-                table = render_table(
+                table = rendering.render_table(
                     shown, width=output_width(), color=color, all_rows=self.command.all_rows
                 )
                 click.echo(table, nl=False)
@@ -266,15 +265,13 @@ class ScoreExecution:
                 # Programs read JSON, whatever calls them.
                 echo_json(report.to_text())
             else:
-                click.echo(PRINTED[name](shown), nl=False)
+                click.echo(rendering.PRINTED[name](shown), nl=False)
 
     def _show_both(self, reports: list[Report], places: list[str]) -> None:
-        from ..report import PRINTED, render_variants
-
         shown = [with_flags(report, self.command.typed) for report in reports]
         for name in self._printed:
             if name == "table":
-                click.echo(render_variants(shown), nl=False)
+                click.echo(rendering.render_variants(shown), nl=False)
                 if not self.command.quiet:
                     click.echo("; ".join(places))
             elif name == "json":
@@ -282,7 +279,7 @@ class ScoreExecution:
                     echo_json(report.to_text())
             else:
                 for report in shown:
-                    click.echo(PRINTED[name](report), nl=False)
+                    click.echo(rendering.PRINTED[name](report), nl=False)
 
     def _progress(self, items: Sized) -> AbstractContextManager[Progress]:
         """Return what shows the progress: a bar on a terminal, lines elsewhere."""
@@ -340,10 +337,8 @@ class _Watch(ProgressWatch):
         self._command.note(*started.notes)
 
     def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool) -> None:
-        from ..report.report_text import judging_sentences
-
         super().judged(shares, kept=kept)
-        sentences = " ".join(judging_sentences(shares)) if kept else ""
+        sentences = " ".join(cli.judging_sentences(shares)) if kept else ""
         self._command.note(*([f"kept and not paid again: {sentences}"] if sentences else []))
 
     def scored(self, part: Part | Entry) -> None:
@@ -373,10 +368,7 @@ def _kept_replies(path: Path) -> int:
     """Return how many replies of judges a file has."""
     if not path.exists():
         return 0
-    # Imported here because most runs have no judge, and no database.
-    from hallujudge.judge_service.llm.cache_file import kept_replies
-
-    return kept_replies(path)
+    return cli.kept_replies(path)
 
 
 def _paid(replies: Path) -> str:

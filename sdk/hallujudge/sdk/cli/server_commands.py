@@ -13,8 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from hallujudge.judge_service.access.caller import MAX_LIMIT, Scope
-from hallujudge.judge_service.tenancy import MAX_WEIGHT
+from hallujudge.judge_service.access.key_store import (
+    ApiKey,
+    create_key,
+    edit_key,
+    now,
+    read_keys,
+    revoke_key,
+    rotate_key,
+)
+from hallujudge.judge_service.settings.loading import load_settings, spending_path
+from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.tenancy import MAX_WEIGHT, Limits
 from hallujudge.metrics.families import added_sources
+from hallujudge.sdk import cli
 
 from ..errors import InvalidInputError
 from .app import (
@@ -32,7 +44,6 @@ from .options import JudgeOptions
 from .parameters import argument
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.access.key_store import ApiKey
     from hallujudge.judge_service.access.spending import Ledger
 
 
@@ -134,15 +145,12 @@ def serve(
     judges: JudgeOptions,
 ) -> None:
     """Serve scores over gRPC, and HTTP if asked, until Ctrl-C."""
-    from hallujudge.judge_service.__main__ import run_server
-    from hallujudge.judge_service.settings.names import names_of
-
     given = names_of(settings | judges.given())
     # Other installed ones are not served, unless the setting names them.
     named = context.find_root().params["benchmark"] or ()
     if sources := [each for each in added_sources() if each.endswith(".py") or each in named]:
         given["benchmarks"] = ",".join(sources)
-    run_server(given, config)
+    cli.run_server(given, config)
 
 
 _File = Annotated[
@@ -211,9 +219,6 @@ def create(
     file: _File = None,
 ) -> None:
     """Make a key and print it, once."""
-    from hallujudge.judge_service.access.key_store import create_key
-    from hallujudge.judge_service.tenancy import Limits
-
     path = _keys_path(file)
     key = create_key(
         path,
@@ -228,15 +233,11 @@ def create(
 
 def _warn_of_small_budget(limits: KeyLimits) -> None:
     """Say that no call fits into a day's money, as far as this machine's settings have prices."""
-    from hallujudge.judge_service.engine.judge_factory import prices_of
-    from hallujudge.judge_service.judges.llm_judge import least_cost
-    from hallujudge.judge_service.settings.loading import load_settings
-
     if limits.cost_per_day is None:
         return
-    if (prices := prices_of(load_settings().judges, "llm")) is None:
+    if (prices := cli.prices_of(load_settings().judges, "llm")) is None:
         return
-    if (least := least_cost(prices)) > limits.cost_per_day:
+    if (least := cli.least_cost(prices)) > limits.cost_per_day:
         click.echo(
             f"note: --cost-per-day {limits.cost_per_day:g} is less than one call of the judge may "
             f"cost: at least {least:.6f} is reserved before it is sent, so this key can make none",
@@ -282,8 +283,6 @@ def edit(
     file: _File = None,
 ) -> None:
     """Change a key; its secret, jobs and what it spent stay."""
-    from hallujudge.judge_service.access.key_store import edit_key, now
-
     changes: dict[str, Any] = {} if name is None else {"name": name}
     changes |= {"scopes": _scopes(scope)} if scope else {}
     if expires:
@@ -320,8 +319,6 @@ def rotate(
     file: _File = None,
 ) -> None:
     """Give a key another secret and print it, once; jobs, budgets and name stay."""
-    from hallujudge.judge_service.access.key_store import rotate_key
-
     path, until = _keys_path(file), "" if old_until == _NOW else _end("--old-until", old_until)
     key = rotate_key(path, key_id, old_until=until)
     ended = f"The old secret works until {until}" if until else "The old secret has ended"
@@ -331,8 +328,6 @@ def rotate(
 @keys_app.command("list", epilog=examples("hallujudge keys list --file keys.json"))
 def list_keys(file: _File = None) -> None:
     """Print the keys, without their secrets, and what they spent today."""
-    from hallujudge.judge_service.access.key_store import now, read_keys
-
     path = _keys_path(file)
     moment, keys = now(), read_keys(path)
     ledger = _ledger(path)
@@ -351,15 +346,11 @@ def revoke(
     file: _File = None,
 ) -> None:
     """End a key; servers refuse it within a second."""
-    from hallujudge.judge_service.access.key_store import revoke_key
-
     key = revoke_key(_keys_path(file), key_id)
     click.echo(f"revoked {key.id} ({key.name})")
 
 
 def _keys_path(file: Path | None) -> Path:
-    from hallujudge.judge_service.settings.loading import load_settings
-
     if file is not None:
         return file
     if not (known := load_settings().server.access.keys_file):
@@ -374,16 +365,13 @@ def _ledger(keys: Path) -> Ledger | None:
 
     A server keeps it in its data folder, where the file of keys often is too.
     """
-    from hallujudge.judge_service.access.spending import Ledger
-    from hallujudge.judge_service.settings.loading import load_settings, spending_path
-
     settings = load_settings()
     path = spending_path(settings)
     beside = keys.with_name(path.name)
     if not settings.server.access.spending_file and beside.exists():
         path = beside
     if path.exists():
-        return Ledger(path)
+        return cli.Ledger(path)
     click.echo(
         f"note: nothing is known to be spent: there is no {path}. If the server of these keys has "
         "another data folder, name its file of spending with HALLUJUDGE_SPENDING_FILE",

@@ -14,11 +14,13 @@ from urllib.parse import SplitResult, parse_qs
 from msgspec import structs
 
 from hallujudge.judge_service.settings.connection import is_own_host, web_address
+from hallujudge.sdk import cli
 
 from ..errors import HallujudgeError, InvalidInputError
 from ..report.page.document import (
     policy_of,
 )
+from ..runs import read_run
 from .viewer_pages import OVERVIEW, FoundRun, find_runs, live_page, message_page, overview_page
 
 _LOOPBACK = "127.0.0.1"
@@ -152,8 +154,6 @@ def _complete(runs: list[FoundRun], query: Mapping[str, str], key: str) -> Found
 
 
 def _run_page(run: FoundRun) -> str:
-    from ..runs import read_run
-
     if run.under_way:
         with suppress(FileNotFoundError):
             return live_page(run)
@@ -165,6 +165,4 @@ def _run_page(run: FoundRun) -> str:
 
 
 def _two(first: FoundRun, second: FoundRun) -> str:
-    from ..comparison.page_of_two import page_of_two
-
-    return page_of_two(first.folder, second.folder, overview=OVERVIEW)
+    return cli.page_of_two(first.folder, second.folder, overview=OVERVIEW)

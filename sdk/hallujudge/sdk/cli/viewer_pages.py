@@ -19,6 +19,7 @@ from hallujudge.metrics.framework.signature import (
     REFERENCES,
     parsed_signature,
 )
+from hallujudge.sdk import cli
 
 from ..errors import HallujudgeError, InvalidInputError
 from ..report.page.document import (
@@ -171,9 +172,6 @@ def message_page(title: str, text: str) -> str:
 
 def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
     """Return the runs of a metric, with a form that compares two of them, and their notes."""
-    # Imported here because the comparisons load numpy.
-    from ..comparison.results import notes_of_runs
-
     reports = [run.report for run in runs if run.report is not None]
     names = list(dict.fromkeys(name for report in reports for name in report.scores))
     differing = _differing(reports)
@@ -195,8 +193,8 @@ def _table(metric: str, runs: Sequence[FoundRun]) -> Markup:
     button = element("button", "Compare A with B", type="submit")
     content: list[Markup] = [scroll, *([button] if len(runs) > 1 else [])]
     form = element("form", *content, action="/compare", method="get")
-    noted = notes_of_runs((run.name, run.report.notes) for run in runs if run.report is not None)
-    notes = [element("p", f"Note: {note}") for note in noted]
+    complete = ((run.name, run.report.notes) for run in runs if run.report is not None)
+    notes = [element("p", f"Note: {note}") for note in cli.notes_of_runs(complete)]
     return element("section", element("h2", metric), form, *notes, data_key=metric)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.threads import can_fork, usable_cores
 
+from ..entry_points import registered
 from ..errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -46,12 +47,10 @@ def spread_parts(prepared: PreparedRun, judges: Mapping[str, object] | None) -> 
     workers = worker_count(prepared, local=judges is not None)
     if judges is not None and run.engine == ENGINES[1]:
         # Imported here because few runs need Ray, or multiprocessing.
-        from importlib.metadata import entry_points
-
         from .worker import WorkerSettings
 
         settings = WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
-        [engine] = entry_points(group=_ENGINES, name=run.engine)
+        [engine] = registered(_ENGINES).select(name=run.engine)
         parts: PartSource = engine.load()(settings, workers, run.ray_address)
         return parts
     if judges is None or workers <= 1:

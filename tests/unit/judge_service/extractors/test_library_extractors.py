@@ -85,7 +85,7 @@ def test_without_spacy_its_installation_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(
         MissingExtraError,
-        match=expected_message("sdk.cli.info_commands:spacy-download-en-core-web-sm"),
+        match=expected_message("sdk.cli.installation_checks:spacy-download-en-core-web-sm"),
     ):
         shared_extractor("en_core_web_other")
 

@@ -26,7 +26,7 @@ async def test_weights_that_decide_it_wrongly_are_named() -> None:
     check = await check_small(judge(WordPairs(limit=99), small_above=1.0))
     assert check.ok is False
     assert check.detail.startswith(
-        expected_message("sdk.cli.info_commands:decides-clear-example-wrongly-probability")
+        expected_message("sdk.cli.installation_checks:decides-clear-example-wrongly-probability")
     )
 
 

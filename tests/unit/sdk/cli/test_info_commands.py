@@ -11,11 +11,10 @@ from msgspec import structs
 from support.messages import expected_message
 from support.running import here
 
-from hallujudge import synonym_graphs
 from hallujudge.judge_service import installation
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.judge_service.server.judge_servicer import metric_info
-from hallujudge.sdk.cli import info_commands, main
+from hallujudge.sdk.cli import installation_checks, main
 
 
 def test_the_list_names_every_metric(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,19 +72,19 @@ def test_an_unknown_metric_lists_the_known_ones(capsys: pytest.CaptureFixture[st
 @pytest.fixture
 def only_pope(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try one metric and no graphs: the others take seconds."""
-    monkeypatch.setattr(info_commands, "metric_names", lambda: ["pope"])
-    monkeypatch.setattr(synonym_graphs, "shipped_graphs", lambda: [])
+    monkeypatch.setattr(installation_checks, "metric_names", lambda: ["pope"])
+    monkeypatch.setattr(installation_checks, "shipped_graphs", lambda: [])
 
 
 @pytest.mark.usefixtures("only_pope")
 def test_a_wrong_score_of_a_metrics_example_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = metric_entry("pope")
     wrong = replace(entry, trial=structs.replace(entry.trial, value=0.25))
-    monkeypatch.setattr(info_commands, "metric_entry", lambda _name: wrong)
+    monkeypatch.setattr(installation_checks, "metric_entry", lambda _name: wrong)
     run = here("doctor")
     assert run.returncode == 1
     assert (
-        expected_message("sdk.cli.info_commands:failed-metric-pope-here-f1-of-small")
+        expected_message("sdk.cli.installation_checks:failed-metric-pope-here-f1-of-small")
     ) in run.stdout
 
 

@@ -52,6 +52,6 @@ def test_without_spacy_its_installation_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(
         MissingExtraError,
-        match=expected_message("sdk.cli.info_commands:python-spacy-download-en-core-web-lg"),
+        match=expected_message("sdk.cli.installation_checks:python-spacy-download-en-core-web-lg"),
     ):
         WordVectors()
