@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from hallujudge import metrics, sdk
+
+from . import runs
 from .backends import BatchResult, Timeouts, checked_address
 from .errors import DeadlineError, MissingExtraError, UnsupportedError
 from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with
@@ -75,8 +78,7 @@ class AsyncClient:
                 those of the environment. API keys are read from the environment only.
         """
         with MissingExtraError.unless_whole("scoring in this process"):
-            from .backends.embedded import EmbeddedBackend
-        return cls(EmbeddedBackend(settings))
+            return cls(runs.EmbeddedBackend(settings))
 
     async def __aenter__(self) -> Self:
         return self
@@ -105,29 +107,24 @@ class AsyncClient:
         """
         if run.folder is not None:
             with MissingExtraError.unless_whole("a run's folder"):
-                from .runs.scoring import score_run_into_folder
+                score_run_into_folder = runs.score_run_into_folder
             return await score_run_into_folder(await self._connected(), run)
         read = await _run_reader()
-        # Imported by the thread of the line above.
-        from hallujudge.metrics import Outcome
-
-        from .runs import RunItem, RunItems, RunReport
-        from .runs.progress_bar import Progress, shown_progress, shown_reading
-        from .runs.score_run import input_notes
-
-        with shown_reading() if run.progress else nullcontext():
+        with runs.shown_reading() if run.progress else nullcontext():
             prepared = read(run)
         # With ids, if their order was stated.
         run, spec, source = prepared.run, prepared.spec, prepared.items
-        total, items = len(source), RunItems()
-        with shown_progress(total) if run.progress else nullcontext(Progress(total)) as progress:
+        total, items = len(source), runs.RunItems()
+        unscored, made = metrics.Outcome.UNSCORED, runs.RunItem
+        bar = runs.shown_progress(total) if run.progress else nullcontext(runs.Progress(total))
+        with bar as progress:
 
             def on_batch(batch: BatchResult) -> None:
-                unscored = sum(result.outcome is Outcome.UNSCORED for result in batch.results)
-                progress.scored(len(batch.items), unscored)
+                without = sum(result.outcome is unscored for result in batch.results)
+                progress.scored(len(batch.items), without)
                 if run.keep_items:
                     pairs = zip(batch.items, batch.results, strict=True)
-                    items.add([RunItem(item=item, result=result) for item, result in pairs])
+                    items.add([made(item=item, result=result) for item, result in pairs])
                 if run.on_batch is not None:
                     run.on_batch(batch)
 
@@ -135,9 +132,9 @@ class AsyncClient:
                 spec, source, on_batch=on_batch, on_progress=progress.waits
             )
             progress.judged(report.judging)
-            notes = await asyncio.to_thread(input_notes, spec, source)
+            notes = await asyncio.to_thread(runs.input_notes, spec, source)
             report = replace(report, notes=(*notes, *report.notes))
-        return RunReport.of(report, items, run.paths())
+        return runs.RunReport.of(report, items, run.paths())
 
     async def score_items(
         self,
@@ -155,25 +152,19 @@ class AsyncClient:
             on_batch: Called with each batch of results, in the order of the items.
             on_progress: Called every few seconds without results, with what is waited for.
         """
-        from hallujudge.judge_service.engine.streams import RunProgress
-        from hallujudge.judge_service.installation import is_whole
-        from hallujudge.metrics import Tally
-
-        from .runs.batches import batch_size, batches_async
-
         backend = await self._connected()
         header = await backend.header(spec)
-        size = batch_size(spec, local=backend.worker_settings is not None)
-        batches = batches_async(items, size)
-        if not is_whole():
+        size = runs.batch_size(spec, local=backend.worker_settings is not None)
+        batches = runs.batches_async(items, size)
+        if not runs.is_whole():
             # The client alone has nothing that makes intervals, so the server's report is used.
             remote = await self._remote()
             return await remote.reported(spec, header, batches, on_batch, on_progress)
-        tally = Tally(header.metric, spec.group_by)
+        tally = metrics.Tally(header.metric, spec.group_by)
         # Close it now rather than at garbage collection, so that stopping early stops the server.
         async with aclosing(backend.score_stream(spec, header, batches)) as parts:
             async for part in parts:
-                if isinstance(part, RunProgress):
+                if isinstance(part, sdk.RunProgress):
                     if on_progress is not None:
                         on_progress(part)
                     continue
@@ -197,7 +188,7 @@ class AsyncClient:
             watch: Receives the progress of the run.
         """
         with MissingExtraError.unless_whole("a run's folder"):
-            from .runs.scoring import score_into_folder
+            score_into_folder = runs.score_into_folder
         return await score_into_folder(await self._connected(), prepared, folder, watch)
 
     async def header(self, spec: ScoreSpec) -> RunHeader:
@@ -228,18 +219,16 @@ class AsyncClient:
         Raises:
             DeadlineError: They took longer.
         """
-        from .runs.batches import batches, batches_async
-
         backend = await self._connected()
         results: list[ItemResult] = []
         try:
             async with asyncio.timeout(deadline):
                 header = header or await backend.header(spec)
-                first = next(batches(items), ())
+                first = next(runs.batches_of(items), ())
                 if len(first) == len(items) and not (scores and evidence):
                     return [*await backend.evaluate(spec, header, first, scores)]
                 more = (scores,) if scores else ()
-                stream = backend.score_stream(spec, header, batches_async(items), *more)
+                stream = backend.score_stream(spec, header, runs.batches_async(items), *more)
                 async with aclosing(stream) as parts:
                     async for part in parts:
                         if isinstance(part, BatchResult):
@@ -277,12 +266,7 @@ class AsyncClient:
             options: As for :meth:`score`.
             inputs: How references are read.
         """
-        from hallujudge.judge_service.threads import import_in_thread
-        from hallujudge.metrics import Item
-
-        await import_in_thread("hallujudge.sdk.runs.response_scores")
-        from .runs.response_scores import ReferenceItems, pairs_of
-
+        await runs.import_in_thread("hallujudge.sdk.runs.response_scores")
         run = ScoreRun(
             metric,
             responses=(),
@@ -294,12 +278,12 @@ class AsyncClient:
         )
         spec = run.spec()
         header = await self.header(spec)
-        known = await asyncio.to_thread(ReferenceItems, run, header.metric, scores)
-        pairs = pairs_of(responses, None)
+        known = await asyncio.to_thread(runs.ReferenceItems, run, header.metric, scores)
+        pairs = runs.pairs_of(responses, None)
         items = known.filled(pairs, None)
         results = await self.evaluate(
             spec,
-            [item for item in items if isinstance(item, Item)],
+            [item for item in items if isinstance(item, metrics.Item)],
             header,
             scores=known.scores,
             evidence=True,
@@ -324,10 +308,8 @@ class AsyncClient:
             graph: As for :meth:`score`.
             options: As for :meth:`score`.
         """
-        from .archives.plain_values import plain
-
         run = ScoreRun(metric, responses=(), variant=variant, graph=graph, options=options)
-        return await (await self._connected()).extract(run.spec(), plain(texts))
+        return await (await self._connected()).extract(run.spec(), runs.plain(texts))
 
     @called_with(ScoreRun)
     async def judge(self, run: ScoreRun) -> list[ItemResult]:
@@ -361,10 +343,8 @@ class AsyncClient:
         self, words: Sequence[str], *, graph: str = "coco"
     ) -> dict[str, tuple[str, ...]]:
         """Map each word to its roots in a graph; an unknown word has none."""
-        from .archives.plain_values import plain
-        from .runs.score_run import graph_source
-
-        return await (await self._connected()).normalize(graph_source(graph), plain(words))
+        source = runs.graph_source(graph)
+        return await (await self._connected()).normalize(source, runs.plain(words))
 
     async def server_info(self) -> ServerInfo:
         """Return the release and the graphs of the server, or of this process."""
@@ -389,9 +369,7 @@ class AsyncClient:
             prepared: The run.
             request_id: Another id makes another job of the same run.
         """
-        from .runs.server_jobs import submit_run
-
-        return await submit_run(await self._remote(), prepared, request_id)
+        return await runs.submit_run(await self._remote(), prepared, request_id)
 
     async def job(self, job_id: str) -> JobInfo:
         """Return a job of the server."""
@@ -448,15 +426,12 @@ class AsyncClient:
             watch: Receives the progress.
         """
         with MissingExtraError.unless_whole("a run's folder"):
-            from .runs.fetched_jobs import fetch_job
+            fetch_job = runs.fetch_job
         content = await (jobs := await self._jobs()).get(job_id)
         return await fetch_job(jobs, content, folder, resume=resume, html=html, watch=watch)
 
     async def _jobs(self) -> RemoteJobs:
-        remote = await self._remote()
-        from .runs.server_jobs import RemoteJobs
-
-        return RemoteJobs(remote)
+        return runs.RemoteJobs(await self._remote())
 
     async def _remote(self) -> RemoteBackend:
         """Return the backend of a server.
@@ -465,22 +440,16 @@ class AsyncClient:
             UnsupportedError: This process scores.
         """
         backend = await self._connected()
-        from .backends.remote import RemoteBackend
-
-        if not isinstance(backend, RemoteBackend):
+        if not isinstance(backend, runs.RemoteBackend):
             raise UnsupportedError("jobs are kept by a server; give the client its host and port")
         return backend
 
     async def _connected(self) -> ScoringBackend:
         """Return the backend; gRPC takes long to import, so a thread imports it."""
         if self._backend is None:
-            from hallujudge.judge_service.threads import import_in_thread
-
-            await import_in_thread("hallujudge.sdk.backends.remote")
-            from .backends.remote import RemoteBackend
-
+            await runs.import_in_thread("hallujudge.sdk.backends.remote")
             # Another task may have connected meanwhile.
-            self._backend = self._backend or RemoteBackend(
+            self._backend = self._backend or runs.RemoteBackend(
                 self._address, timeouts=self._timeouts, connection=self._connection
             )
         return self._backend
@@ -488,11 +457,6 @@ class AsyncClient:
 
 async def _run_reader() -> Callable[[ScoreRun], PreparedRun]:
     """Return the function that reads a run's inputs; a thread imports what it needs."""
-    from hallujudge.judge_service.installation import is_whole
-    from hallujudge.judge_service.threads import import_in_thread
-
-    numpy = ("numpy",) if is_whole() else ()
-    await import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", *numpy)
-    from .runs.run_inputs import PreparedRun
-
-    return PreparedRun.of
+    numpy = ("numpy",) if runs.is_whole() else ()
+    await runs.import_in_thread("hallujudge.sdk.archives", "hallujudge.sdk.runs", *numpy)
+    return runs.PreparedRun.of

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from . import runs
 from .async_client import AsyncClient
 from .errors import CancelledError, MissingExtraError
 
@@ -74,8 +75,7 @@ class Client:
     def embedded(cls, settings: Mapping[str, object] | None = None) -> Self:
         """Return a client that scores in this process; see :meth:`AsyncClient.embedded`."""
         with MissingExtraError.unless_whole("scoring in this process"):
-            from .backends.embedded import EmbeddedBackend
-        return cls(EmbeddedBackend(settings))
+            return cls(runs.EmbeddedBackend(settings))
 
     def __enter__(self) -> Self:
         return self
@@ -94,13 +94,11 @@ class Client:
 
     def _renew(self) -> None:
         """Leave the loop to the process that this one was forked from."""
-        from hallujudge.judge_service.threads import leave_to_parent
-
         self._lock = threading.Lock()
         loop, self._loop = self._loop, None
         if loop is not None:
             loop.forget()
-            leave_to_parent(loop)
+            runs.leave_to_parent(loop)
 
     score = _blocking(AsyncClient.score)
     """Score responses against references; see :meth:`AsyncClient.score`."""
@@ -150,10 +148,7 @@ class Client:
             if self._loop is None:
                 self._loop = _LoopThread()
                 self._loop.end_with(self, self._client)
-                # Imported here, so that importing the client stays quick.
-                from hallujudge.judge_service.threads import renew_after_fork
-
-                renew_after_fork(self._renew)
+                runs.renew_after_fork(self._renew)
             loop = self._loop
         return loop.run(work)
 

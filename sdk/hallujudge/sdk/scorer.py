@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import Item
 
+from . import runs
 from .backends.run_header import metric_of
 from .client import Client
 from .errors import HallujudgeError, InvalidInputError, UnavailableError
@@ -135,10 +136,8 @@ class Scorer:
             self._header = self._client.header(self._spec)
             return self._header.metric
         if is_whole():
-            from hallujudge.judge_service.engine.registry import checked_entry
-
             # A client alone knows no options of judges, which the first call's server checks.
-            checked_entry(self._spec)
+            runs.checked_entry(self._spec)
         check_listening(self._server)
         return metric_of(self.metric, self._spec.variant, self._spec.options)
 

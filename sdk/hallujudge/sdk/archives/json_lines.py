@@ -19,6 +19,9 @@ from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
+from msgspec import MsgspecError
+from msgspec.json import Decoder, decode
+
 _BOM = b"\xef\xbb\xbf"
 _MARK = struct.Struct("<QQQ")
 # A mark is noted after so many values or bytes: closer marks would cost memory, and what is
@@ -158,10 +161,6 @@ class LineReader:
         self._left = size or sys.maxsize
         self._strict = strict
         self._piece = piece
-        # Imported here because clients of a server start without it.
-        from msgspec import MsgspecError
-        from msgspec.json import Decoder
-
         decoder: Decoder[object] = Decoder()
         self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
         self._refused = (MsgspecError, RecursionError)
@@ -300,9 +299,6 @@ class LineReader:
 
 def list_of(data: bytes) -> list[object] | None:
     """Return the values of a list; None if it is not one, or Python's decoder must look at it."""
-    # Imported here because clients of a server start without it.
-    from msgspec.json import decode
-
     try:
         values = decode(data, type=list[Any])
     except (ValueError, RecursionError):

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import convert
+
 from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
 
 from ..errors import ArchiveError, VersionMismatchError
@@ -72,8 +74,6 @@ def stored_value(content: object, kind: type[_T]) -> _T:
     Raises:
         ValueError: A field has another type, or a number is one that Hallujudge does not write.
     """
-    from msgspec import convert
-
     try:
         for place, number in _numbers(content):
             # NaN is in no range; and isfinite() fails for whole numbers of hundreds of digits.

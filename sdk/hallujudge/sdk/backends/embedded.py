@@ -19,6 +19,7 @@ from hallujudge.judge_service.engine.streams import (
     with_ticks,
 )
 from hallujudge.judge_service.installation import __version__
+from hallujudge.judge_service.settings.loading import chosen_judges, load_settings
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 
 from . import Batch, BatchResult, ServerInfo
@@ -69,8 +70,6 @@ class EmbeddedBackend:
         """The settings of the judges that were passed in."""
         if self.worker_settings:
             # A run that asks no judge would never read them, and would hide a mistaken name.
-            from hallujudge.judge_service.settings.loading import load_settings
-
             load_settings(self.worker_settings)
         self._shared = shared
         self._engine = self._new_engine()
@@ -86,8 +85,6 @@ class EmbeddedBackend:
 
     def origin(self) -> dict[str, Any]:
         """Return the settings of the judges that are not at their defaults, without API keys."""
-        from hallujudge.judge_service.settings.loading import chosen_judges, load_settings
-
         chosen = chosen_judges(load_settings(self.worker_settings).judges)
         return {
             "judges": {
@@ -106,8 +103,6 @@ class EmbeddedBackend:
         Verdicts of other runs next to the file's folder are used too, so that a second run repeats
         the first one without a call.
         """
-        from hallujudge.judge_service.settings.loading import load_settings
-
         if load_settings(self.worker_settings).judges.verdict_cache:
             return None
         found = (other for other in path.parent.parent.glob(f"*/{path.name}") if other != path)
@@ -197,7 +192,6 @@ class EmbeddedBackend:
 
 def _judges(arguments: Mapping[str, object], shared: SharedCalls | None) -> JudgeFactory:
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.settings.loading import load_settings
 
     resolved = load_settings(arguments)
     return JudgeFactory(resolved.judges, resolved.keys, shared=shared)

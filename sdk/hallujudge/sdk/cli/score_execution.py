@@ -21,6 +21,7 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.sdk import cli
 
 from .. import report as rendering
+from .. import runs
 from ..archives.json_files import amount, named
 from ..client import Client
 from ..errors import InvalidInputError
@@ -31,7 +32,7 @@ from ..runs.passing_reasons import passing_reasons
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.refused_runs import tidied
 from ..runs.run_inputs import PreparedRun
-from ..runs.score_run import ScoreRun, graph_notes
+from ..runs.score_run import ScoreRun
 from ..runs.scoring import ProgressWatch
 from ..runs.spreading import early_workers
 from .app import ExitCode, app, stopped_by
@@ -244,7 +245,8 @@ class ScoreExecution:
         """Read the inputs and print notes on them."""
         with nullcontext() if self.command.quiet else shown_reading():
             prepared = PreparedRun.of(self.command.run, spec, workers)
-        self.command.note(*graph_notes(spec), *prepared.items.notes)
+        graphs = runs.graph_notes(spec) if spec.graphs else ()
+        self.command.note(*graphs, *prepared.items.notes)
         return prepared
 
     def _show(self, report: Report, place: str) -> None:

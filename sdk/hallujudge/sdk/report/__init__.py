@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are for the SDK's own modules.
 if TYPE_CHECKING:
     from .export_formats import (
         PRINTED,
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
         render_markdown,
         render_scores,
     )
+    from .export_formats import plot_report as plot_report
     from .page import HtmlPage, PageAbout
+    from .page.first_screen import render_notebook as render_notebook
     from .terminal_tables import render_table, render_variants
 
 __all__ = [
@@ -36,8 +39,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    ".export_formats": "PRINTED render_csv render_latex render_markdown render_scores",
+    ".export_formats": "PRINTED plot_report render_csv render_latex render_markdown render_scores",
     ".page": "HtmlPage PageAbout",
+    ".page.first_screen": "render_notebook",
     ".terminal_tables": "render_table render_variants",
 }
 """Module -> the public names that it defines."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -96,8 +97,6 @@ def _without_padding(text: str) -> str:
 
 
 def _console(width: int, color: bool) -> Console:
-    import io
-
     from rich.console import Console
 
     # Fixed settings: the text must not depend on this process's terminal or environment.

@@ -1,6 +1,7 @@
 """A run's folder, its items and its report: written, resumed, read and recomputed.
 
-Names are imported when they are first used: most commands need only some of them.
+Names are imported when they are first used: most commands need only some of them. What a client
+and a run need only at times is taken from here by the SDK's own modules, as ``runs.metric_entry``.
 """
 
 from __future__ import annotations
@@ -9,12 +10,58 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are for the SDK's own modules.
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.registry import checked_entry as checked_entry
+    from hallujudge.judge_service.engine.registry import metric_entry as metric_entry
+    from hallujudge.judge_service.engine.resources import read_graph as read_graph
+    from hallujudge.judge_service.installation import is_whole as is_whole
+    from hallujudge.judge_service.llm.cache_file import kept_replies as kept_replies
+    from hallujudge.judge_service.llm.verdict_cache import KeptReplies as KeptReplies
+    from hallujudge.judge_service.threads import import_in_thread as import_in_thread
+    from hallujudge.judge_service.threads import leave_to_parent as leave_to_parent
+    from hallujudge.judge_service.threads import renew_after_fork as renew_after_fork
+
+    from ..archives.found_files import is_url as is_url
+    from ..archives.inputs import own_files as own_files
+    from ..archives.plain_values import plain as plain
+    from ..backends.embedded import EmbeddedBackend as EmbeddedBackend
+    from ..backends.remote import RemoteBackend as RemoteBackend
+    from ..report.analysis_tables import Analysis as Analysis
+    from .batches import batch_size as batch_size
+    from .batches import batches_async as batches_async
+    from .batches import batches_of as batches_of
+    from .fetched_jobs import fetch_job as fetch_job
     from .folder import RunFolder
+    from .graph_files import graph_notes as graph_notes
+    from .graph_files import graph_source as graph_source
+    from .journal import read_marks as read_marks
     from .manifest import Manifest
+    from .processes import PoolParts as PoolParts
+    from .progress_bar import Progress as Progress
+    from .progress_bar import shown_progress as shown_progress
+    from .progress_bar import shown_reading as shown_reading
+    from .report_outputs import items_frame as items_frame
+    from .report_outputs import lines_of as lines_of
+    from .report_outputs import log_run as log_run
+    from .report_outputs import save_report as save_report
+    from .report_outputs import write_parquet as write_parquet
+    from .report_outputs import wrong_items as wrong_items
+    from .response_scores import ReferenceItems as ReferenceItems
+    from .response_scores import pairs_of as pairs_of
+    from .run_inputs import PreparedRun as PreparedRun
     from .run_report import RunItem, RunItems, RunReport
+    from .run_spec import input_notes as input_notes
+    from .run_spec import spec_of as spec_of
+    from .saved_messages import from_messages as from_messages
+    from .saved_messages import to_messages as to_messages
     from .scoring import RunWatch
+    from .scoring import score_into_folder as score_into_folder
+    from .scoring import score_run_into_folder as score_run_into_folder
+    from .server_jobs import RemoteJobs as RemoteJobs
+    from .server_jobs import submit_run as submit_run
     from .stored_runs import StoredRun, read_run, recompute
+    from .worker import WorkerSettings as WorkerSettings
 
 __all__ = [
     "Manifest",
@@ -29,12 +76,37 @@ __all__ = [
 ]
 
 _NAMES = {
+    ".batches": "batch_size batches_async batches_of",
+    ".fetched_jobs": "fetch_job",
     ".folder": "RunFolder",
+    ".graph_files": "graph_notes graph_source",
+    ".journal": "read_marks",
     ".manifest": "Manifest",
+    ".processes": "PoolParts",
+    ".progress_bar": "Progress shown_progress shown_reading",
+    ".report_outputs": "items_frame lines_of log_run save_report write_parquet wrong_items",
+    ".response_scores": "ReferenceItems pairs_of",
+    ".run_inputs": "PreparedRun",
     ".run_report": "RunItem RunItems RunReport",
-    ".scoring": "RunWatch",
+    ".run_spec": "input_notes spec_of",
+    ".saved_messages": "from_messages to_messages",
+    ".scoring": "RunWatch score_into_folder score_run_into_folder",
+    ".server_jobs": "RemoteJobs submit_run",
     ".stored_runs": "StoredRun read_run recompute",
+    ".worker": "WorkerSettings",
+    "..archives.found_files": "is_url",
+    "..archives.inputs": "own_files",
+    "..archives.plain_values": "plain",
+    "..backends.embedded": "EmbeddedBackend",
+    "..backends.remote": "RemoteBackend",
+    "..report.analysis_tables": "Analysis",
+    "hallujudge.judge_service.engine.registry": "checked_entry metric_entry",
+    "hallujudge.judge_service.engine.resources": "read_graph",
+    "hallujudge.judge_service.installation": "is_whole",
+    "hallujudge.judge_service.llm.cache_file": "kept_replies",
+    "hallujudge.judge_service.llm.verdict_cache": "KeptReplies",
+    "hallujudge.judge_service.threads": "import_in_thread leave_to_parent renew_after_fork",
 }
-"""Module -> the public names that it defines."""
+"""Module -> the names that it defines."""
 
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)

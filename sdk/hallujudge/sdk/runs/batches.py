@@ -9,6 +9,8 @@ from hallujudge.judge_service.engine.streams import StreamIds
 from hallujudge.judge_service.installation import is_whole
 from hallujudge.judge_service.threads import import_in_thread
 
+from .. import runs
+
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.metrics import Item
@@ -34,14 +36,11 @@ def batch_size(spec: ScoreSpec, *, local: bool) -> int:
     """
     if not local:
         return BATCH_ITEMS
-    # Imported here, because what scores at a server needs no engine.
-    from hallujudge.judge_service.engine.registry import metric_entry
-
-    entry = metric_entry(spec.metric)
+    entry = runs.metric_entry(spec.metric)
     return BATCH_ITEMS if entry.needs_models(spec) or entry.parses(spec) else _MANY_ITEMS
 
 
-def batches(items: Iterable[Item], size: int = BATCH_ITEMS) -> Iterator[Batch]:
+def batches_of(items: Iterable[Item], size: int = BATCH_ITEMS) -> Iterator[Batch]:
     """Yield batches that are small in number and in text, so that no message grows too large.
 
     Consecutive items of one image stay in one batch if they can: a judge's prompts about an image
@@ -92,7 +91,7 @@ async def batches_async(
     known = StreamIds() if is_whole() else None
     if known is not None:
         await import_in_thread("numpy")
-    for batch in batches(items, size):
+    for batch in batches_of(items, size):
         if known is not None:
             known.add_ids([item.id for item in batch])
         yield batch

@@ -16,7 +16,7 @@ from ..archives.inputs import ItemSource
 from ..backends import BatchResult
 from ..backends.run_header import RunHeader, header_of
 from ..errors import InvalidInputError
-from .batches import batches
+from .batches import batches_of
 from .manifest import Manifest
 from .parts import Part, PartMaker
 from .score_run import SaveOptions
@@ -99,7 +99,7 @@ class _JobParts:
             async for page in pages:
                 waiting += page
                 # The last batch may continue on the next page.
-                for batch in list(batches(item for item, _ in waiting))[:-1]:
+                for batch in list(batches_of(item for item, _ in waiting))[:-1]:
                     yield self._part(waiting, len(batch), first)
                     first += len(batch)
         if waiting:

@@ -13,6 +13,11 @@ from typing import BinaryIO
 from ..errors import OutputError
 from .manifest import VERDICTS
 
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks.
+    fcntl = None  # type: ignore[assignment]  # a module that is absent
+
 # A viewer holds the lock for a moment to see whether a run is under way.
 _TRIES = 4
 _SECONDS = 0.05
@@ -63,9 +68,7 @@ def is_locked(folder: Path) -> bool | None:
 
 
 def _locked(folder: Path) -> int | None:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such locks.
+    if fcntl is None:
         return None
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -85,8 +88,7 @@ def _locked(folder: Path) -> int | None:
 
 def _unlock(descriptor: int) -> None:
     """Release a lock; closing it alone would leave it to processes forked meanwhile."""
-    import fcntl
-
+    assert fcntl is not None, "it was locked"
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
 

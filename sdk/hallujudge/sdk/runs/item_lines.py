@@ -7,17 +7,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+from msgspec import UNSET, Raw, defstruct
+from msgspec.json import Encoder
 
 from hallujudge.metrics import AnswersItem, Column, Evidence, Item, ItemResult, Outcome
 from hallujudge.metrics.framework.columns_and_scores import are_counts
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.results import JsonValue
-
-if TYPE_CHECKING:
-    from msgspec import Raw
-    from msgspec.json import Encoder
-
 
 _UNSCORED = Outcome.UNSCORED
 _LINE = (
@@ -48,9 +46,6 @@ def item_lines(
 @cache
 def _line_type() -> tuple[Callable[..., object], object]:
     """Return the class of lines, with its fields in their order, and the value of absent ones."""
-    # Imported here because only runs that write lines need it.
-    from msgspec import UNSET, defstruct
-
     fields = [(name, object, UNSET) for name in _LINE]
     return defstruct("ItemLine", fields, gc=False), UNSET
 
@@ -175,17 +170,11 @@ def _evidence(evidence: Evidence | None) -> object:
 @cache
 def _statistics_type(names: tuple[str, ...]) -> Callable[..., object]:
     """Return the class of statistics by name, which are left out where an item has none."""
-    # Imported here because only runs that write lines need it.
-    from msgspec import UNSET, defstruct
-
     own = {f"column_{place}": name for place, name in enumerate(names)}
     return defstruct("Statistics", [(each, object, UNSET) for each in own], rename=own, gc=False)
 
 
 def _raw(value: object) -> Raw:
-    # Imported here because only runs that write lines need it.
-    from msgspec import Raw
-
     return Raw(_encoder().encode(value))
 
 
@@ -260,7 +249,4 @@ def builtin_value(value: object) -> object:
 
 @cache
 def _encoder() -> Encoder:
-    # Imported here because only runs that write lines need it.
-    from msgspec.json import Encoder
-
     return Encoder(enc_hook=builtin_value)

@@ -16,6 +16,7 @@ from msgspec import structs
 from hallujudge.judge_service.engine.streams import RunProgress
 
 from ..archives.json_files import amount
+from ..archives.local_files import watching_reads
 
 if TYPE_CHECKING:
     from hallujudge.metrics.framework.report import JudgeShare
@@ -283,8 +284,6 @@ def _in_notebook(progress: Progress) -> Iterator[None]:
 @contextmanager
 def shown_reading() -> Iterator[None]:
     """Show how far large files are read while the block reads them."""
-    from ..archives.local_files import watching_reads
-
     reading = Reading()
     with watching_reads(reading.opened), shown_line(reading):
         yield

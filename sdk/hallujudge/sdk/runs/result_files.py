@@ -26,6 +26,7 @@ from hallujudge.metrics.framework.choice_share import ChoiceShare
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import parsed_signature
 
+from .. import runs
 from ..archives.json_files import read_json, shown
 from ..archives.records import Record, read_records
 from ..archives.stored_files import read_stored, refuse_schema
@@ -356,13 +357,10 @@ def stored_analysis(folder: Path) -> Analysis | None:
     path = folder / ANALYSIS
     if not path.exists():
         return None
-    # Scoring reads results, and needs no tables and charts.
-    from ..report.analysis_tables import Analysis
-
     stored: dict[str, object] = read_stored(
         path, dict, "analysis", "an analysis", "analyze the run again"
     )
-    return Analysis.from_json(stored, str(path))
+    return runs.Analysis.from_json(stored, str(path))
 
 
 def read_calibration(folder: str | Path, signature: str) -> Calibration | None:

@@ -19,6 +19,7 @@ from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.results import JsonValue
 
+from .. import runs
 from ..archives.found_files import copy_of, found_files, is_pattern, is_url, origin_of, public_url
 from ..archives.inputs import (
     CheckedArchive,
@@ -35,7 +36,7 @@ from ..archives.readers import read_items
 from ..backends.run_header import header_of
 from ..errors import ArchiveError, HallujudgeError
 from .manifest import MANIFEST, Manifest, partial
-from .score_run import group_keys
+from .run_spec import group_keys
 
 if TYPE_CHECKING:
     from ..archives import ItemSource
@@ -152,9 +153,7 @@ def _measures_shares(spec: ScoreSpec) -> bool:
     """
     if not is_whole():
         return True
-    from hallujudge.judge_service.engine.registry import metric_entry
-
-    return metric_entry(spec.metric).measures_shares
+    return runs.metric_entry(spec.metric).measures_shares
 
 
 def _read_options(given: InputOptions | None, spec: ScoreSpec) -> InputOptions | None:
@@ -181,12 +180,9 @@ def checked_archive(run: ScoreRun, folder: Path) -> CheckedArchive | None:
         run: The run to resume.
         folder: Its folder.
     """
-    # Imported here, because other runs read no journal.
-    from .journal import read_marks
-
     try:
         manifest = Manifest.read(partial(folder, MANIFEST))
-        marks = Marks.of(read_marks(folder, manifest))
+        marks = Marks.of(runs.read_marks(folder, manifest))
         same = manifest.release == __version__ and _reads_the_same(run, manifest)
     except (HallujudgeError, OSError, ValueError):
         # Starting the run reports what is wrong with its folder.
@@ -416,9 +412,7 @@ def _with_defaults(spec: ScoreSpec) -> dict[str, str]:
     """
     options = known_metric(spec.metric).options
     if is_whole():
-        from hallujudge.judge_service.engine.registry import metric_entry
-
-        options = metric_entry(spec.metric).options
+        options = runs.metric_entry(spec.metric).options
     return {**{option.name: option.default for option in options}, **spec.options}
 
 

@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any, overload
 from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report, Score
 
+from .. import report as rendering
+from .. import runs
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from .item_lines import response_of
-from .saved_items import from_messages, to_messages, without_pictures
+from .saved_items import without_pictures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -186,7 +188,7 @@ class RunItems(Sequence[RunItem]):
             # The file exists as long as the items do.
             self._file = tempfile.TemporaryFile(prefix="hallujudge-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)
-        data = to_messages([(entry.item, entry.result) for entry in items])
+        data = runs.to_messages([(entry.item, entry.result) for entry in items])
         with self._lock:
             self._starts.append(self._count)
             self._offsets.append(self._file.seek(0, 2))
@@ -203,7 +205,7 @@ class RunItems(Sequence[RunItem]):
             with self._lock:
                 self._file.seek(start)
                 data = self._file.read(end - start)
-        return [RunItem(item=item, result=result) for item, result in from_messages(data)]
+        return [RunItem(item=item, result=result) for item, result in runs.from_messages(data)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,16 +257,15 @@ class RunReport(Report):
         """
         self._need_items("save it")
         with MissingExtraError.unless_whole("report.save()"):
-            from .report_outputs import save_report
-        save_report(
-            self,
-            self.items,
-            self.inputs,
-            Path(folder),
-            html=html,
-            keep_text=keep_text,
-            overwrite=overwrite,
-        )
+            runs.save_report(
+                self,
+                self.items,
+                self.inputs,
+                Path(folder),
+                html=html,
+                keep_text=keep_text,
+                overwrite=overwrite,
+            )
         return Path(folder)
 
     def wrong(self) -> list[RunItem]:
@@ -275,8 +276,7 @@ class RunReport(Report):
         """
         self._need_items("list them")
         with MissingExtraError.unless_whole("report.wrong()"):
-            from .report_outputs import wrong_items
-        return wrong_items(self.items)
+            return runs.wrong_items(self.items)
 
     def plot(self) -> Figure:
         """Return the scores and the groups with their intervals as a figure of matplotlib.
@@ -285,8 +285,7 @@ class RunReport(Report):
             MissingExtraError: matplotlib is not installed.
         """
         with MissingExtraError.unless_whole("report.plot()"):
-            from ..report.export_formats import plot_report
-        return plot_report(self)
+            return rendering.plot_report(self)
 
     def items_to_pandas(self) -> DataFrame:
         """Return the items as a DataFrame: outcome, response, fields, scores and statistics.
@@ -297,8 +296,7 @@ class RunReport(Report):
             MissingExtraError: pandas is not installed.
         """
         with MissingExtraError.unless_whole("report.items_to_pandas()"):
-            from .report_outputs import items_frame, lines_of
-        return items_frame(lambda: lines_of(self, self.items))
+            return runs.items_frame(lambda: runs.lines_of(self, self.items))
 
     def items_to_parquet(self, path: str | Path) -> Path:
         """Write the items as a Parquet file and return its path.
@@ -308,8 +306,7 @@ class RunReport(Report):
             OutputError: The file can't be written.
         """
         with MissingExtraError.unless_whole("report.items_to_parquet()"):
-            from .report_outputs import lines_of, write_parquet
-        write_parquet(Path(path), lambda: lines_of(self, self.items))
+            runs.write_parquet(Path(path), lambda: runs.lines_of(self, self.items))
         return Path(path)
 
     def log_to(
@@ -328,30 +325,26 @@ class RunReport(Report):
             MissingExtraError: Its package is not installed.
         """
         with MissingExtraError.unless_whole("report.log_to()"):
-            from .report_outputs import log_run
-        save = partial(self.save, html=True) if self.items else None
-        log_run(self, self.items, save, to, step=step, model=model, dataset=dataset)
+            save = partial(self.save, html=True) if self.items else None
+            runs.log_run(self, self.items, save, to, step=step, model=model, dataset=dataset)
 
     @property
     def latex(self) -> str:
         """The scores as a LaTeX table with booktabs' rules and the signature as a footnote."""
         with MissingExtraError.unless_whole("report.latex"):
-            from ..report.export_formats import render_latex
-        return render_latex(self)
+            return rendering.render_latex(self)
 
     @property
     def markdown(self) -> str:
         """The report as GitHub-flavoured Markdown."""
         with MissingExtraError.unless_whole("report.markdown"):
-            from ..report.export_formats import render_markdown
-        return render_markdown(self)
+            return rendering.render_markdown(self)
 
     @property
     def csv(self) -> str:
         """The scores of the run and of its groups as CSV, with all digits."""
         with MissingExtraError.unless_whole("report.csv"):
-            from ..report.export_formats import render_csv
-        return render_csv(self)
+            return rendering.render_csv(self)
 
     def _need_items(self, doing: str) -> None:
         if not self.holds_items:
@@ -363,16 +356,12 @@ class RunReport(Report):
     def __str__(self) -> str:
         if not is_whole():
             return _plain_table(self)
-        from ..report.terminal_tables import render_table
-
-        return render_table(self).rstrip("\n")
+        return rendering.render_table(self).rstrip("\n")
 
     def _repr_html_(self) -> str:
         if not is_whole():
             return f"<pre>{html.escape(_plain_table(self))}</pre>"
-        from ..report.page.first_screen import render_notebook
-
-        return render_notebook(self)
+        return rendering.render_notebook(self)
 
 
 def _plain_table(report: Report) -> str:

@@ -15,14 +15,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from msgspec import structs
+from msgspec import MsgspecError, structs
+from msgspec.msgpack import Decoder, Encoder
 
+from hallujudge.judge_service.wire import has_messages, type_named
 from hallujudge.metrics import Item, ItemResult, Outcome, Report
 
-from ..errors import ArchiveError, InvalidInputError
+from .. import runs
+from ..archives.inputs import InputOptions, own_folders
+from ..errors import InvalidInputError
+from ..report import page as pages
 from ..report.page import MOST_PAGE_ITEMS
 from .item_lines import builtin_value
-from .manifest import JOURNAL
+from .manifest import damaged_items
 
 if TYPE_CHECKING:
     from ..report.page import HtmlPage, Images, PageAbout
@@ -39,7 +44,6 @@ _NAMES = (
 )
 # The first byte of a batch: saved as MessagePack values or as protobuf messages.
 _VALUES, _MESSAGES = b"v", b"m"
-_SIZE_BYTES = 4
 # Items that a run without a page saves for a later one. Saving one costs about 8 µs and 300 bytes,
 # which a large run would waste.
 _KEPT_ITEMS = 10_000
@@ -89,21 +93,12 @@ def _result_of(row: tuple[Any, ...]) -> ItemResult:
     return ItemResult(**dict(zip(_NAMES, found, strict=False)))
 
 
-def damaged_items(cause: Exception) -> ArchiveError:
-    """Return the error for items that can't be read. Torn records were found by their checksum."""
-    return ArchiveError(
-        f"{JOURNAL} holds items that this release can't read ({cause}); score the responses again"
-    )
-
-
 def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
     """Yield the items and results of their bytes.
 
     Raises:
         ArchiveError: The data is damaged, or of another release.
     """
-    from msgspec import MsgspecError
-
     names, _, content = data.partition(b"\n")
     item, _, evidence = names.decode(errors="replace").partition(" ")
     try:
@@ -116,16 +111,12 @@ def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
 
 
 def _type_named(name: str) -> type:
-    from hallujudge.judge_service.wire import type_named
-
     return type(None) if name == type(None).__name__ else type_named(name)
 
 
 @cache
 def _codec(item_type: type, evidence: type) -> _Codec | None:
     """Return how values of two types are written and read; None if msgspec can't read one."""
-    from msgspec.msgpack import Decoder, Encoder
-
     row: Any = tuple[
         str,
         str,
@@ -161,8 +152,6 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     Returns:
         The items and results, compressed; nothing beyond what the page shows.
     """
-    from hallujudge.judge_service.wire import has_messages
-
     kinds = {type(item) for item, _ in pairs}
     if not _within(first, html=options.html) or not all(map(has_messages, kinds)):
         return b""
@@ -171,22 +160,9 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     if not options.keep_text:
         kept = [(_without_text(item), result) for item, result in kept]
     values = to_values(kept)
-    content = _VALUES + values if values is not None else _MESSAGES + to_messages(kept)
+    content = _VALUES + values if values is not None else _MESSAGES + runs.to_messages(kept)
     # Level 1 takes a third of the time of level 6 for nearly the same size.
     return zlib.compress(content, 1)
-
-
-def to_messages(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes:
-    """Return items and results as protobuf messages, which keep every field of both."""
-    from hallujudge.judge.v1 import judge_service_pb2 as pb
-    from hallujudge.judge_service.wire.convert import item_to_proto, result_to_proto
-
-    batch = pb.ItemBatch(items=[item_to_proto(item) for item, _ in pairs])
-    outcomes = pb.ResultBatch(results=[result_to_proto(result) for _, result in pairs])
-    # Without this, the order of maps differs between processes.
-    items = batch.SerializeToString(deterministic=True)
-    results = outcomes.SerializeToString(deterministic=True)
-    return len(items).to_bytes(_SIZE_BYTES, "little") + items + results
 
 
 def kept_shown(shown: bytes, first: int, *, html: bool) -> bytes:
@@ -216,29 +192,8 @@ def shown_items(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         content = zlib.decompressobj().decompress(data, _MOST_BYTES)
     except zlib.error as err:
         raise damaged_items(err) from err
-    read = from_values if content[:1] == _VALUES else from_messages
+    read = from_values if content[:1] == _VALUES else runs.from_messages
     yield from read(content[1:])
-
-
-def from_messages(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
-    """Yield the items and results of :func:`to_messages`.
-
-    Raises:
-        ArchiveError: The content is damaged.
-    """
-    from google.protobuf.message import DecodeError
-
-    from hallujudge.judge.v1 import judge_service_pb2 as pb
-    from hallujudge.judge_service.wire.convert import item_from_proto, result_from_proto
-
-    end = _SIZE_BYTES + int.from_bytes(content[:_SIZE_BYTES], "little")
-    try:
-        items = pb.ItemBatch.FromString(content[_SIZE_BYTES:end]).items
-        results = pb.ResultBatch.FromString(content[end:]).results
-    except DecodeError as err:
-        raise damaged_items(err) from err
-    for item, result in zip(items, results, strict=True):
-        yield item_from_proto(item), result_from_proto(result)
 
 
 def without_pictures(
@@ -289,10 +244,7 @@ def page_parts(shown: Iterable[bytes]) -> Sequence[bytes]:
 
 
 def _page_of(shown: Iterable[bytes]) -> HtmlPage:
-    # Imported here because few runs have a page.
-    from ..report.page import HtmlPage
-
-    page = HtmlPage()
+    page = pages.HtmlPage()
     for part in shown:
         for item, result in shown_items(part):
             page.add(item, result)
@@ -308,30 +260,25 @@ def pictures_of(manifest: Manifest | None, page: Path) -> Images:
         manifest: The run's manifest.
         page: Folder of the page.
     """
-    from ..archives.inputs import InputOptions, own_folders
-    from ..report.page import Images
-
     if manifest is None:
-        return Images()
+        return pages.Images()
     # Only a folder of its reader's is one of pictures.
     options = InputOptions(own=manifest.run.get("inputs", {}))
     folders = own_folders(manifest.metric, options).values()
     known = next((folder for folder in folders if Path(folder).is_dir()), "")
     try:
-        return Images.of(known, page=page)
+        return pages.Images.of(known, page=page)
     except InvalidInputError:  # too many files: a run that was paid for gets its page all the same
-        return Images()
+        return pages.Images()
 
 
 def about_of(manifest: Manifest | None) -> PageAbout:
     """Return title and inputs of a page from a manifest: the responses' file, and the hashes."""
-    from ..report.page import PageAbout
-
     if manifest is None:
-        return PageAbout()
+        return pages.PageAbout()
     inputs = tuple(_named_inputs(manifest.inputs))
     title = next((file for name, file, _ in inputs if name == "responses"), "")
-    return PageAbout(
+    return pages.PageAbout(
         title=title,
         inputs=tuple((f"{n}: {f}", digest) for n, f, digest in inputs),
         card=str(manifest.settings.get("option.card", "")),

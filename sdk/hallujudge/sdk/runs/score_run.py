@@ -1,27 +1,23 @@
-"""The description of a scoring run, shared by the command line and both clients.
-
-The parts of its spec come from user input: graph names and paths, group keys, intervals.
-"""
+"""The description of a scoring run, shared by the command line and both clients."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ..errors import InvalidInputError, NotFoundError
+from .. import runs
+from ..errors import InvalidInputError
 
 # Importing a client loads this module, and neither the engine nor the graphs.
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import GraphLayout, GraphSource, ScoreSpec
+    from hallujudge.judge_service.engine.spec import ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
-    from hallujudge.metrics import IntervalSettings, Item
 
     from ..archives import InputOptions, References, Responses
     from ..backends import BatchResult
@@ -106,16 +102,13 @@ class ScoreRun:
 
     def paths(self) -> tuple[Path, ...]:
         """Return the files that the run reads."""
-        from ..archives.found_files import is_url
-        from ..archives.inputs import own_files
-
         sources = (self.responses, self.references)
         archives = [path for s in sources for path in (s if isinstance(s, list) else [s])]
         graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]
-        more = own_files(self.metric, self.inputs).values() if self.inputs else ()
+        more = runs.own_files(self.metric, self.inputs).values() if self.inputs else ()
         given = (*archives, *graphs, *more)
         return tuple(
-            Path(path) for path in given if isinstance(path, (str, Path)) and not is_url(path)
+            Path(path) for path in given if isinstance(path, (str, Path)) and not runs.is_url(path)
         )
 
     def spec(self) -> ScoreSpec:
@@ -125,28 +118,7 @@ class ScoreRun:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: A graph file can't be read, or an interval argument is invalid.
         """
-        from hallujudge.judge_service.engine.spec import ScoreSpec
-        from hallujudge.metrics.families import DECLARATION, declaration_hash
-
-        options = {name: _text(value) for name, value in (self.options or {}).items()}
-        if own := declaration_hash(self.metric):
-            options[DECLARATION] = own
-        return ScoreSpec(
-            metric=self.metric,
-            variant=self.variant,
-            graphs=graph_sources(self.metric, self.graph),
-            options=options,
-            group_by=group_keys(self.metric, self.group_by),
-            interval=interval_settings(self.confidence),
-        )
-
-
-def _text(value: object) -> str:
-    """Return an option's value as messages and signatures hold it."""
-    from ..archives.plain_values import plain
-
-    found = plain(value)
-    return str(found).lower() if isinstance(found, bool) else str(value)
+        return runs.spec_of(self)
 
 
 def called_with(
@@ -180,160 +152,6 @@ def called_with(
         return called
 
     return decorate
-
-
-# Enough to find a word that a metric's rules miss; larger archives are not read twice for it.
-_FIRST_ITEMS = 1_000
-_MAX_GRAPH_BYTES = 16 << 20
-# The role of a metric's only graph, and the first one of a metric with several.
-_FIRST_ROLE = "objects"
-
-
-def graph_sources(
-    metric: str, graph: str | Path | Mapping[str, str] | None
-) -> dict[str, GraphSource]:
-    """Return role -> graph.
-
-    Args:
-        metric: The metric's name.
-        graph: A shipped name or a file, for the metric's first role; or role -> either.
-
-    Raises:
-        NotFoundError: The metric or a graph is unknown.
-        InvalidInputError: A graph file can't be read.
-    """
-    from hallujudge.judge_service.engine.spec import known_metric
-
-    known_metric(metric)
-    if isinstance(graph, (str, Path)):
-        graph = {_FIRST_ROLE: str(graph)}
-    return {role: graph_source(name) for role, name in (graph or {}).items()}
-
-
-def group_keys(metric: str, group_by: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys to report groups by: the metric's own, then those that were given.
-
-    Raises:
-        NotFoundError: The metric is unknown.
-    """
-    from hallujudge.judge_service.engine.spec import known_metric
-
-    if isinstance(group_by, str):
-        raise InvalidInputError(f"group_by is the text {group_by!r}; give a list, [{group_by!r}]")
-    return tuple(dict.fromkeys((*known_metric(metric).group_by, *group_by)))
-
-
-def interval_settings(confidence: float) -> IntervalSettings:
-    """Return how intervals are made.
-
-    Raises:
-        InvalidInputError: A number is out of range.
-    """
-    from hallujudge.metrics import IntervalSettings
-
-    try:
-        return IntervalSettings(confidence=confidence)
-    except ValueError as err:
-        raise InvalidInputError(str(err)) from err
-
-
-def graph_source(name_or_path: str) -> GraphSource:
-    """Return the graph of a shipped name or of a file.
-
-    Raises:
-        NotFoundError: The name is neither a shipped graph nor a file.
-        InvalidInputError: The file can't be read.
-    """
-    from hallujudge.judge_service.engine.spec import InlineGraph, ShippedGraph
-    from hallujudge.synonym_graphs import shipped_graphs
-
-    if name_or_path in shipped_graphs():
-        return ShippedGraph(name=name_or_path)
-    path = Path(name_or_path)
-    # A link to nothing, or to itself, is a file that can't be read.
-    if not name_or_path or not (path.exists() or path.is_symlink()):
-        raise NotFoundError(
-            f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
-            "nor a file; give one of these names, or check the path",
-            reason="GRAPH_UNKNOWN",
-            metadata={"graph": name_or_path},
-        )
-    # File names may hold bytes that are not UTF-8; signatures and messages may not.
-    name = path.stem.encode(errors="replace").decode()
-    # Any text is a valid table, so a broken JSON file must not be read as one.
-    layout: GraphLayout = "json" if path.suffix.lower() == ".json" else "auto"
-    return InlineGraph(name=name, text=_graph_text(path), layout=layout)
-
-
-def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
-    """Return notes on oddities of the user's graphs that have a defined meaning.
-
-    Raises:
-        InvalidInputError: A graph is broken.
-    """
-    from hallujudge.judge_service.engine.spec import InlineGraph
-
-    own = [source for source in spec.graphs.values() if isinstance(source, InlineGraph)]
-    if not own:
-        return ()
-    from hallujudge.judge_service.engine.resources import read_graph
-    from hallujudge.synonym_graphs import table_notes
-
-    notes: list[str] = []
-    for source in own:
-        notes += (f"graph {source.name}: {note}" for note in table_notes(read_graph(source)))
-    return tuple(notes[:20])
-
-
-def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
-    """Return notes for the report on its archive, and on words of references and responses.
-
-    Notes on words need the graph and the rules of the metric, which a client alone does not have.
-
-    Args:
-        spec: How the items are scored.
-        items: The items; those of an archive know the words of its references.
-    """
-    from hallujudge.judge_service.installation import is_whole
-
-    about_archive: tuple[str, ...] = getattr(items, "about_scores", ())
-    if not is_whole():
-        return about_archive
-    from hallujudge.judge_service.engine.registry import metric_entry
-
-    entry = metric_entry(spec.metric)
-    names: frozenset[str] = getattr(items, "reference_names", frozenset)()
-    about_references = entry.reference_notes(spec, names) if names else ()
-    about_responses = entry.response_notes(spec, islice(items, _FIRST_ITEMS))
-    return (*about_archive, *about_references, *about_responses)
-
-
-def _graph_text(path: Path) -> str:
-    """Return a graph file as text; a released pickle is converted to JSON."""
-    from hallujudge.synonym_graphs import (
-        GraphError,
-        is_pickle,
-        read_released_pickle,
-        released_json,
-    )
-
-    try:
-        if path.stat().st_size > _MAX_GRAPH_BYTES:
-            raise InvalidInputError(
-                f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes; split it"
-            )
-        data = path.read_bytes()
-        if is_pickle(data) or path.suffix in (".pkl", ".pickle"):
-            return released_json(read_released_pickle(data, source=str(path)))
-        return data.decode("utf-8-sig")
-    except OSError as err:
-        raise InvalidInputError(
-            f"graph file {path}: {err.strerror or err}; give a graph file"
-        ) from err
-    except GraphError as err:
-        raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
-    except UnicodeDecodeError as err:
-        raise InvalidInputError(f"graph file {path} is not UTF-8 text; save it as UTF-8") from err
 
 
 def by_domain(graphs: Sequence[str] | None, role: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics import Report, Tally
 
+from .. import runs
 from ..backends import BatchResult
 from ..errors import InternalError
 from .batches import batch_size, batches_async
@@ -27,7 +28,8 @@ from .progress_bar import Progress, shown_progress, shown_reading
 from .refused_runs import tidied
 from .run_inputs import PreparedRun, manifest_of
 from .run_report import RunItems, RunReport
-from .score_run import ScoreRun, input_notes
+from .run_spec import input_notes
+from .score_run import ScoreRun
 from .spreading import spread_parts
 
 if TYPE_CHECKING:
@@ -100,7 +102,7 @@ async def score_into_folder(
     async with _keeping_verdicts(backend, spec, folder) as keeping:
         # A run without calls to models may share the folder of one that made some.
         used = keeping is not backend
-        paid = await asyncio.to_thread(_paid_replies, folder.folder / VERDICTS) if used else 0
+        paid = await asyncio.to_thread(runs.kept_replies, folder.folder / VERDICTS) if used else 0
         header = await keeping.header(spec)
         notes = await asyncio.to_thread(input_notes, spec, items)
         header = structs.replace(header, notes=(*notes, *header.notes))
@@ -133,22 +135,13 @@ async def _keeping_verdicts(
     if not metric_entry(spec.metric).calls_models(spec):
         yield backend
         return
-    # Imported here because other runs have no database.
-    from hallujudge.judge_service.llm.verdict_cache import KeptReplies
-
     caching = backend.with_cache(folder.folder / VERDICTS)
     try:
-        with KeptReplies().guard():
+        with runs.KeptReplies().guard():
             yield caching or backend
     finally:
         if caching is not None:
             await caching.close()
-
-
-def _paid_replies(path: Path) -> int:
-    from hallujudge.judge_service.llm.cache_file import kept_replies
-
-    return kept_replies(path)
 
 
 def _source(

@@ -18,10 +18,10 @@ from hallujudge.metrics import Item, ItemResult, Report
 
 from ..backends.remote import RemoteBackend
 from ..errors import HallujudgeError, InvalidInputError
-from .batches import batches
+from .batches import batches_of
 from .manifest import Manifest
 from .run_inputs import PreparedRun, manifest_of
-from .score_run import input_notes
+from .run_spec import input_notes
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -305,7 +305,7 @@ def _refuse_other(job: JobContent, manifest: Manifest, request_id: str) -> None:
 
 
 def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    each = batches(items)
+    each = batches_of(items)
     while chunk := [item for batch in islice(each, _BATCHES) for item in batch]:
         yield chunk
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.threads import can_fork, usable_cores
 
+from .. import runs
 from ..entry_points import registered
 from ..errors import InvalidInputError
 
@@ -46,10 +47,7 @@ def spread_parts(prepared: PreparedRun, judges: Mapping[str, object] | None) -> 
     run = prepared.run
     workers = worker_count(prepared, local=judges is not None)
     if judges is not None and run.engine == ENGINES[1]:
-        # Imported here because few runs need Ray, or multiprocessing.
-        from .worker import WorkerSettings
-
-        settings = WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
+        settings = runs.WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
         [engine] = registered(_ENGINES).select(name=run.engine)
         parts: PartSource = engine.load()(settings, workers, run.ray_address)
         return parts
@@ -88,11 +86,9 @@ def early_workers(
 
 
 def _pool(run: ScoreRun, spec: ScoreSpec, judges: Mapping[str, object], workers: int) -> PoolParts:
-    # Imported here because most runs stay in one process.
-    from .processes import PoolParts
-    from .worker import WorkerSettings
-
-    return PoolParts(WorkerSettings(spec=spec, judges=judges, save=run.save_options), workers)
+    return runs.PoolParts(
+        runs.WorkerSettings(spec=spec, judges=judges, save=run.save_options), workers
+    )
 
 
 def worker_count(prepared: PreparedRun, *, local: bool) -> int:

@@ -13,8 +13,9 @@ from hallujudge.judge_service.process_pool import DiedError
 from hallujudge.metrics.families import add_benchmarks, added_sources
 
 from ..backends import BatchResult
+from ..backends.embedded import EmbeddedBackend
 from ..errors import InternalError
-from .batches import BATCH_ITEMS, batch_size, batches
+from .batches import BATCH_ITEMS, batch_size, batches_of
 from .parts import Part, PartMaker
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class SliceGroup:
         """Yield the items in batches; see :class:`Group`."""
         items = readers.of(self.reader).items(self.start, self.piece)
         skipped = self.first - self.start.values
-        return batches(islice(items, skipped, skipped + self.size), size)
+        return batches_of(islice(items, skipped, skipped + self.size), size)
 
 
 class ItemAlone(NamedTuple):
@@ -225,7 +226,7 @@ def item_groups(
         size: How many items make a batch.
         count: Batches of a group; None for as many as have some hundred items.
     """
-    source = batches(items, size)
+    source = batches_of(items, size)
     while made := list(islice(source, count or max(1, _GROUP_ITEMS // size))):
         group = ItemGroup(made, first)
         yield group
@@ -290,8 +291,6 @@ class Worker:
     """
 
     def __init__(self, settings: WorkerSettings, shared: SharedCalls | None = None) -> None:
-        from ..backends.embedded import EmbeddedBackend
-
         add_benchmarks(settings.benchmarks)
         self._settings = settings
         self._backend = EmbeddedBackend(settings.judges, shared)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Verdict
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.sdk.runs.batches import batches
+from hallujudge.sdk.runs.batches import batches_of
 from hallujudge.sdk.runs.parts import UnscoredCounts
 from hallujudge.sdk.runs.worker import item_groups
 
@@ -21,16 +21,16 @@ def items(*images: tuple[str, int]) -> list[Item]:
 
 
 def test_items_of_one_image_stay_together() -> None:
-    made = [len(batch) for batch in batches(items(("a", 60), ("b", 10), ("c", 3)))]
+    made = [len(batch) for batch in batches_of(items(("a", 60), ("b", 10), ("c", 3)))]
     assert made == [70, 3]
 
 
 def test_an_image_with_many_items_is_divided() -> None:
-    assert [len(batch) for batch in batches(items(("a", 300)))] == [128, 128, 44]
+    assert [len(batch) for batch in batches_of(items(("a", 300)))] == [128, 128, 44]
 
 
 def test_items_without_an_image_fill_batches() -> None:
-    assert [len(batch) for batch in batches(items(("", 130)))] == [64, 64, 2]
+    assert [len(batch) for batch in batches_of(items(("", 130)))] == [64, 64, 2]
 
 
 def test_groups_of_one_batch_keep_images_whole() -> None:
@@ -72,5 +72,5 @@ def test_claims_of_any_evidence_are_counted() -> None:
 
 
 def test_batches_may_be_larger() -> None:
-    made = [len(batch) for batch in batches(items(("a", 300), ("b", 700), ("", 3)), 256)]
+    made = [len(batch) for batch in batches_of(items(("a", 300), ("b", 700), ("", 3)), 256)]
     assert made == [300, 512, 191]
