@@ -1,4 +1,4 @@
-"""The batches of a run on their way to a server: read once, sent again where the server died.
+"""The batches of a run on their way to a server, sent again where it died, and their results.
 
 An item may be what ends a server. What was under way when it died is therefore sent again in groups
 of half as many items, one group at a time. An item that was alone at a death comes after others
@@ -11,15 +11,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from math import isnan
+from typing import Any, Self
 
+from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.stopping import begun
 from hallujudge.judge_service.suspicion import half, is_proven
+from hallujudge.judge_service.wire.convert import result_from_proto, with_graphs
+from hallujudge.metrics import ItemResult, Outcome
 
-if TYPE_CHECKING:
-    from . import Batch, BatchResult
+from ..errors import InternalError
+from . import Batch, BatchResult
+
+_OTHER_RELEASE = (
+    "the server returned results whose items are not those of the batch sent; install the same "
+    "release on both sides"
+)
+
+_SCORED: dict[str, Any] = {"outcome": Outcome.SCORED}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -210,3 +221,34 @@ class Outbox:
         """Wake everything that waits for a change."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def scored_alone(batch: Batch, response: pb.ScoreResponse) -> list[ItemResult]:
+    """Return results that hold the scores of a response, and nothing else."""
+    columns = response.columns
+    if any(len(column.values) != len(batch) for column in columns):
+        raise InternalError(_OTHER_RELEASE)
+    unscored: dict[int, dict[str, Any]] = {
+        one.position: {"outcome": Outcome.UNSCORED, "reason": one.reason, "detail": one.detail}
+        for one in response.unscored
+    }
+    values = [[None if isnan(v) else v for v in column.values] for column in columns]
+    names = [column.name for column in columns]
+    scores = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+    return [
+        ItemResult(id=item.id, group_id=item.id, scores=own, **unscored.get(at, _SCORED))
+        for at, (item, own) in enumerate(zip(batch, scores, strict=True))
+    ]
+
+
+def paired_results(batch: Batch, messages: Iterable[pb.ItemResult]) -> BatchResult:
+    """Return the results of a batch with its items.
+
+    Raises:
+        InternalError: They are not those of the batch.
+    """
+    results = [result_from_proto(result) for result in messages]
+    # Results are matched by position, which a server of another release might not keep.
+    if [item.id for item in batch] != [result.id for result in results]:
+        raise InternalError(_OTHER_RELEASE)
+    return BatchResult(items=batch, results=with_graphs(batch, results))

@@ -56,8 +56,7 @@ from .channel import (
     responses_of,
     trace_headers,
 )
-from .outbox import Outbox, only
-from .received_results import paired_results, scored_alone
+from .outbox import Outbox, only, paired_results, scored_alone
 from .recovery import LOST, Losses, ProgressWatch, Reconnecting, WaitLog
 from .run_header import RunHeader, header_of
 

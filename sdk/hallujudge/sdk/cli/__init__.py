@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ..archives.example_files import write_benchmark as write_benchmark
     from ..comparison.baselines import baseline_of as baseline_of
     from ..comparison.compared_runs import differing_references as differing_references
+    from ..comparison.label_scores import label_page as label_page
     from ..comparison.label_scores import score_label_sets as score_label_sets
-    from ..comparison.label_tables import label_page as label_page
     from ..comparison.overview import VARIANT as VARIANT
     from ..comparison.page_of_two import page_of_two as page_of_two
     from ..comparison.results import notes_of_runs as notes_of_runs
@@ -65,8 +65,7 @@ _NAMES = {
     "..archives.example_files": "write_benchmark",
     "..comparison.baselines": "baseline_of",
     "..comparison.compared_runs": "differing_references",
-    "..comparison.label_scores": "score_label_sets",
-    "..comparison.label_tables": "label_page",
+    "..comparison.label_scores": "label_page score_label_sets",
     "..comparison.overview": "VARIANT",
     "..comparison.page_of_two": "page_of_two",
     "..comparison.results": "notes_of_runs",

@@ -243,8 +243,6 @@ class JudgeOptions:
         return _by_setting(given)
 
 
-_SHOWN = 5
-
 # Failures of a build that are shown.
 _SHOWN = 5
 # A prompt is a page of text; a larger file is a mistake.

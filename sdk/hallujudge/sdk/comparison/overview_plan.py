@@ -20,8 +20,15 @@ from ..archives.further_files import (
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
 from ..errors import ArchiveError, InvalidInputError
-from .failed_requests import failed_requests
-from .planned_runs import LeftOut, PlannedRun, RunChoice, chosen_runs, stem_of, task_of_file
+from .planned_runs import (
+    LeftOut,
+    PlannedRun,
+    RunChoice,
+    chosen_runs,
+    failed_requests,
+    stem_of,
+    task_of_file,
+)
 from .run_names import renamed_models
 
 _PICKLES = (".pkl", ".pickle")

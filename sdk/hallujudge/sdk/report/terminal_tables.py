@@ -278,12 +278,11 @@ def _value_cell(figures: Shown, corrected: str) -> str:
     return "\n".join(filter(None, (figures.value, figures.interval, f"n {figures.n}", corrected)))
 
 
-def render_variants(reports: Sequence[Report], *, width: int = _VARIANTS_WIDTH) -> str:
+def render_variants(reports: Sequence[Report]) -> str:
     """Return the scores of one metric's variants in one table.
 
     Args:
         reports: One report for each variant, of the same responses.
-        width: Columns of the terminal.
 
     Returns:
         A row for each score with each variant's value and interval, the difference of the last
@@ -301,8 +300,8 @@ def render_variants(reports: Sequence[Report], *, width: int = _VARIANTS_WIDTH) 
         parts += [f"note: {clean(note)}" for note in report.notes]
     parts += ["", "signatures"]
     for report in reports:
-        parts += [f"  {line}" for line in signature_lines(report.signature, width - 2)]
-    return print_to_text(parts, width=width)
+        parts += [f"  {line}" for line in signature_lines(report.signature, _VARIANTS_WIDTH - 2)]
+    return print_to_text(parts, width=_VARIANTS_WIDTH)
 
 
 def _variant_difference(reports: Sequence[Report], score: str) -> str:

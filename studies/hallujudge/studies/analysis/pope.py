@@ -15,9 +15,9 @@ from hallujudge.metrics.pope.answer_analyses import (
 from hallujudge.metrics.pope.question_builder import questions_about
 from hallujudge.sdk.archives.chair_references import coco_number
 from hallujudge.sdk.archives.records import Record
-from hallujudge.sdk.comparison.label_scores import LabelScores
-from hallujudge.sdk.comparison.label_tables import (
+from hallujudge.sdk.comparison.label_scores import (
     SCORES,
+    LabelScores,
     change_tables,
     filled,
     label_rows,
