@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hallujudge.metrics.families import FAMILIES
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
     "metrics",
@@ -204,14 +206,8 @@ def proto_lines(path: Path) -> int:
     return sum(bool(text := line.strip()) and not text.startswith("//") for line in lines)
 
 
-def print_families(modules: list[Module], *, listed_too: bool) -> None:
+def print_families(modules: list[Module], families: list[str], *, listed_too: bool) -> None:
     """Print the lines of code of each family, the largest first, and those of its modules."""
-    [listed] = (
-        node.value
-        for node in ast.parse(sources(ROOT)["hallujudge.metrics.families"].read_text("utf-8")).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FAMILIES"
-    )
-    families = ast.literal_eval(listed)
     counts = family_lines(modules, families)
     columns = (*LAYERS.values(), "proto", "total", "apart")
     print(f"{'family':<16}", *(f"{name:>9}" for name in columns))
@@ -230,7 +226,7 @@ def main() -> None:
     options = parser.parse_args()
     modules = read()
     if options.families:
-        print_families(modules, listed_too=options.list)
+        print_families(modules, FAMILIES, listed_too=options.list)
         return
     lines = [module.lines for module in modules]
     single, names = single_importers(modules), recurring(modules)

@@ -1,8 +1,8 @@
 """The list of metric families, which every layer uses, and benchmarks from outside.
 
-A family is a module or package of the same name in ``metrics`` and a line here. One of closed
-questions lists its declarations in ``BENCHMARKS``; another one also has a module in
-``engine/families``, ``archives`` and ``cli``.
+A family is a module or package of the same name in ``metrics``. One of closed questions lists its
+declarations in ``BENCHMARKS``; another one also has a module in ``engine/families``, ``archives``
+and ``cli``.
 
 A benchmark from outside is declared in a file that the user names, or in an installed package that
 registers it. It becomes a family of its own.
@@ -35,36 +35,18 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = "str | Path | ClosedQuestions"
 
-FAMILIES = [
-    "chair",
-    "pope",
-    "tri_he",
-    "mementos",
-    "vidhal",
-    "infact",
-    "hallusion_bench",
-    "event_hallusion",
-    "video_hallucer",
-    "amber",
-    "mmhal",
-    "object_halbench",
-    "open_objects",
-    "dash_b",
-    "elv_halluc",
-    "vqa",
-    "vidhalluc",
-    "openchair",
-    "argus",
-    "cmm",
-    "avhbench",
-    "charthal",
-    "haven",
-    "humblebench",
-    "vlms_are_biased",
-    "naturalbench",
-    "crpe",
-    "seen_claims",
-]
+# What else is in the package.
+_HOUSE = {"answers", "calibration", "errors", "families", "framework", "responses"}
+
+
+def _shipped() -> list[str]:
+    """Return the names of the families' modules and packages, sorted, without importing them."""
+    found = Path(__file__).parent.glob("[a-z]*")
+    names = {path.stem for path in found if path.suffix == ".py" or (path / "__init__.py").exists()}
+    return sorted(names - _HOUSE)
+
+
+FAMILIES = _shipped()
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"
 """The entry point group of packages that declare benchmarks."""

@@ -1,4 +1,4 @@
-"""A family is a folder of its own in each layer and one line in one registry.
+"""A family is a module of its own in each layer, found by its place.
 
 The toy family ``shout`` counts responses that end in an exclamation mark. Its files are written to
 a temporary folder that the packages' paths are extended by, so that nothing of it stays.
@@ -163,7 +163,7 @@ def shout(
     return run.of(scoring)
 '''
 
-# Everything that the family is, beside its line in FAMILIES, a .proto, tests and pages.
+# Everything that the family is, beside a .proto, tests and pages.
 FILES = {
     hallujudge.metrics: METRIC,
     hallujudge.judge_service.engine.families: ENGINE,
@@ -177,7 +177,7 @@ DECLARED = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
 
 @contextmanager
 def added(folder: Path, name: str, files: Mapping[ModuleType, str]) -> Iterator[None]:
-    """Add a family: modules of its name, and its line in the list of families."""
+    """Add a family: modules of its name, and its place in the list of families."""
     with pytest.MonkeyPatch.context() as patched:
         for package, text in files.items():
             place = folder / package.__name__

@@ -139,7 +139,7 @@ def test_a_command_that_its_module_does_not_add_is_unknown(
     install(tmp_path, monkeypatch, "hallujudge.commands", "calm = silent", "build.calm = silent")
 
     assert main(["build", "calm"]) == 2
-    assert "No such command 'calm'; choose from references, pope, " in capsys.readouterr().err
+    assert "No such command 'calm'; choose from references, infact, " in capsys.readouterr().err
 
     assert main(["calm"]) == 2
     assert "No such command 'calm'; choose from demo, new, score, " in capsys.readouterr().err
