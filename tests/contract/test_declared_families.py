@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 METRICS = "metrics/hallujudge/metrics"
 
 
+def _file(name: str) -> str:
+    return f"{name.replace('-', '_')}.toml"
+
+
 def lacking(family: str) -> Iterator[str]:
     """Yield what a family of closed questions lacks, each as a sentence with where it goes."""
     if not metrics_of(family):
@@ -29,14 +33,14 @@ def lacking(family: str) -> Iterator[str]:
         name = declared.name
         if not declared.papers and not papers_of(name):
             yield (
-                f"Add the paper of {name} as [{name}] to {METRICS}/framework/papers.toml: title, "
-                "authors, names, year, link and where."
+                f"Add the paper of {name} as {METRICS}/papers/{_file(name)}: title, authors, "
+                "names, year, link and where."
             )
         if name not in example_archives():
             yield (
-                f"Add a small archive of {name} as [{name}] to sdk/hallujudge/sdk/archives/"
-                "archive_examples.toml: the command and its files. Tests draw their archives, runs "
-                "and questions from it."
+                f"Add a small archive of {name} as [examples.{name}] to {METRICS}/papers/"
+                f"{_file(family)}: the command and its files. Tests draw their archives, runs and "
+                "questions from it."
             )
         has_script = any(variant.name != "paper" for variant in declared.variants)
         if has_script and f'"{name}"' not in golden:
@@ -60,4 +64,4 @@ def test_what_is_missing_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.undo()
     monkeypatch.setitem(globals(), "example_archives", dict)
     (sentence,) = lacking("pope")
-    assert sentence.startswith("Add a small archive of pope as [pope] to sdk/hallujudge/sdk/")
+    assert sentence.startswith("Add a small archive of pope as [examples.pope] to metrics/")

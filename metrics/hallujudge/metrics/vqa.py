@@ -122,7 +122,7 @@ BENCHMARK = ClosedQuestions(
     title="VQA by judge: open answers that agree with an answer of people.",
     papers=(
         replace(POPE, where="section 5.4, Table 6 and appendix E"),
-        paper("vqa-score"),
+        paper("vqa"),
     ),
     unit="answers",
     keys=Keys(

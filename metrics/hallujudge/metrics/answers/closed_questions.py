@@ -324,7 +324,7 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     title: str
     """The benchmark and its questions, in the words of the command's help."""
     papers: tuple[Paper, ...] = ()
-    """The papers that define it; empty for the one that ``papers.toml`` has under its name."""
+    """The papers that define it; empty for the one that ``metrics/papers`` has under its name."""
     unit: str
     """The plural noun for items in totals; also a column of ones."""
     keys: Keys

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from keyword import iskeyword
 from pathlib import Path
-from typing import Any
 
 from hallujudge.metrics.families import benchmark_name_fault
+from hallujudge.metrics.framework.papers import paper_examples
 
 from ..errors import InvalidInputError, NotFoundError, OutputError
 
@@ -44,9 +43,8 @@ class ExampleArchive:
 @cache
 def example_archives() -> Mapping[str, ExampleArchive]:
     """Return metric -> its example, sorted by metric."""
-    text = files(__package__).joinpath("archive_examples.toml").read_text(encoding="utf-8")
-    tables: Mapping[str, Mapping[str, Any]] = tomllib.loads(text)
-    return {name: ExampleArchive(metric=name, **tables[name]) for name in sorted(tables)}
+    found = paper_examples()
+    return {name: ExampleArchive(metric=name, **found[name]) for name in sorted(found)}
 
 
 def write_example(metric: str, folder: str | Path) -> ExampleArchive:
