@@ -15,10 +15,9 @@ from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.found_files import FoundFile, found_files
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.archives.json_files import named
-from hallujudge.sdk.archives.layouts import vlmevalkit
+from hallujudge.sdk.archives.layouts import closed_questions, harnesses, vlmevalkit
 from hallujudge.sdk.archives.layouts.archive_reader import ArchiveReader, mapping_at
 from hallujudge.sdk.archives.layouts.benchmarks import CHAIR_SCRIPT_READERS
-from hallujudge.sdk.archives.layouts.harnesses import LMMS_EVAL_READERS, RESULTS_READERS
 from hallujudge.sdk.archives.records import read_records
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
@@ -46,6 +45,8 @@ HARNESSES: Mapping[str, tuple[str, ...]] = {
     "chair": ("chair",),
 }
 """Tool -> metrics whose numbers can be derived from its archives."""
+_LMMS_EVAL = (*closed_questions.LMMS_EVAL_READERS, *harnesses.LMMS_EVAL_READERS)
+_VLMEVALKIT = (*closed_questions.VLMEVALKIT_READERS, *vlmevalkit.READERS)
 _RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS, **answers.RATIOS}
 _COUNTED = {
     **{"pope": pope.counted, "chair": chair.counted},
@@ -186,7 +187,7 @@ def _one(file: Archive) -> tuple[Archive, str]:
     metric = next((name for name in metrics if name in _RATIOS), "")
     if not metric:
         what = "plain records" if file.reader is None else file.reader.name
-        if file.reader in RESULTS_READERS:
+        if file.reader in harnesses.RESULTS_READERS:
             raise ArchiveError(
                 f"{file.file.name} is {what}: compare them with a run (--run RUN, "
                 "audit_totals), or give the folder that holds its sample files too"
@@ -201,7 +202,7 @@ def _one(file: Archive) -> tuple[Archive, str]:
 
 def _judged_copy(file: Archive) -> Path | None:
     """Return VLMEvalKit's judged copy of a table of predictions; None if there is none."""
-    if file.reader not in vlmevalkit.READERS or "extracted" in file.first:
+    if file.reader not in _VLMEVALKIT or "extracted" in file.first:
         return None
     stem = file.file.path.stem
     copies = (file.file.path.with_name(f"{stem}_auxmatch{suffix}") for suffix in _TABLE_SUFFIXES)
@@ -227,9 +228,9 @@ def _harness(file: Archive, metric: str, given: str) -> str:
 
 
 def _tool_of(reader: ArchiveReader | None) -> str:
-    if reader in LMMS_EVAL_READERS:
+    if reader in _LMMS_EVAL:
         return "lmms-eval"
-    if reader in vlmevalkit.READERS:
+    if reader in _VLMEVALKIT:
         return "vlmevalkit"
     if reader in CHAIR_SCRIPT_READERS:
         return "chair"

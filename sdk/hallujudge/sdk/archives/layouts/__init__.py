@@ -19,6 +19,8 @@ _ENTRY_POINTS = "hallujudge.archive_readers"
 _JUDGED_FIELDS = 3
 # The most specific layouts come first: several layouts share keys, and the first match counts.
 _BUILT_IN = (
+    *closed_questions.LMMS_EVAL_READERS,
+    *closed_questions.VLMEVALKIT_READERS,
     *harnesses.LMMS_EVAL_READERS,
     *harnesses.RESULTS_READERS,
     *harnesses.LM_EVAL_READERS,

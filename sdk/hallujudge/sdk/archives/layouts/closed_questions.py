@@ -1,4 +1,7 @@
-"""Files of closed questions whose layouts say more than the keys of their declarations."""
+"""Files of closed questions whose layouts say more than the keys of their declarations.
+
+What harnesses write of one of these benchmarks alone is here too, so that it is in one place.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from collections.abc import Mapping
 from ..records import LISTED_TEXT
 from ..table_files import structured
 from .archive_reader import ArchiveReader, converting, mapping_at
-from .harnesses import response_of_output
+from .harnesses import lmms_sample, lmms_values, response_of_output
+from .vlmevalkit import KEYS, common_values, predictions
 
 
 def _lists_dash_b(values: Mapping[str, object]) -> bool:
@@ -100,6 +104,17 @@ def _chat_answer(values: Mapping[str, object]) -> Mapping[str, object]:
     return {"response": response_of_output(mapping_at(values, "api_response"))}
 
 
+def _typed_prediction(values: Mapping[str, object]) -> Mapping[str, object]:
+    # The index numbers the answers of all groups, four to each.
+    return {**common_values(values), "Question_Type": values.get("type")}
+
+
+def _letter_prediction(values: Mapping[str, object]) -> Mapping[str, object]:
+    # The answer may be the option with its text, of which the letter is the label.
+    letter = str(values.get("answer")).strip("( ")[:1]
+    return {**common_values(values), "correct_option": letter}
+
+
 # Keys of responses, which files of questions lack.
 _RESPONSES = frozenset(
     {"response", "prediction", "model_answer", "model_prediction", "output", "text"}
@@ -108,6 +123,39 @@ _FOUR_OPTIONS = re.compile(r"^A\. .*\nB\. .*\nC\. .*\nD\. ", re.MULTILINE)
 # An article is no letter: files of other benchmarks are lists of texts too.
 _SHORT_ANSWER = re.compile(r"\W*(?:(?:yes|no)\b|[ab](?=\W*$|[.:)]))", re.IGNORECASE)
 _BIASED = ("ground_truth", "expected_bias", "topic")
+LMMS_EVAL_READERS = (
+    lmms_sample(
+        "NaturalBench",
+        "naturalbench_G_ACC",
+        lmms_values,
+        "naturalbench",
+        arguments="-R questions.json",
+    ),
+    lmms_sample(
+        "VLMs are Biased",
+        "accuracy_by_topic",
+        lmms_values,
+        "vlms-are-biased",
+        arguments="-R questions.json",
+        variant="lmms-eval",
+    ),
+)
+VLMEVALKIT_READERS = (
+    *predictions(
+        "of NaturalBench",
+        (*KEYS, "answer", "type"),
+        lambda values: values.get("type") in ("yes_no", "multiple_choice"),
+        "naturalbench",
+        _typed_prediction,
+    ),
+    *predictions(
+        "of CRPE",
+        (*KEYS, "answer", "category"),
+        lambda values: values.get("category") in ("exist", "subject", "predicate", "object"),
+        "crpe",
+        _letter_prediction,
+    ),
+)
 READERS = (
     ArchiveReader(
         name="LLaVA's answers to questions with four options",

@@ -122,7 +122,8 @@ def _whole(value: object) -> int | None:
     return round(value) if isinstance(value, (int, float)) else None
 
 
-def _general(values: Mapping[str, object]) -> Mapping[str, object]:
+def lmms_values(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the common keys of a sample, with what its ``doc`` has."""
     doc = mapping_at(values, "doc")
     return {
         **doc,
@@ -134,9 +135,18 @@ def _general(values: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-def _lmms_sample(
+def lmms_sample(
     task: str, score: str, convert: object, *metrics: str, **more: object
 ) -> ArchiveReader:
+    """Return the reader of a task's samples.
+
+    Args:
+        task: Name of the task, for messages.
+        score: Name of a score under which the samples have their own data.
+        convert: Returns the common keys of a sample.
+        metrics: The metrics that score them.
+        more: Further fields of the reader.
+    """
     return ArchiveReader(
         name=f"an lmms-eval sample file of task {task}",
         keys=("doc_id", score),
@@ -148,10 +158,10 @@ def _lmms_sample(
 
 
 LMMS_EVAL_READERS = (
-    *(_lmms_sample("POPE", name, _pope, "pope") for name in _POPE_SCORES),
-    *(_lmms_sample("CHAIR", name, _chair, "chair") for name in _CHAIR_SCORES),
+    *(lmms_sample("POPE", name, _pope, "pope") for name in _POPE_SCORES),
+    *(lmms_sample("CHAIR", name, _chair, "chair") for name in _CHAIR_SCORES),
     *(
-        _lmms_sample(
+        lmms_sample(
             "AMBER",
             name,
             _amber,
@@ -162,23 +172,8 @@ LMMS_EVAL_READERS = (
         for name in _AMBER_SCORES
     ),
     *(
-        _lmms_sample("HallusionBench", name, _hallusion_bench, "hallusion-bench", fields={"id": ""})
+        lmms_sample("HallusionBench", name, _hallusion_bench, "hallusion-bench", fields={"id": ""})
         for name in _HALLUSION_BENCH_SCORES
-    ),
-    _lmms_sample(
-        "NaturalBench",
-        "naturalbench_G_ACC",
-        _general,
-        "naturalbench",
-        arguments="-R questions.json",
-    ),
-    _lmms_sample(
-        "VLMs are Biased",
-        "accuracy_by_topic",
-        _general,
-        "vlms-are-biased",
-        arguments="-R questions.json",
-        variant="lmms-eval",
     ),
     ArchiveReader(
         name="an lmms-eval sample file with yes/no labels",
@@ -191,7 +186,7 @@ LMMS_EVAL_READERS = (
         metrics=("pope",),
         any_metric=True,
         only_labels=True,
-        convert=converting(_general),
+        convert=converting(lmms_values),
     ),
     ArchiveReader(
         name="an lmms-eval sample file",
@@ -200,7 +195,7 @@ LMMS_EVAL_READERS = (
             ("filtered_resps" in values or "resps" in values) and "filter" not in values
         ),
         any_metric=True,
-        convert=converting(_general),
+        convert=converting(lmms_values),
         remedy="name a metric that scores its answers, and give its references with references=…",
     ),
 )

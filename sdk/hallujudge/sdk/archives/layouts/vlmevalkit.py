@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from .archive_reader import ArchiveReader, converting, yes_or_no
 
+Matches: TypeAlias = "Callable[[Mapping[str, object]], bool]"
+Common: TypeAlias = "Callable[[Mapping[str, object]], Mapping[str, object]]"
 _AMBER_CATEGORIES = frozenset(
     [
         "discriminative-attribute-state",
@@ -22,7 +25,8 @@ _AMBER_CATEGORIES = frozenset(
 _PLACE = slice(3, 6)
 
 
-def _common(values: Mapping[str, object]) -> dict[str, object]:
+def common_values(values: Mapping[str, object]) -> dict[str, object]:
+    """Return the common keys of a prediction."""
     return {
         "id": values.get("index"),
         "response": _as_text(values.get("prediction")),
@@ -40,7 +44,7 @@ def _as_text(prediction: object) -> object:
 
 
 def _amber(values: Mapping[str, object]) -> Mapping[str, object]:
-    return {**_common(values), "type": values.get("category"), "truth": values.get("answer")}
+    return {**common_values(values), "type": values.get("category"), "truth": values.get("answer")}
 
 
 def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
@@ -52,30 +56,12 @@ def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
     parts = str(values.get("index")).split("_")[_PLACE]
     places = dict(zip(("set_id", "figure_id", "question_id"), parts, strict=False))
     return {
-        **_common(values),
+        **common_values(values),
         **places,
         "subcategory": values.get("l2-category"),
         "visual_input_in_table": "unknown",
         "gt_answer": values.get("answer"),
     }
-
-
-def _naturalbench(values: Mapping[str, object]) -> Mapping[str, object]:
-    # The index numbers the answers of all groups, four to each.
-    return {**_common(values), "Question_Type": values.get("type")}
-
-
-def _crpe(values: Mapping[str, object]) -> Mapping[str, object]:
-    # The answer may be the option with its text, of which the letter is the label.
-    return {**_common(values), "correct_option": str(values.get("answer")).strip("( ")[:1]}
-
-
-def _is_naturalbench(values: Mapping[str, object]) -> bool:
-    return values.get("type") in ("yes_no", "multiple_choice")
-
-
-def _is_crpe(values: Mapping[str, object]) -> bool:
-    return values.get("category") in ("exist", "subject", "predicate", "object")
 
 
 def _is_hallusion_bench(values: Mapping[str, object]) -> bool:
@@ -90,7 +76,8 @@ def _is_yes_no(values: Mapping[str, object]) -> bool:
     return yes_or_no(values.get("answer"))
 
 
-_KEYS = ("index", "question", "prediction")
+KEYS = ("index", "question", "prediction")
+"""The keys of every table of predictions."""
 _NAMES = (
     (
         "of HallusionBench",
@@ -99,16 +86,8 @@ _NAMES = (
         "hallusion-bench",
         _hallusion_bench,
     ),
-    ("of AMBER", (*_KEYS, "answer", "category"), _is_amber, "amber", _amber),
-    (
-        "of NaturalBench",
-        (*_KEYS, "answer", "type"),
-        _is_naturalbench,
-        "naturalbench",
-        _naturalbench,
-    ),
-    ("of CRPE", (*_KEYS, "answer", "category"), _is_crpe, "crpe", _crpe),
-    ("with yes/no labels", (*_KEYS, "answer"), _is_yes_no, "pope", _common),
+    ("of AMBER", (*KEYS, "answer", "category"), _is_amber, "amber", _amber),
+    ("with yes/no labels", (*KEYS, "answer"), _is_yes_no, "pope", common_values),
 )
 
 
@@ -119,22 +98,33 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def _tables(*, judged: bool) -> tuple[ArchiveReader, ...]:
-    """Return the readers of predictions, with the tool's own judgements or without."""
-    more: dict[str, Any] = {"role": "companion"} if judged else {}
-    return tuple(
-        ArchiveReader(
-            name=f"VLMEvalKit's table of predictions {name}"
-            f"{', with its own judgements' if judged else ''}",
-            keys=(*keys, "extracted", "score") if judged else keys,
-            matches=matches,
-            metrics=(metric,),
-            convert=converting(convert),
-            **_SETTINGS.get(metric, {}),
-            **more,
-        )
-        for name, keys, matches, metric, convert in _NAMES
+def predictions(
+    name: str, keys: tuple[str, ...], matches: Matches, metric: str, convert: Common
+) -> tuple[ArchiveReader, ArchiveReader]:
+    """Return the readers of a benchmark's predictions, with the tool's own judgements and without.
+
+    Args:
+        name: Which predictions they are, after ``VLMEvalKit's table of predictions``.
+        keys: Keys that every record has.
+        matches: Test of the first record's values.
+        metric: The metric that scores them.
+        convert: Returns the common keys of a record.
+    """
+    table = ArchiveReader(
+        name=f"VLMEvalKit's table of predictions {name}",
+        keys=keys,
+        matches=matches,
+        metrics=(metric,),
+        convert=converting(convert),
+        **_SETTINGS.get(metric, {}),
     )
+    judged = replace(
+        table,
+        name=f"{table.name}, with its own judgements",
+        keys=(*keys, "extracted", "score"),
+        role="companion",
+    )
+    return judged, table
 
 
 def _summary(keys: str) -> ArchiveReader:
@@ -148,15 +138,14 @@ def _summary(keys: str) -> ArchiveReader:
 
 
 READERS = (
-    *_tables(judged=True),
-    *_tables(judged=False),
+    *(reader for each in _NAMES for reader in predictions(*each)),
     _summary("split Overall acc precision recall"),
     _summary("split aAcc fAcc qAcc"),
     ArchiveReader(
         name="VLMEvalKit's table of predictions of another benchmark",
-        keys=_KEYS,
+        keys=KEYS,
         any_metric=True,
-        convert=converting(_common),
+        convert=converting(common_values),
         remedy="name a metric that scores its answers, and give its references with references=…",
     ),
 )
