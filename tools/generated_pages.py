@@ -13,11 +13,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from shlex import split
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.families import FAMILIES, benchmarks_of
 from hallujudge.metrics.framework.published import published_rows
 from hallujudge.sdk.archives.example_files import example_archives
 
@@ -47,6 +50,7 @@ def guides(page: Path) -> Iterator[str]:
     found = {_title(path): path for path in GUIDES.glob("score-*.md")}
     links = (f"[{title}]({_link(page, found[title])})" for title in sorted(found, key=str.casefold))
     yield ",\n".join(links) + "."
+    yield f"\nThe page about other benchmarks has {', '.join(map(_named, _without_a_page()))}."
 
 
 def figures(page: Path) -> Iterator[str]:
@@ -72,8 +76,37 @@ def layouts(_page: Path) -> Iterator[str]:
         yield f"| `{name}` | {' '.join(files)} |"
 
 
+def benchmarks(_page: Path) -> Iterator[str]:
+    """Yield a section about each benchmark that no page is about: what its module says of it."""
+    for declared in _without_a_page():
+        head, _, body = _documented(declared).partition("\n\n")
+        what = head.partition(": ")[2]
+        yield f"## {_named(declared)}\n\n{what[0].upper()}{what[1:]}\n"
+        yield f"    {example_archives()[declared.name].command}\n\n{body}\n"
+
+
+def _without_a_page() -> Iterator[ClosedQuestions]:
+    """Yield the declared benchmarks that nobody wrote a page about."""
+    pages = [path.read_text(encoding="utf-8") for path in GUIDES.glob("score-*.md")]
+    written_ones = _PART.sub("", "\n".join(pages))
+    declared = (each for family in FAMILIES for each in benchmarks_of(family))
+    return (each for each in declared if f"score {each.name}" not in written_ones)
+
+
+def _documented(declared: ClosedQuestions) -> str:
+    """Return what a benchmark's module says of it, in Markdown."""
+    family = declared.family or declared.name.replace("-", "_")
+    text = import_module(f"hallujudge.metrics.{family}").__doc__ or ""
+    return text.strip().replace("``", "`")
+
+
+def _named(declared: ClosedQuestions) -> str:
+    return _documented(declared).partition(":")[0]
+
+
 PARTS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     "metrics": metrics,
+    "benchmarks": benchmarks,
     "guides": guides,
     "published figures": figures,
     "without rows": without_rows,

@@ -49,7 +49,10 @@ def lacking(family: str) -> Iterator[str]:
                 f"of {name} gives for small data."
             )
         if f"score {name}" not in guides:
-            yield f"Say how to score {name} on a page docs/how-to/score-{name}.md."
+            yield (
+                f"Run tools/generated_pages.py: it writes a section about {name} from the module's "
+                f"docstring. Or write a page docs/how-to/score-{name}.md."
+            )
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,7 +1,8 @@
 """CRPE: questions about existence, subjects, predicates and objects, each asked four times.
 
 Wang et al., 2024; the released ``eval_crpe.py`` of the All-Seeing Project V2. A question has four
-options, which are rolled on by one each time: it counts if all four answers are right.
+options, which are rolled on by one each time: it counts if all four answers are right. Answers are
+lines as LLaVA's loader writes them, with ``question_id`` and ``text``; ``-R`` has the questions.
 
 * ``accuracy`` = questions with four right answers / questions; in ``lmms-eval`` right answers /
   answers, which is another number under the same name
@@ -23,6 +24,9 @@ and a closing mark without an opening one leaves the thought in the answer.
 ``corrected`` reads an option's letter or text, and puts the answers together that have one image,
 stem and set of options. A question without four answers, or with one that can't be parsed, does not
 count in ``accuracy``, whose n says how many do; ``unparsed_rate`` says how many answers are unread.
+
+The published rows are of one category each. The "Overall" of the authors' table is the mean of the
+three categories of relations, without existence.
 """
 
 from __future__ import annotations

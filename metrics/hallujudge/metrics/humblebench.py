@@ -2,7 +2,9 @@
 
 Tong et al., 2025; the released package HumbleBench 1.0.2, ``utils/metrics.py`` and ``utils/io.py``.
 The questions are asked in three modes: with their image (``common``), with a noise image
-(``noise_image``), and without the right option (``nota_only``).
+(``noise_image``), and without the right option (``nota_only``). The option ``mode`` says which it
+was, and changes no score. For ``ask``, a noise image is a folder of your own, with noise under the
+images' names.
 
 * ``accuracy`` = right answers / lines
 * ``none_accuracy`` = right answers with the label E / lines with the label E
@@ -23,6 +25,11 @@ without a clear letter is unscored.
 Difference from the released package: without a line of label E, ``none_accuracy`` is None, not 0.
 In ``noise_image`` the labels stay those of the real image, so that a model that humbly says E is
 wrong on most lines: ``e_share`` is then the figure that matters, as a note says.
+
+The published rows are the released result files of the mode ``common``, which have all digits:
+22,831 lines, 3,326 of them with the label E. Idefics3 has no row, because its file there says that
+it saw noise images. GLM-4.1V answers with E on 9.9 % of the lines and has a ``none_accuracy`` of
+0.0006, since the package counts an answer only if it is exactly "E".
 """
 
 from __future__ import annotations

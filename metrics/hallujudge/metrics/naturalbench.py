@@ -18,8 +18,12 @@ stored answers, and a note says of how many groups they are others.
 ``corrected`` compares with the stored answers, and reads a clear yes or no, or a letter that is no
 article. A group with another answer, such as both, is unscored, so that it has no effect.
 
-A list of texts has the answers of a group one after the other, and an lmms-eval log numbers them in
-this order; both are joined with their questions by ``Index``. An incomplete group is an error.
+A list of texts, which the released script writes, has the answers of a group one after the other,
+and an lmms-eval log numbers them in this order by ``doc_id``; since 0.7 it has no ``doc``. Both are
+joined with the groups of ``-R`` by ``Index``, and must be in its order. Other records have
+``Index``, ``combination`` (``q0_i0``, ``q0_i1``, ``q1_i0`` or ``q1_i1``), ``Question_Type``,
+``answer`` and ``response``. An incomplete group is an error. Pictures are found as ``INDEX_0`` and
+``INDEX_1``.
 """
 
 from __future__ import annotations

@@ -8,6 +8,10 @@ with a further stripe. A question has the right answer and the expected bias: wh
 * ``mean_accuracy``, ``mean_bias_ratio``: their plain means over the topics that have an answer
 * ``unparsed_rate`` = answers that could not be parsed / answers
 
+Archives are lmms-eval's sample logs, and the authors' list of results with ``api_response``. Logs
+since lmms-eval 0.7 hold neither topic nor expected bias: ``-R`` has the data set's rows, in their
+order.
+
 The authors release no scorer and point to lmms-eval, which takes ``<think>…</think>`` and
 ``<analysis>…</analysis>`` off, also where only the closing mark is there.
 
