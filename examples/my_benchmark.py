@@ -54,4 +54,3 @@ BENCHMARK = ClosedQuestions(
     main_score="accuracy",
     trial=one_answer(id="1", response="Left.", label="left"),
 )
-BENCHMARKS = (BENCHMARK,)

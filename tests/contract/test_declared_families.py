@@ -24,7 +24,7 @@ def lacking(family: str) -> Iterator[str]:
     if not metrics_of(family):
         yield (
             f"{METRICS}/{family}.py is a family, as all modules there are, but has neither "
-            "BENCHMARKS nor a metric: list a ClosedQuestions in BENCHMARKS, or move the module to "
+            "a BENCHMARK nor a metric: name a ClosedQuestions BENCHMARK, or move the module to "
             "answers/ or framework/."
         )
     golden = "".join(path.read_text() for path in (ROOT / "tests" / "golden").glob("test_*.py"))

@@ -158,4 +158,3 @@ BENCHMARK = ClosedQuestions(
     base=_Videos,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

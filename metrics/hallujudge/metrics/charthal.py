@@ -89,7 +89,8 @@ class _Marked(AnswersMetric):
 
     def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
         """Return type and relation of a question."""
-        return {"q_type_q_relation": crossed} if (crossed := _crossed(item)) else {}
+        crossed = "/".join(item.fields.get(name, "") for name in ("q_type", "q_relation"))
+        return {"q_type_q_relation": crossed}
 
 
 def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
@@ -117,10 +118,6 @@ def _read(how: str, *names: str) -> AnswerParser:
         return Parsed(found if found in MARKS else None, found == "1", how)
 
     return parse
-
-
-def _crossed(item: AnswersItem) -> str:
-    return "/".join(item.fields.get(name, "") for name in ("q_type", "q_relation"))
 
 
 def _notes(totals: Mapping[str, float]) -> Iterator[str]:
@@ -198,4 +195,3 @@ BENCHMARK = ClosedQuestions(
     base=_Marked,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

@@ -158,4 +158,3 @@ BENCHMARK = ClosedQuestions(
     group_by=("sub_category", "granularity_sub_category"),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

@@ -229,4 +229,3 @@ BENCHMARK = ClosedQuestions(
     base=_Circular,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

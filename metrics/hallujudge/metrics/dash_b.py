@@ -172,4 +172,3 @@ BENCHMARK = ClosedQuestions(
     group_by=("object",),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

@@ -164,4 +164,3 @@ BENCHMARK = ClosedQuestions(
     group_by=("aspect",),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

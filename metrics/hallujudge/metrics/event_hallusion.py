@@ -357,6 +357,5 @@ BENCHMARK = ClosedQuestions(
     base=_Videos,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)
 EventHallusionMetric = metric_of(BENCHMARK)
 """The metric."""

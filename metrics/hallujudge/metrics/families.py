@@ -1,8 +1,8 @@
 """The list of metric families, which every layer uses, and benchmarks from outside.
 
-A family is a module or package of the same name in ``metrics``. One of closed questions lists its
-declarations in ``BENCHMARKS``; another one also has a module in ``engine/families``, ``archives``
-and ``cli``.
+A family is a module or package of the same name in ``metrics``. One of closed questions names its
+declaration ``BENCHMARK``, or lists several in ``BENCHMARKS``; another one also has a module in
+``engine/families``, ``archives`` and ``cli``.
 
 A benchmark from outside is declared in a file that the user names, or in an installed package that
 registers it. It becomes a family of its own.
@@ -20,7 +20,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import format_exception
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import structs
 
@@ -79,8 +79,8 @@ def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
     """Add benchmarks from outside. One that was added before stays as it is.
 
     Args:
-        sources: Declarations, Python files that list them in ``BENCHMARKS``, which are run, or
-            names of installed ones.
+        sources: Declarations, Python files with one in ``BENCHMARK`` or several in
+            ``BENCHMARKS``, which are run, or names of installed ones.
         alone: Whether this process is to know no other installed ones, as a server must not.
 
     Raises:
@@ -218,7 +218,8 @@ def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
     declared = list(dict.fromkeys(each for each in listed if isinstance(each, ClosedQuestions)))
     if not declared or not all(isinstance(each, ClosedQuestions) for each in listed):
         raise BenchmarkError(
-            f"{source} declares no benchmark; list values of ClosedQuestions in BENCHMARKS"
+            f"{source} declares no benchmark; name a ClosedQuestions BENCHMARK, or list several in "
+            "BENCHMARKS"
         )
     _modules.add(module.__name__)
     for each in declared:
@@ -231,10 +232,10 @@ def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
 
 
 def _loaded(source: str) -> tuple[object, ModuleType]:
-    """Return what a file lists in ``BENCHMARKS``, or what an entry point names, and its module."""
+    """Return what a file declares, or what an entry point names, and its module."""
     if source.endswith(".py"):
         if not Path(source).is_file():
-            raise BenchmarkError(f"{source}: no such file; name a Python file with BENCHMARKS")
+            raise BenchmarkError(f"{source}: no such file; name a Python file with a BENCHMARK")
         # Functions of the module find it by its name.
         name = f"hallujudge_benchmark_{len(_sources)}"
         spec = spec_from_file_location(name, source)
@@ -242,11 +243,11 @@ def _loaded(source: str) -> tuple[object, ModuleType]:
         assert spec.loader is not None, "a file that ends in .py has a loader"
         module = sys.modules[name] = module_from_spec(spec)
         spec.loader.exec_module(module)
-        return getattr(module, "BENCHMARKS", ()), module
+        return _listed_in(module), module
     installed = _installed()
     for entry in installed.select(name=source):
         found = entry.load()
-        return getattr(found, "BENCHMARKS", found), import_module(entry.module)
+        return _listed_in(found, found), import_module(entry.module)
     known = ", ".join(sorted(installed.names)) or "none"
     raise BenchmarkError(
         f"no installed benchmark is named {source!r}; installed: {known}. A file's name ends in .py"
@@ -265,10 +266,13 @@ def benchmarks_of(family: str) -> tuple[ClosedQuestions, ...]:
     """Return the benchmarks that a family declares; empty if it is not one of closed questions."""
     if family in _outside:
         return (_outside[family],)
-    found: tuple[ClosedQuestions, ...] = getattr(
-        import_module(f".{family}", __package__), "BENCHMARKS", ()
-    )
-    return found
+    found: Any = _listed_in(import_module(f".{family}", __package__))
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _listed_in(module: object, otherwise: object = ()) -> object:
+    """Return what a module lists in ``BENCHMARKS``, or else its one ``BENCHMARK``."""
+    return getattr(module, "BENCHMARKS", getattr(module, "BENCHMARK", otherwise))
 
 
 def benchmark_named(metric: str) -> ClosedQuestions | None:

@@ -108,25 +108,23 @@ class _Groups(AnswersMetric):
         groups = Grouping(items["group"], graded)
         size, right = groups.count(graded), groups.count(items["grade"] > 0)
         several, all_right = size > 1, right == size
-        counted = (several, several & all_right, several & (all_right | (right == 0)))
-        return dict(zip(_GROUP_COLUMNS, map(groups.placed, counted), strict=True))
+        return {
+            "groups": groups.placed(several),
+            "groups_right": groups.placed(several & all_right),
+            "groups_of_one_verdict": groups.placed(several & (all_right | (right == 0))),
+        }
 
 
-_GROUP_COLUMNS = ("groups", "groups_right", "groups_of_one_verdict")
 _ACCURACY = accuracy("answers graded right / answers", among="graded")
 # Its values make the columns of groups, so that rows stay as they are.
 _GRADE = value_of("grade", "whether the grade is right", is_right)
 
 
-def _consistency() -> Iterator[AnswerScore]:
-    for name, meaning, column in (
-        ("all_right", "groups of several with right answers only", _GROUP_COLUMNS[1]),
-        ("with_one_verdict", "groups of several, all right or all wrong", _GROUP_COLUMNS[2]),
-    ):
-        definition = framework.share(
-            f"groups_of_several_{name}", f"{meaning} / such groups", column, "groups", bounded=False
-        )
-        yield AnswerScore(definition=definition, counts=(_GRADE, *_ACCURACY.counts[1:]))
+def _of_groups(name: str, meaning: str, column: str) -> AnswerScore:
+    """Return a share of the groups with several graded answers."""
+    name, meaning = f"groups_of_several_{name}", f"groups of several{meaning} / such groups"
+    definition = framework.share(name, meaning, column, "groups", bounded=False)
+    return AnswerScore(definition=definition, counts=(_GRADE, *_ACCURACY.counts[1:]))
 
 
 def _notes(totals: Mapping[str, float]) -> Iterator[str]:
@@ -190,7 +188,8 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(
         _ACCURACY,
-        *_consistency(),
+        _of_groups("all_right", " with right answers only", "groups_right"),
+        _of_groups("with_one_verdict", ", all right or all wrong", "groups_of_one_verdict"),
         unparsed_rate("answered", "answers", noun="grades"),
     ),
     main_score="accuracy",
@@ -207,4 +206,3 @@ BENCHMARK = ClosedQuestions(
     base=_Groups,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

@@ -89,10 +89,6 @@ def _published(answer: Answer) -> Parsed:
 _OPTIONS = {**dict.fromkeys(LETTERS, ""), "E": "None of the above"}
 
 
-def _corrected(text: str) -> str | None:
-    return read_choice(text, _OPTIONS).choice
-
-
 def _with_fault(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with the reason why the released package drops its line, if it does."""
     if not (fault := _fault(record)):
@@ -189,7 +185,7 @@ BENCHMARK = ClosedQuestions(
         AnswerVariant(
             name="corrected",
             meaning="The letter of an option; answers without a clear one are unscored.",
-            parse=compared_by(_corrected, "choice"),
+            parse=compared_by(lambda text: read_choice(text, _OPTIONS).choice, "choice"),
             unparsed="unscored",
         ),
     ),
@@ -217,4 +213,3 @@ BENCHMARK = ClosedQuestions(
     base=_Modes,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

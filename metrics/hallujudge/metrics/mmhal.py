@@ -239,6 +239,5 @@ BENCHMARK = ClosedQuestions(
     group_by=("type",),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)
 MmhalMetric = metric_of(BENCHMARK)
 """The metric."""

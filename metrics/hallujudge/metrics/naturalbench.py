@@ -102,17 +102,20 @@ def _one_answer_each(
     if key == "label" and indexes != sorted(indexes):
         raise ValueError("groups are not in the order of Index", "Sort them by it")
     for place, record in enumerate(records):
-        values = record
-        if "combination" in values or "Question_0" in values:
-            found = [values] if "combination" in values else _questions(values, place)
-            yield from ((place, each) for each in found)
-            continue
-        numbers = [str(n) for k in _NUMBERS if (n := values.get(k)) is not None]
-        number = numbers[0] if numbers else str(place) if "listed_text" in values else ""
-        if number.isdecimal():
-            index, at = divmod(int(number), len(COMBINATIONS))
-            values = {**values, "Index": index, "combination": [*COMBINATIONS][at]}
-        yield place, values
+        if "Question_0" in record and "combination" not in record:
+            yield from ((place, each) for each in _questions(record, place))
+        else:
+            yield place, _placed(record, place)
+
+
+def _placed(record: Mapping[str, object], place: int) -> Mapping[str, object]:
+    """Return an answer with its group and combination, which its number says."""
+    numbers = [str(n) for k in _NUMBERS if (n := record.get(k)) is not None]
+    number = numbers[0] if numbers else str(place) if "listed_text" in record else ""
+    if "combination" in record or not number.isdecimal():
+        return record
+    index, at = divmod(int(number), len(COMBINATIONS))
+    return {**record, "Index": index, "combination": [*COMBINATIONS][at]}
 
 
 def _questions(values: Mapping[str, object], place: int) -> Iterator[Mapping[str, object]]:
@@ -222,4 +225,3 @@ BENCHMARK = ClosedQuestions(
     group_by=("type",),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

@@ -210,6 +210,5 @@ BENCHMARK = ClosedQuestions(
     base=_Captions,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)
 OpenchairMetric = metric_of(BENCHMARK)
 """The metric."""

@@ -205,6 +205,5 @@ BENCHMARK = ClosedQuestions(
     group_by=("set",),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)
 VideoHallucerMetric = metric_of(BENCHMARK)
 """The metric."""

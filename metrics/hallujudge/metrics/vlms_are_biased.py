@@ -220,4 +220,3 @@ BENCHMARK = ClosedQuestions(
     base=_Topics,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)

@@ -192,6 +192,5 @@ BENCHMARK = ClosedQuestions(
     ),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)
 VqaMetric = metric_of(BENCHMARK)
 """The metric."""

@@ -211,6 +211,5 @@ BENCHMARK = ClosedQuestions(
     ),
 )
 """The declaration; descriptions add to the columns of the questions."""
-BENCHMARKS = (BENCHMARK,)
 AmberMetric = metric_with(_Items, BENCHMARK)
 """The metric."""

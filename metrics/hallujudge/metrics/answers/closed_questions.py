@@ -1,8 +1,8 @@
 """Benchmarks of closed questions: their declaration.
 
 A benchmark of questions with a yes, a no, a letter or an order as answer is a value of
-:class:`ClosedQuestions` in the module of its family, listed in ``BENCHMARKS``. Everything else (the
-wire message, archive reader, command, report view and schema) is shared.
+:class:`ClosedQuestions` in the module of its family, named ``BENCHMARK``. Everything else (the wire
+message, archive reader, command, report view and schema) is shared.
 """
 
 from __future__ import annotations

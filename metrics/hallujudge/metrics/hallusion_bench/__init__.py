@@ -396,6 +396,5 @@ BENCHMARK = ClosedQuestions(
     group_by=("category", "subcategory"),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)
 HallusionBenchMetric = metric_with(HallusionBenchAnswers, BENCHMARK)
 """The metric."""

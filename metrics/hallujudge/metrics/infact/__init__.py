@@ -313,6 +313,5 @@ BENCHMARK = ClosedQuestions(
     complete=_completed,
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)
 InfactMetric = metric_of(BENCHMARK)
 """The metric."""

@@ -157,6 +157,5 @@ BENCHMARK = ClosedQuestions(
     ),
 )
 """The declaration."""
-BENCHMARKS = (BENCHMARK,)
 PopeMetric = metric_of(BENCHMARK)
 """The metric."""
