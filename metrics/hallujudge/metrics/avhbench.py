@@ -125,9 +125,7 @@ BENCHMARK = ClosedQuestions(
     seen=("task",),
     question_files="questions.json",
     asking=Asking(
-        protocols=plain("{{question}}{{instruction}}"),
-        shown=_shown,
-        media=("video_id",),
+        protocols=plain("{{question}}{{instruction}}"), shown=_shown, media=("video_id",)
     ),
     variants=(
         AnswerVariant(
