@@ -13,7 +13,9 @@ from support.qa_samples import write_lines
 from support.running import ServerProcess, here, read_rows
 
 from hallujudge.metrics import AnswersItem, Report
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.charthal import BENCHMARK
+from hallujudge.metrics.framework.published import published_rows
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import read_items
 
@@ -97,6 +99,11 @@ def test_a_part_of_the_benchmark_has_a_score_where_the_script_stops() -> None:
 
 def test_an_answer_that_is_empty_has_its_mark() -> None:
     assert scored([record(score=0, response="")]).scores["accuracy"].value == 0.0
+
+
+def test_the_published_row_is_that_of_the_released_results_not_of_the_readme() -> None:
+    [row] = published_rows(metric_of(BENCHMARK))
+    assert row.scores == {"accuracy": pytest.approx(337 / 1062, abs=1e-12)}
 
 
 # File -> its role, metric and number of records.

@@ -95,6 +95,12 @@ def test_absent_and_empty_answers_and_refusals_are_wrong_and_are_noted() -> None
     assert corrected.scores["accuracy"].value == 0.5
 
 
+def test_a_full_stop_after_a_label_is_ignored_in_every_score() -> None:
+    # The script would take it as part of the label for the accuracy, and not for PA.
+    scores = scored([record(1, "yes.", "Yes, it is."), record(2, "no", "No.")]).scores
+    assert scores["accuracy"].value == scores["perception_accuracy"].value == 1.0
+
+
 def test_a_question_without_a_known_granularity_is_in_no_crossed_group() -> None:
     levels = ("event-level", None, "scene-level")
     records = [record(n, "no", "No.", granularity=level) for n, level in enumerate(levels)]

@@ -15,6 +15,7 @@ from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.crpe import BENCHMARK
 from hallujudge.metrics.framework.published import published_rows
 from hallujudge.sdk import Client, InputOptions, Report
+from hallujudge.sdk.errors import ArchiveError
 
 OPTIONS = ("cart", "cup", "cup of tea", "t-shirt")
 LETTERS = "ABCD"
@@ -114,7 +115,7 @@ def test_an_unread_answer_leaves_its_question_out_of_the_corrected_variant() -> 
     assert (report.unparsed_rate, report.coverage.unscored) == (1 / 8, 1)
 
 
-def test_an_answer_that_is_there_twice_is_refused_or_shifts_the_questions() -> None:
+def test_an_answer_that_is_there_twice_shifts_the_questions() -> None:
     answers = [{"question_id": n, "text": RIGHT[n]} for n in (0, 0, 1, 2, 3, 4, 5, 6)]
     with Client.embedded() as client:
         twice = client.score(
@@ -124,6 +125,22 @@ def test_an_answer_that_is_there_twice_is_refused_or_shifts_the_questions() -> N
             inputs=InputOptions(allow_duplicates=True),
         )
     assert (twice.answer_accuracy, twice["accuracy"].n) == (1, 2)
+
+
+def test_an_answer_that_is_there_twice_is_refused_unless_that_is_allowed() -> None:
+    answers = [{"question_id": n, "text": RIGHT[n]} for n in (0, 0, 1, 2)]
+    with Client.embedded() as client, pytest.raises(ArchiveError, match="answered more than once"):
+        client.score("crpe", responses=answers, references=QUESTIONS[:4])
+
+
+def test_a_category_of_long_answers_alone_has_0_where_the_script_stops() -> None:
+    report = scored({n: f"({RIGHT[n]})" for n in range(4)}, questions=QUESTIONS[:4])
+    assert (report.accuracy, report.unparsed_rate) == (0, 1)
+
+
+def test_a_small_letter_is_wrong_in_the_released_script_alone() -> None:
+    answer = Answer(response="b", label="B", question=Q)
+    assert [each.parse(answer).right for each in BENCHMARK.variants] == [False, True, True]
 
 
 def test_a_label_of_several_letters_makes_every_answer_wrong() -> None:

@@ -27,6 +27,7 @@ READ = {
     "the text of the last option has no letter": ("None of the above", None, "E"),
     "a small letter counts": ("e", "E", "E"),
     "a refusal has no letter": ("Unable to determine.", None, None),
+    "a refusal with an article is the letter A": ("I am a model.", "A", None),
     "two letters are none": ("A or B", None, None),
 }
 

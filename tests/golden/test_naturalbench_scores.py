@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.prediction_tables import TABLES, Rows, Write
+from support.qa_samples import write_lines
 from support.running import here
 
 from hallujudge.metrics import Answer
@@ -32,7 +33,12 @@ WORDS = {
     "a yes that is taken back": ("Yes... on a second look, no", "yes", None),
     "no doubt": ("There is no doubt about it: yes", "no", None),
     "another word for no": ("Nope", None, None),
+    "none": ("None", None, None),
+    "not at all": ("Not at all.", None, None),
     "another word for yes": ("Yeah", None, None),
+    "true": ("True", None, None),
+    "a number": ("1", None, None),
+    "the text of a missing prediction": ("nan", None, None),
     "both": ("yes/no", "yes", None),
     "upper case": ("NO", "no", "no"),
 }
@@ -205,6 +211,21 @@ def table_rows(goldens: Path) -> Rows:
         for number, group in enumerate(groups)
         for place, (question, image) in enumerate(places)
     ]
+
+
+def test_a_missing_prediction_of_a_table_is_wrong(tmp_path: Path) -> None:
+    names = ("index", "question", "answer", "type", "prediction")
+    said = ("Yes.", "No.", "No.", None)
+    labels = ("Yes", "No", "No", "Yes")
+    rows = [
+        dict(zip(names, (n, "Is it red?", label, "yes_no", text), strict=True))
+        for n, (label, text) in enumerate(zip(labels, said, strict=True))
+    ]
+    table = write_lines(tmp_path / "predictions.jsonl", rows)
+    run = here("score", "naturalbench", "-r", table, "-o", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    scores = json.loads((tmp_path / "out" / "report.json").read_text())["scores"]
+    assert [scores[name]["value"] for name in ("accuracy", "unparsed_rate")] == [0.75, 0.25]
 
 
 @pytest.mark.parametrize("write", TABLES)

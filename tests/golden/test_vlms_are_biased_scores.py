@@ -25,6 +25,8 @@ READ = {
     "digits save a sentence": ("I count {5}.", RIGHT, RIGHT),
     "spaces in braces do no harm": ("{ 4 }", BIASED, BIASED),
     "several unequal numbers are no answer": ("5 or 4", NEITHER, UNREAD),
+    "a superscript is a digit": ("{5²}", NEITHER, UNREAD),
+    "digits of another script are digits": ("{٥}", NEITHER, RIGHT),
     "a refusal is wrong": ("I cannot count them.", UNREAD, UNREAD),
 }
 # The right answer is no, and the remembered one yes.
