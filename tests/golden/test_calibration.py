@@ -67,7 +67,7 @@ def test_fifty_labels_hold_the_share_of_all(folder: Path, captions: Path) -> Non
     score = next(score for score in run.metric.scores if score.name == "chair_s")
     [column] = (column for column in run.metric.judged if "chair_s" in column.scores)
     sampling = sampling_of(items, labels, None)
-    sample = Sample.of(run.metric, score, column, items, labels, sampling)
+    sample = Sample.of(run.metric, score, column, items, sampling)
     assert sample is not None
     truth = float(sample.claims.labels.mean())
     rng = np.random.default_rng(0)

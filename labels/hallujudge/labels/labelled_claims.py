@@ -29,8 +29,10 @@ _NEARLY_ALL = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How labels were drawn."""
+    """The labels of a run, and how they were drawn."""
 
+    labels: MatchedLabels
+    """The labels."""
     by: By
     """What was drawn."""
     plan: LabelPlan | None
@@ -53,7 +55,7 @@ def sampling_of(
     """Return how labels were drawn: by the plan, or as they look without one."""
     if plan is not None:
         chosen = frozenset((unit.item, unit.claim) for unit in plan.units)
-        return Sampling(by=plan.by, plan=plan, chosen=chosen)
+        return Sampling(labels=labels, by=plan.by, plan=plan, chosen=chosen)
     whole = some = 0
     for item in items:
         known = sum((item.id, claim.index) in labels.claims for claim in item.claims)
@@ -63,7 +65,7 @@ def sampling_of(
             whole += known in (0, len(item.claims))
     # Claims drawn one by one rarely cover an item, so items that mostly are covered were drawn.
     by: By = "item" if some and whole >= _NEARLY_ALL * some else "claim"
-    return Sampling(by=by, plan=None, chosen=frozenset())
+    return Sampling(labels=labels, by=by, plan=None, chosen=frozenset())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,6 @@ class Sample:
         score: ScoreDefinition,
         column: JudgedColumn,
         items: Sequence[DecidedItem],
-        labels: MatchedLabels,
         sampling: Sampling,
     ) -> Sample | None:
         """Return the sample of a score; None if labels were not drawn for it.
@@ -99,7 +100,7 @@ class Sample:
         if column.of == "item" and sampling.by == "claim":
             return None
         # Clusters without any claim keep their numbers: they count in the score's denominator.
-        rows = [_Row.of(item, column, labels, sampling) for item in items]
+        rows = [_Row.of(item, column, sampling) for item in items]
         places = {cluster: at for at, cluster in enumerate(dict.fromkeys(i.cluster for i in items))}
         of_item = np.array([places[item.cluster] for item in items], dtype=np.intp)
         sizes = [len(row.verdicts) for row in rows]
@@ -133,12 +134,12 @@ class Sample:
 
 
 def labelled_samples(
-    metric: Metric, items: Sequence[DecidedItem], labels: MatchedLabels, sampling: Sampling
+    metric: Metric, items: Sequence[DecidedItem], sampling: Sampling
 ) -> Iterator[tuple[JudgedColumn, Sample]]:
     """Yield the samples that have a label, with their columns; those of claims come first."""
     by_name = {score.name: score for score in metric.scores}
     for column in sorted(metric.judged, key=lambda column: column.of == "item"):
-        found = Sample.of(metric, by_name[column.scores[0]], column, items, labels, sampling)
+        found = Sample.of(metric, by_name[column.scores[0]], column, items, sampling)
         if found is not None and found.claims.labelled.any():
             yield column, found
 
@@ -158,9 +159,8 @@ class _Row:
     """Each one's margin; NaN if unknown."""
 
     @classmethod
-    def of(
-        cls, item: DecidedItem, column: JudgedColumn, labels: MatchedLabels, sampling: Sampling
-    ) -> _Row:
+    def of(cls, item: DecidedItem, column: JudgedColumn, sampling: Sampling) -> _Row:
+        labels = sampling.labels
         if column.of == "item":
             whole = next(iter(units_of([item], "item")), None)
             if whole is None:
@@ -260,10 +260,9 @@ def differs_from_run(sample: Sample) -> bool:
     return abs(found - share) > _FAR * error + 1 / drawn
 
 
-def notes_of(
-    sample: Sample, labels: MatchedLabels, sampling: Sampling, accuracy: JudgeAccuracy
-) -> Iterator[str]:
+def notes_of(sample: Sample, sampling: Sampling, accuracy: JudgeAccuracy) -> Iterator[str]:
     """Yield warnings about the labels, one sentence each."""
+    labels = sampling.labels
     count = int(sample.claims.labelled.sum())
     if count < _FEW:
         few = amount(count, "label", "labels")
@@ -279,7 +278,7 @@ def notes_of(
                 "more than chance: the labels are no random sample of the run."
             )
     elif sampling.plan is not None:
-        yield from _plan_notes(sampling, labels)
+        yield from _plan_notes(sampling)
     for name, rate in (("hallucinated", accuracy.sensitivity), ("other", accuracy.specificity)):
         if not rate.n:
             yield f"No {name} claim is labelled, so that the judge's errors on them are unknown."
@@ -314,8 +313,9 @@ def other_run_note(labels: Sequence[Label], signature: str) -> Iterator[str]:
         )
 
 
-def _plan_notes(sampling: Sampling, labels: MatchedLabels) -> Iterator[str]:
+def _plan_notes(sampling: Sampling) -> Iterator[str]:
     assert sampling.plan is not None, "checked by the caller"
+    labels = sampling.labels
     known = {*labels.claims, *((item, None) for item in labels.items)}
     missing = sum((unit.item, unit.claim) not in known for unit in sampling.plan.units)
     if missing:

@@ -367,10 +367,9 @@ def _sample(
     plan: LabelPlan | None,
 ) -> tuple[Sample, FloatArray]:
     """Return the verdicts with their labels, and the words of the response of each."""
-    matched = match_labels(truths, items)
-    sampling = sampling_of(items, matched, plan)
+    sampling = sampling_of(items, match_labels(truths, items), plan)
     words = {item.id: float(len(item.response.split())) for item in items}
-    for column, found in labelled_samples(run.metric, items, matched, sampling):
+    for column, found in labelled_samples(run.metric, items, sampling):
         units = units_of(items, column.of)
         return found, np.array([words[unit.item] for unit in units], dtype=np.float64)
     raise InvalidInputError(f"{run.folder}: no label is of a claim with a verdict")

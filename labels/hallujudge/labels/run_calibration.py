@@ -21,7 +21,7 @@ from hallujudge.metrics.framework.agreement import JudgeAgreement, JudgedTwice, 
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 
-from .human_labels import Label, MatchedLabels, find_labels, matched_labels
+from .human_labels import Label, find_labels, matched_labels
 from .label_files import LABELS, PLAN, labels_text
 from .label_plans import LabelPlan, read_plan
 from .labelled_claims import (
@@ -120,7 +120,7 @@ def calibrate_items(
     confidence = (interval or IntervalSettings()).confidence
     matched = matched_labels(labels, items, "this run")
     sampling = sampling_of(items, matched, plan)
-    samples = _samples(metric, items, matched, sampling)
+    samples = _samples(metric, items, sampling)
     main = next(iter(samples.values()))
     accuracy = {
         column: judge_accuracy(sample.claims, confidence=confidence)
@@ -128,9 +128,7 @@ def calibrate_items(
     }
     of_main = next(iter(accuracy.values()))
     kappa = _kappa(main, confidence)
-    scores = calibrated_scores(
-        metric, report.scores, items, matched, sampling, accuracy, confidence
-    )
+    scores = calibrated_scores(metric, report.scores, items, sampling, accuracy, confidence)
     return Calibration(
         metric=report.metric,
         variant=report.variant,
@@ -148,10 +146,10 @@ def calibrate_items(
         annotators=matched.annotators,
         alpha=matched.alpha,
         scores=scores,
-        groups=dict(_groups(report, metric, items, matched, sampling, accuracy, confidence)),
+        groups=dict(_groups(report, metric, items, sampling, accuracy, confidence)),
         cascade=None if agreement is None else _cascade(main, agreement, confidence),
         notes=(
-            *notes_of(main, matched, sampling, of_main),
+            *notes_of(main, sampling, of_main),
             *other_run_note(labels, report.signature),
         ),
     )
@@ -222,14 +220,12 @@ def verdicts_as_labels(run: StoredRun) -> list[Label]:
     ]
 
 
-def _samples(
-    metric: Metric, items: Sequence[DecidedItem], labels: MatchedLabels, sampling: Sampling
-) -> dict[str, Sample]:
+def _samples(metric: Metric, items: Sequence[DecidedItem], sampling: Sampling) -> dict[str, Sample]:
     """Return the sample of each judged column that has labels, those of claims first."""
-    samples = labelled_samples(metric, items, labels, sampling)
+    samples = labelled_samples(metric, items, sampling)
     out = {column.column: sample for column, sample in samples}
     if not out:
-        if not labels.claims and all(column.of == "claim" for column in metric.judged):
+        if not sampling.labels.claims and all(column.of == "claim" for column in metric.judged):
             raise InvalidInputError(
                 "the labels are of whole items, but this run's scores count claims; label its "
                 "claims"
@@ -269,7 +265,6 @@ def _groups(
     report: Report,
     metric: Metric,
     items: Sequence[DecidedItem],
-    labels: MatchedLabels,
     sampling: Sampling,
     accuracy: Mapping[str, JudgeAccuracy],
     confidence: float,
@@ -280,9 +275,7 @@ def _groups(
         for value, scores in values.items():
             # Sensitivity and specificity stay the run's, since a group has few labels of each kind.
             part = [item for item in items if item.fields.get(key, "") == value]
-            corrected = calibrated_scores(
-                metric, scores, part, labels, sampling, accuracy, confidence
-            )
+            corrected = calibrated_scores(metric, scores, part, sampling, accuracy, confidence)
             enough = {
                 # Influences are for comparisons of runs, whose groups are not compared.
                 name: replace(score, influence={})

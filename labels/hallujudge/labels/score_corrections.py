@@ -24,7 +24,6 @@ from hallujudge.metrics.calibration.prediction_powered import (
 )
 from hallujudge.sdk.archives.json_files import amount
 
-from .human_labels import MatchedLabels
 from .labelled_claims import Sample, Sampling, differs_from_run
 from .verdicts import DecidedItem
 
@@ -44,7 +43,6 @@ def calibrated_scores(
     metric: Metric,
     scores: Mapping[str, Score],
     items: Sequence[DecidedItem],
-    labels: MatchedLabels,
     sampling: Sampling,
     accuracy: Mapping[str, JudgeAccuracy],
     confidence: float,
@@ -55,8 +53,7 @@ def calibrated_scores(
         metric: The metric.
         scores: The raw scores.
         items: The items of the run or group.
-        labels: The labels.
-        sampling: How they were drawn.
+        sampling: The labels, and how they were drawn.
         accuracy: Column -> the judge's sensitivity and specificity over the whole run.
         confidence: Confidence level of the intervals.
     """
@@ -64,9 +61,7 @@ def calibrated_scores(
     out = {}
     for column in metric.judged:
         for name in column.scores:
-            sample = (
-                Sample.of(metric, by_name[name], column, items, labels, sampling) if items else None
-            )
+            sample = Sample.of(metric, by_name[name], column, items, sampling) if items else None
             found = accuracy.get(column.column)
             out[name] = _calibrated(scores[name], column.of, sample, sampling, found, confidence)
     return out
