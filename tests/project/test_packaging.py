@@ -177,6 +177,11 @@ def test_the_graphs_are_imported_without_the_libraries_that_read_text() -> None:
     assert loaded_by("hallujudge.synonym_graphs", heavy) == []
 
 
+@pytest.mark.parametrize("module", ["framework.tally", "framework.comparison", "tri_he"])
+def test_metrics_load_numpy_when_they_have_arrays(module: str) -> None:
+    assert loaded_by(f"hallujudge.metrics.{module}", ("numpy",)) == []
+
+
 @pytest.mark.parametrize("module", ["engine.judge_factory", "extractors.llm_extractors"])
 def test_the_judges_are_imported_without_a_client_library(module: str) -> None:
     assert loaded_by(f"hallujudge.judge_service.{module}", ("aiohttp", "openai", "numpy")) == []
