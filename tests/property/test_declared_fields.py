@@ -11,8 +11,8 @@ from hallujudge.sdk.archives.declared_fields import DeclaredFields, FieldWay
 from hallujudge.sdk.errors import ArchiveError
 
 _KEYS = ("kind", "type", "size")
-# Equal to Python and different as texts: 1, 1.0 and true.
-_VALUES = st.sampled_from(("a", "b", "", "1", 1, 1.0, True, None, ["a"], {"a": 1}))
+# Equal to Python and different as texts: 1, 1.0 and true, and the two zeros.
+_VALUES = st.sampled_from(("a", "b", "", "1", 1, 1.0, True, 0.0, -0.0, None, ["a"], {"a": 1}))
 _RECORDS = st.lists(st.dictionaries(st.sampled_from(_KEYS), _VALUES), min_size=1, max_size=12)
 
 

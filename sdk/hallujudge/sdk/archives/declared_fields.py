@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +14,7 @@ from .question_files import field_text
 from .records import Record, choose_key
 
 _Value = TypeVar("_Value")
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 class FieldWay(NamedTuple):
@@ -69,8 +70,8 @@ class DeclaredFields:
         self._ways = list(ways)
         self._remedy = remedy
         self._keeps_empty = keeps_empty
-        self._valued = [(way.name, way.value) for way in self._ways if way.value is not None]
-        self._known: dict[tuple[str, ...], _Texts] = {}
+        self._tried = [key for way in self._ways for key in way.keys]
+        self._known: dict[tuple[str, ...], _Alike] = {}
 
     def __bool__(self) -> bool:
         return bool(self._ways)
@@ -86,59 +87,43 @@ class DeclaredFields:
             ArchiveError: The record lacks a field; the message lists the tried and the found keys.
         """
         keys = tuple(values)
-        if (usual := self._known.get(keys)) is None:
-            usual = share(self._known, keys, _Texts.of(self._ways, keys))
-        texts = () if usual.get is None else usual.get(values)
+        if (alike := self._known.get(keys)) is None:
+            held = [key for key in self._tried if key in keys]
+            # Of one key alone it would return the value itself.
+            get = itemgetter(*held, held[0]) if held else None
+            alike = share(self._known, keys, _Alike(get, {}))
+        texts = () if alike.get is None else alike.get(values)
         try:
             # It refuses what is no text, in a fifth of the time of looking at the types.
             "".join(texts)
         except TypeError:
-            texts = ()
-        if not texts:
-            return self._finished({way.name: self._text(way, values, place) for way in self._ways})
-        if (known := usual.known.get(texts)) is None:
-            found = dict(zip(usual.names, texts, strict=False))
-            if usual.blank:
-                found |= usual.blank
-            for name, value in self._valued:
-                found[name] = value(found[name])
-            known = share(usual.known, texts, self._finished(found))
+            if not _PLAIN.issuperset(map(type, texts)):
+                return self._read(values, place)
+            # 1, 1.0 and true are equal, and have other texts.
+            texts = ("", *map(repr, texts))
+        if (known := alike.known.get(texts)) is None:
+            known = share(alike.known, texts, self._read(values, place))
         return known
 
-    def _finished(self, found: dict[str, str]) -> dict[str, str]:
+    def _read(self, values: Mapping[str, object], place: str) -> Mapping[str, str]:
+        found = {}
+        for name, keys, value, needed in self._ways:
+            if needed and keys[0] not in values:
+                choose_key(Record(values, 0, place), None, keys, f"the {name}", self._remedy)
+            text = field_text(values, keys)
+            found[name] = text if value is None else value(text)
         if self._keeps_empty or all(found.values()):
             return found
         return {name: text for name, text in found.items() if text}
 
-    def _text(self, way: FieldWay, values: Mapping[str, object], place: str) -> str:
-        if way.needed and way.keys[0] not in values:
-            choose_key(Record(values, 0, place), None, way.keys, f"the {way.name}", self._remedy)
-        text = field_text(values, way.keys)
-        return text if way.value is None else way.value(text)
 
+class _Alike(NamedTuple):
+    """The fields of records with the same keys."""
 
-class _Texts(NamedTuple):
-    """The texts of fields in records of the same keys."""
-
-    names: tuple[str, ...]
-    """The fields that these records have."""
-    blank: Mapping[str, str]
-    """The others, which they may lack."""
     get: Callable[[Mapping[str, object]], tuple[Any, ...]] | None
-    """Returns the values of the fields; None if they are under other keys than the usual ones."""
+    """Returns the values that the fields are read of; None if there are none."""
     known: dict[tuple[str, ...], Mapping[str, str]]
-    """Texts -> fields: many records have those of few kinds."""
-
-    @classmethod
-    def of(cls, ways: Sequence[FieldWay], keys: tuple[str, ...]) -> _Texts:
-        """Return how the texts of fields are found in records with some keys."""
-        held = [way for way in ways if way.keys[0] in keys]
-        lacking = [way for way in ways if way.keys[0] not in keys]
-        usual = held and not any(w.needed or {*w.keys}.intersection(keys) for w in lacking)
-        # Of one key alone it would return the value itself.
-        get = itemgetter(*(way.keys[0] for way in (*held, held[0]))) if usual else None
-        blank = {way.name: "" for way in lacking}
-        return cls(tuple(way.name for way in held), blank, get, {})
+    """Values -> fields: many records have those of few kinds."""
 
 
 def share(known: dict[tuple[str, ...], _Value], key: tuple[str, ...], value: _Value) -> _Value:
