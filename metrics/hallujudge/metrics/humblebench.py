@@ -35,7 +35,7 @@ it saw noise images. GLM-4.1V answers with E on 9.9 % of the lines and has a ``n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -97,12 +97,8 @@ def _with_fault(answer: Answer, record: Mapping[str, object]) -> Answer:
 
 
 def _fault(record: Mapping[str, object]) -> str:
-    # An archive that maps ids to records has the id under this name.
-    found = {"question_id" if name == "id" else name for name in record} - _OF_ASKING
-    if found != _KEYS:
-        lacking, others = sorted(_KEYS - found), sorted(found - _KEYS)
-        parts = (("without", lacking), ("with the further key", others))
-        return " and ".join(f"{what} {', '.join(names)}" for what, names in parts if names)
+    if fault := _fault_of(tuple(record)):
+        return fault
     for key in ("prediction", "label", "question", "type"):
         if not isinstance(record[key], str):
             return f"{key} is no text"
@@ -110,6 +106,16 @@ def _fault(record: Mapping[str, object]) -> str:
         return "image is neither a text nor an object"
     number = str(record.get("question_id", record.get("id")))
     return "" if _WHOLE.fullmatch(number) else "question_id is no whole number"
+
+
+# The records of a file have the same keys.
+@lru_cache(maxsize=256)
+def _fault_of(keys: Sequence[str]) -> str:
+    # An archive that maps ids to records has the id under this name.
+    found = {"question_id" if name == "id" else name for name in keys} - _OF_ASKING
+    lacking, others = sorted(_KEYS - found), sorted(found - _KEYS)
+    parts = (("without", lacking), ("with the further key", others))
+    return " and ".join(f"{what} {', '.join(names)}" for what, names in parts if names)
 
 
 def _is_read(answer: object) -> bool:
