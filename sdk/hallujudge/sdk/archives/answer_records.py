@@ -128,8 +128,7 @@ class AnswerMaker:
 
     def answer(self, entry: Entry) -> Answer:
         """Return the answer of an entry; what is wrong with it becomes a fault."""
-        record, is_question = entry.inner, self._is_question(entry.outer)
-        values = record.values
+        record, values = entry.inner, entry.inner.values
         response_key, label_key = self.chosen or self.keys_of(record)
         found = values.get(label_key)
         label = self._label_of(found) if label_key else ""
@@ -147,7 +146,7 @@ class AnswerMaker:
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
-        if not answer.label and self._keys.label and is_question:
+        if not answer.label and self._keys.label and self._is_question(entry.outer):
             self._refuse_label(answer, entry, found)
         for name, allowed in self._places:
             value = answer.fields.get(name, entry.fields.get(name))
@@ -209,9 +208,10 @@ class AnswerMaker:
 
     def _completed(self, entry: Entry, answer: Answer, whole: Mapping[str, object]) -> Answer:
         """Return an answer with what only its benchmark reads of its record."""
-        if self._complete is None:
-            return answer
-        values = {**entry.fields, **whole} if entry.fields else whole
+        assert self._complete is not None, "asked only then"
+        # A record that has all its fields needs no copy.
+        repeats = entry.fields.keys() <= whole.keys()
+        values = whole if repeats else {**entry.fields, **whole}
         try:
             return self._complete(answer, with_lists(self._declared, values))
         except ValueError as err:

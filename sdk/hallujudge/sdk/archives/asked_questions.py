@@ -62,6 +62,8 @@ class AskedQuestions:
         self.questions: Mapping[str, Mapping[str, object]] = self.references or {
             key: {} for held in needed for key in held
         }
+        self.joins = bool(self.questions or self._tables)
+        """Whether questions or tables say something of records."""
         self._joined: set[str] = set()
         self._records = 0
         self._bundles: set[str] = set()
@@ -73,11 +75,6 @@ class AskedQuestions:
         self._key_of = bundle_id if self._by_id else question_key
         known = bool(self.questions) and not options.allow_unknown
         self._leaves_out = declared.incomplete and known
-
-    @property
-    def joins(self) -> bool:
-        """Whether questions or tables say something of records."""
-        return bool(self.questions or self._tables)
 
     @property
     def asking(self) -> str | None:
@@ -103,7 +100,6 @@ class AskedQuestions:
                 such out: the result is then None.
         """
         if not self.joins:
-            self._records += 1
             return record, ""
         key, values = "", record.values
         if self.questions:
