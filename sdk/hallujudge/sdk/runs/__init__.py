@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import checked_entry as checked_entry
     from hallujudge.judge_service.engine.registry import metric_entry as metric_entry
     from hallujudge.judge_service.engine.resources import read_graph as read_graph
+    from hallujudge.judge_service.engine.spec import ScoreSpec as ScoreSpec
     from hallujudge.judge_service.installation import is_whole as is_whole
     from hallujudge.judge_service.llm.cache_file import kept_replies as kept_replies
     from hallujudge.judge_service.llm.verdict_cache import KeptReplies as KeptReplies
     from hallujudge.judge_service.threads import import_in_thread as import_in_thread
     from hallujudge.judge_service.threads import leave_to_parent as leave_to_parent
     from hallujudge.judge_service.threads import renew_after_fork as renew_after_fork
+    from hallujudge.metrics.families import DECLARATION as DECLARATION
+    from hallujudge.metrics.families import declaration_hash as declaration_hash
 
     from ..archives.found_files import is_url as is_url
     from ..archives.inputs import own_files as own_files
@@ -51,8 +54,10 @@ if TYPE_CHECKING:
     from .response_scores import pairs_of as pairs_of
     from .run_inputs import PreparedRun as PreparedRun
     from .run_report import RunItem, RunItems, RunReport
+    from .run_spec import graph_sources as graph_sources
+    from .run_spec import group_keys as group_keys
     from .run_spec import input_notes as input_notes
-    from .run_spec import spec_of as spec_of
+    from .run_spec import interval_settings as interval_settings
     from .saved_messages import from_messages as from_messages
     from .saved_messages import to_messages as to_messages
     from .scoring import RunWatch
@@ -88,7 +93,7 @@ _NAMES = {
     ".response_scores": "ReferenceItems pairs_of",
     ".run_inputs": "PreparedRun",
     ".run_report": "RunItem RunItems RunReport",
-    ".run_spec": "input_notes spec_of",
+    ".run_spec": "graph_sources group_keys input_notes interval_settings",
     ".saved_messages": "from_messages to_messages",
     ".scoring": "RunWatch score_into_folder score_run_into_folder",
     ".server_jobs": "RemoteJobs submit_run",
@@ -102,10 +107,12 @@ _NAMES = {
     "..report.analysis_tables": "Analysis",
     "hallujudge.judge_service.engine.registry": "checked_entry metric_entry",
     "hallujudge.judge_service.engine.resources": "read_graph",
+    "hallujudge.judge_service.engine.spec": "ScoreSpec",
     "hallujudge.judge_service.installation": "is_whole",
     "hallujudge.judge_service.llm.cache_file": "kept_replies",
     "hallujudge.judge_service.llm.verdict_cache": "KeptReplies",
     "hallujudge.judge_service.threads": "import_in_thread leave_to_parent renew_after_fork",
+    "hallujudge.metrics.families": "DECLARATION declaration_hash",
 }
 """Module -> the names that it defines."""
 

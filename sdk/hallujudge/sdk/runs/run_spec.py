@@ -1,49 +1,22 @@
-"""How the items of a run are scored: the spec of user input, and notes on its archive."""
+"""What the spec of a run is made of: graphs, group keys, intervals; and notes on its inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec, known_metric
 from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import IntervalSettings, Item
-from hallujudge.metrics.families import DECLARATION, declaration_hash
 
 from .. import runs
-from ..archives.plain_values import plain
 from ..errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from .score_run import ScoreRun
 
 # Enough to find a word that a metric's rules miss; larger archives are not read twice for it.
 _FIRST_ITEMS = 1_000
 # The role of a metric's only graph, and the first one of a metric with several.
 _FIRST_ROLE = "objects"
-
-
-def spec_of(run: ScoreRun) -> ScoreSpec:
-    """Return how items are scored; see :meth:`ScoreRun.spec`."""
-    options = {name: _text(value) for name, value in (run.options or {}).items()}
-    if own := declaration_hash(run.metric):
-        options[DECLARATION] = own
-    return ScoreSpec(
-        metric=run.metric,
-        variant=run.variant,
-        graphs=graph_sources(run.metric, run.graph),
-        options=options,
-        group_by=group_keys(run.metric, run.group_by),
-        interval=interval_settings(run.confidence),
-    )
-
-
-def _text(value: object) -> str:
-    """Return an option's value as messages and signatures hold it."""
-    found = plain(value)
-    return str(found).lower() if isinstance(found, bool) else str(value)
 
 
 def graph_sources(

@@ -118,7 +118,23 @@ class ScoreRun:
             NotFoundError: The metric or a graph is unknown.
             InvalidInputError: A graph file can't be read, or an interval argument is invalid.
         """
-        return runs.spec_of(self)
+        options = {name: _text(value) for name, value in (self.options or {}).items()}
+        if own := runs.declaration_hash(self.metric):
+            options[runs.DECLARATION] = own
+        return runs.ScoreSpec(
+            metric=self.metric,
+            variant=self.variant,
+            graphs=runs.graph_sources(self.metric, self.graph),
+            options=options,
+            group_by=runs.group_keys(self.metric, self.group_by),
+            interval=runs.interval_settings(self.confidence),
+        )
+
+
+def _text(value: object) -> str:
+    """Return an option's value as messages and signatures hold it."""
+    found = runs.plain(value)
+    return str(found).lower() if isinstance(found, bool) else str(value)
 
 
 def called_with(
