@@ -18,6 +18,11 @@ FORMS: Mapping[str, Callable[[str, str], str]] = {
         f"<thinking>{thought}</thinking><answer>{answer}</answer>"
     ),
     "<reasoning>": lambda thought, answer: f"<reasoning>{thought}</reasoning>{answer}",
+    "<reason>": lambda thought, answer: f"<reason>{thought}</reason>{answer}",
+    "<|begin_of_thought|>": lambda thought, answer: (
+        f"<|begin_of_thought|>\n\n{thought}\n\n<|end_of_thought|>\n\n"
+        f"<|begin_of_solution|>\n\n{answer}\n\n<|end_of_solution|>"
+    ),
     "[THINK]": lambda thought, answer: f"[THINK]{thought}[/THINK]{answer}",
     "◁think▷": lambda thought, answer: f"◁think▷{thought}◁/think▷{answer}",
     "<|channel|>": lambda thought, answer: (

@@ -47,6 +47,12 @@ FORMS = (
         "lighteval/utils/utils.py, remove_reasoning_tags (0.13.0)",
     ),
     Form(
+        "<reason>",
+        "</reason>",
+        "prompts of reasoning tasks",
+        "Open WebUI backend/open_webui/utils/middleware.py",
+    ),
+    Form(
         "<analysis>",
         "</analysis>",
         "Keye-VL",
@@ -69,6 +75,12 @@ FORMS = (
         "<|END_THINKING|>",
         "Command A and R7B",
         "vllm cohere_command_reasoning_parser.py",
+    ),
+    Form(
+        "<|begin_of_thought|>",
+        "<|end_of_thought|>",
+        "what is trained on OpenThoughts-114k",
+        "Open WebUI backend/open_webui/utils/middleware.py",
     ),
     Form("<|inner_prefix|>", "<|inner_suffix|>", "Apertus", "vllm apertus_reasoning_parser.py"),
     Form(
@@ -114,6 +126,12 @@ ANSWER_MARKS = (
         "<|END_RESPONSE|>",
         "Command A and R7B",
         "vllm cohere_command_reasoning_parser.py",
+    ),
+    Form(
+        "<|begin_of_solution|>",
+        "<|end_of_solution|>",
+        "what is trained on OpenThoughts-114k",
+        "Open WebUI backend/open_webui/utils/middleware.py",
     ),
     Form(
         "[BEGIN FINAL RESPONSE]",
