@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import compress
-from operator import attrgetter
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -49,12 +48,6 @@ class MentionVerdict(Struct, frozen=True, gc=False, array_like=True):
     """Whether the object is absent from the reference."""
 
 
-# A caption has some seven mentions; these read a field of all of them without a step in Python.
-_WORD_AND_OBJECT = attrgetter("word", "object")
-_SPAN = attrgetter("start", "end")
-_IS_WRONG = attrgetter("hallucinated")
-
-
 class ChairEvidence(Struct, frozen=True, kw_only=True, gc=False):
     """Evidence of a caption's CHAIR scores."""
 
@@ -65,9 +58,9 @@ class ChairEvidence(Struct, frozen=True, kw_only=True, gc=False):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return ``mentioned`` and ``hallucinated`` as [word, object] pairs with their spans."""
-        words: list[JsonValue] = list(map(_WORD_AND_OBJECT, self.mentions))
-        spans: list[JsonValue] = list(map(_SPAN, self.mentions))
-        wrong = list(map(_IS_WRONG, self.mentions))
+        words: list[JsonValue] = [(each.word, each.object) for each in self.mentions]
+        spans: list[JsonValue] = [(each.start, each.end) for each in self.mentions]
+        wrong = [each.hallucinated for each in self.mentions]
         return {
             "mentioned": words,
             "hallucinated": list(compress(words, wrong)),
@@ -247,7 +240,7 @@ class ChairMetric(Metric):
             mentioned, wrong = len(objects), len(absent)
         else:
             mentioned = len(verdicts)
-            wrong = sum(map(_IS_WRONG, verdicts)) if absent else 0
+            wrong = sum([each.hallucinated for each in verdicts]) if absent else 0
         words = caption.count(" ") + 1 if self.variant == "published" else len(caption.split())
         missed = tuple(sorted(reference - objects)) if recalled < len(reference) else ()
         scores = {
