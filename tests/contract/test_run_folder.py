@@ -19,6 +19,7 @@ from support.terminals import Terminal
 
 from hallujudge.metrics import ChairItem, ItemResult, Outcome
 from hallujudge.sdk import Client, RunReport, read_run, recompute
+from hallujudge.sdk.archives.example_files import example_archives
 from hallujudge.sdk.cli.viewer_pages import find_runs
 from hallujudge.sdk.errors import (
     ArchiveError,
@@ -248,6 +249,14 @@ def test_hostile_responses_fit_into_a_parquet_file(client: Client, tmp_path: Pat
     table = parquet.read_table(report.items_to_parquet(tmp_path / "items.parquet"))
     assert table["id"].to_pylist() == ["=1+1"]
     assert table["response"].to_pylist() == ["A dog \ufffd."]
+
+
+@pytest.mark.parametrize("key", ["Causes", "Form", "Group_id", "Model Answer"])
+def test_half_characters_of_a_record_are_stored(client: Client, tmp_path: Path, key: str) -> None:
+    records = json.loads(example_archives()["haven"].files["eval_result.json"])
+    report = client.score("haven", responses=[{**records[0], key: "half \ud800"}, *records[1:]])
+    report.save(tmp_path / "run")
+    assert "half \ufffd" in (tmp_path / "run" / "items.jsonl").read_text("utf-8")
 
 
 def test_a_parquet_file_that_can_not_be_written(client: Client, tmp_path: Path) -> None:

@@ -326,6 +326,13 @@ def well_formed(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def well_formed_value(value: object) -> object:
+    """Return a JSON value with lone surrogates replaced, but for what its objects hold."""
+    if isinstance(value, str):
+        return well_formed(value)
+    return list(map(well_formed_value, value)) if isinstance(value, list) else value
+
+
 def json_kind(value: object) -> str:
     """Return what a value is called in a JSON file, with its article; for messages."""
     if value is None:

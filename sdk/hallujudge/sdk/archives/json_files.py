@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from hallujudge.metrics.framework.claims import well_formed, well_formed_value
+
 from ..errors import ArchiveError
 from .bad_records import Unreadable, finds_unreadable
 from .json_lines import (
@@ -170,7 +172,7 @@ def _line_value(text: bytes) -> object:
     Raises:
         ValueError: The line is not one value.
     """
-    return json.loads(text.decode(), object_pairs_hook=_object)
+    return well_formed_value(json.loads(text.decode(), object_pairs_hook=_object))
 
 
 def read_json(path: Path) -> object:
@@ -223,7 +225,7 @@ def read_json_bytes(text: str | bytes, place: str) -> object:
         ArchiveError: The text does not hold exactly one value.
     """
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return well_formed_value(json.loads(text, object_pairs_hook=_object))
     except RecursionError as err:
         raise ArchiveError(f"{place}: nested too deeply; write flat objects") from err
     except _RefusedError as err:
@@ -393,7 +395,7 @@ class _Reader:
             if open_ended and self._more():
                 continue
             self._skip(end - self._at)
-            return Placed(value, line)
+            return Placed(well_formed_value(value), line)
 
     def _more(self, most: int | None = None) -> bool:
         """Read more text, several times what the buffer holds: long values are decoded again.
@@ -455,10 +457,11 @@ class _RefusedError(ValueError):
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object without duplicate keys; the decoder would silently keep the last value."""
-    values = dict(pairs)
+    values = {well_formed(key): well_formed_value(value) for key, value in pairs}
     if len(values) == len(pairs):
         return values
-    duplicates = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    keys = Counter(well_formed(key) for key, _ in pairs)
+    duplicates = [key for key, count in keys.items() if count > 1]
     raise _RefusedError(f"duplicate keys in one object: {named(duplicates)}; keep one of each")
 
 

@@ -14,6 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from hallujudge.metrics.framework.claims import well_formed
+
 from ..errors import ArchiveError
 from .records import Record, Records
 
@@ -38,26 +40,34 @@ def plain(value: Any) -> Any:
     """Return a value as texts, numbers, truth values, lists and dictionaries.
 
     Arrays, tuples, sets and iterators become lists, tables lists of rows, and missing values of
-    pandas None. A value of another kind, such as bytes or a date, is returned as it is.
+    pandas None. Lone surrogates, which UTF-8 can't hold, are replaced. A value of another kind,
+    such as bytes or a date, is returned as it is.
     """
     kind = type(value)
     # Sets of types take a tenth of the time of a loop, and nearly all values are plain.
     if kind in _SCALARS:
-        return value
-    if kind is list and _SCALARS.issuperset(map(type, value)):
+        return well_formed(value) if kind is str else value
+    if kind is list and _SCALARS.issuperset(map(type, value)) and _is_ascii(value):
         return value
     if kind is dict and _TEXT.issuperset(map(type, value)):
         held = value.values()
-        return value if _SCALARS.issuperset(map(type, held)) else _plain_object(value)
+        if _SCALARS.issuperset(map(type, held)) and _is_ascii(value) and _is_ascii(held):
+            return value
+        return _plain_object(value)
     if isinstance(value, Mapping):
         return _plain_object(value)
     if isinstance(value, (str, int, float)):
         # As numpy's texts are, and the members of an enumeration.
         base: Any = next(base for base in (str, int, float) if isinstance(value, base))
-        return str.__str__(value) if base is str else base(value)
+        return well_formed(str.__str__(value)) if base is str else base(value)
     if kind.__name__ in _MISSING and kind.__module__.startswith("pandas"):
         return None
     return _converted(value)
+
+
+def _is_ascii(scalars: Iterable[Any]) -> bool:
+    """Return whether texts among some values have no lone surrogate, as a quick look shows."""
+    return "".join([value for value in scalars if type(value) is str]).isascii()
 
 
 def _plain_object(value: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from support.messages import expected_message
 
 from hallujudge.metrics import ChairItem
+from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.archives.json_files import named, read_values
+from hallujudge.sdk.archives.json_files import named, read_json, read_values
 from hallujudge.sdk.archives.local_files import OpenPath
+from hallujudge.sdk.archives.plain_values import plain
 from hallujudge.sdk.errors import ArchiveError
 
 REFERENCES = {"1": ["dog"], "2": ["cat"]}
@@ -241,3 +243,36 @@ def test_a_long_value_with_duplicate_keys_is_refused(tmp_path: Path) -> None:
     path.write_text('{"first": {"a": 1, "a": 2}, "second": "a long text"}')
     with pytest.raises(ArchiveError, match="a"):
         list(read_values(path, chunk_chars=8))
+
+
+HALVES = st.text(st.sampled_from("aé\ud83d\ude00"), max_size=4)
+WITH_HALVES = st.recursive(
+    st.none() | st.integers() | HALVES,
+    lambda values: st.lists(values, max_size=3) | st.fixed_dictionaries({"a": values, "b": values}),
+    max_leaves=8,
+)
+
+
+@given(st.lists(WITH_HALVES, min_size=1, max_size=4), HALVES)
+def test_half_characters_are_replaced_wherever_they_are(
+    tmp_path_factory: pytest.TempPathFactory, values: list[object], key: str
+) -> None:
+    folder = tmp_path_factory.mktemp("halves")
+    values = [{f"key {key}": value} for value in values]
+    lines, whole = folder / "lines.jsonl", folder / "whole.json"
+    lines.write_text("\n".join(map(json.dumps, values)))
+    whole.write_text(json.dumps(values))
+    expected = json.loads(well_formed(json.dumps(values, ensure_ascii=False)))
+    for path in (lines, whole):
+        assert [value for value, _ in read_values(path)] == expected
+    assert read_json(whole) == expected
+    assert plain(values) == expected
+
+
+def test_keys_that_are_equal_once_half_characters_are_replaced_are_duplicates(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "references.json"
+    path.write_text(r'{"1\ud800": ["dog"], "1\ud801": ["cat"]}')
+    with pytest.raises(ArchiveError, match="duplicate keys in one object"):
+        read_json(path)
