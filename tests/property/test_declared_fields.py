@@ -48,3 +48,8 @@ def test_a_field_is_the_first_text_number_or_truth_value_of_its_keys(
     text = str(held).casefold() if isinstance(held, bool) else str(held)
     plain = text if isinstance(held, (str, int, float)) else ""
     assert DeclaredFields(_ways(needed=False), "").of(values, "line 1")["kind"] == plain
+
+
+def test_a_number_that_no_field_is_read_of_may_have_any_length() -> None:
+    values = {"kind": "a", "type": 10**5000}
+    assert DeclaredFields(_ways(needed=False), "").of(values, "line 1")["kind"] == "a"

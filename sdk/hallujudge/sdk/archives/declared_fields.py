@@ -99,8 +99,12 @@ class DeclaredFields:
         except TypeError:
             if not _PLAIN.issuperset(map(type, texts)):
                 return self._read(values, place)
-            # 1, 1.0 and true are equal, and have other texts.
-            texts = ("", *map(repr, texts))
+            try:
+                # 1, 1.0 and true are equal, and have other texts.
+                texts = ("", *map(repr, texts))
+            except ValueError:
+                # Python writes no integer of more than a few thousand digits.
+                return self._read(values, place)
         if (known := alike.known.get(texts)) is None:
             known = share(alike.known, texts, self._read(values, place))
         return known
