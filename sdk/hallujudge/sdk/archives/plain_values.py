@@ -21,6 +21,7 @@ from .records import Record, Records
 
 _SCALARS = {str, int, float, bool, type(None)}
 _TEXT = {str}
+_IS_TEXT = str.__instancecheck__
 # pandas' missing values, which compare with nothing: `value is pandas.NA` would import pandas.
 _MISSING = {"NAType", "NaTType"}
 # What arrays, series, tensors and their scalars are converted with. Those of pyarrow come first,
@@ -47,12 +48,14 @@ def plain(value: Any) -> Any:
     # Sets of types take a tenth of the time of a loop, and nearly all values are plain.
     if kind in _SCALARS:
         return well_formed(value) if kind is str else value
-    if kind is list and _SCALARS.issuperset(map(type, value)) and _is_ascii(value):
-        return value
+    if kind is list and _SCALARS.issuperset(map(type, value)):
+        return value if "".join(filter(_IS_TEXT, value)).isascii() else list(map(plain, value))
     if kind is dict and _TEXT.issuperset(map(type, value)):
         held = value.values()
-        if _SCALARS.issuperset(map(type, held)) and _is_ascii(value) and _is_ascii(held):
-            return value
+        if _SCALARS.issuperset(map(type, held)):
+            # Only other texts can hold a lone surrogate.
+            texts = "".join(filter(_IS_TEXT, chain(value, held)))
+            return value if texts.isascii() else _plain_object(value)
         return _plain_object(value)
     if isinstance(value, Mapping):
         return _plain_object(value)
@@ -63,11 +66,6 @@ def plain(value: Any) -> Any:
     if kind.__name__ in _MISSING and kind.__module__.startswith("pandas"):
         return None
     return _converted(value)
-
-
-def _is_ascii(scalars: Iterable[Any]) -> bool:
-    """Return whether texts among some values have no lone surrogate, as a quick look shows."""
-    return "".join([value for value in scalars if type(value) is str]).isascii()
 
 
 def _plain_object(value: Mapping[Any, Any]) -> dict[Any, Any]:
