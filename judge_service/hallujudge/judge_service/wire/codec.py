@@ -212,14 +212,13 @@ class Codecs:
         if is_repeated(theirs):
             return Field(name, Kind.HELD, *self.many(hint, theirs), empty=False)
         if (values := wrapped_list(theirs)) is not None:
-            codec = wrapped_codec(name, self.many(hint, values))
+            codec = wrapped_codec(self.many(hint, values))
         elif theirs.message_type is not None:
-            fill, read = self.of(hint, theirs.message_type)
-            codec = Codec(within(name, fill), read)
+            codec = self.of(hint, theirs.message_type)
         elif get_origin(hint) is Literal:
             return Field(name, read=_literal_reader(field))
         elif theirs.enum_type is not None:
-            return Field(name, Kind.HELD, *_enum_codec(field, theirs.enum_type))
+            return Field(name, Kind.HELD, *_enum_numbers(field, theirs.enum_type))
         else:
             raise MismatchError(f"{name} is {field.hint} in the value, and not in the message")
         return Field(name, Kind.MESSAGE, *codec, required=field.required, optional=field.optional)
@@ -256,7 +255,7 @@ class Codecs:
             raise MismatchError(f"{row.name} is not a row of {inner}")
         if scalar:
             only = others[0]
-            return rows_codec(name, key, setter(intern(only.name)), _scalar_reader(only))
+            return rows_codec(name, key, intern(only.name), _scalar_reader(only))
         keyed = key in {field.name for field in fields_of(inner)}
         fields = self.fields(inner, row, without=() if keyed else (key,))
         write = writer_of([field for field in fields if field.name != key])
@@ -312,8 +311,8 @@ class Codecs:
 # Fields that have another form in their message
 
 
-def _enum_codec(field: ValueField, known: EnumDescriptor) -> Codec:
-    """Return the converter of the members of an enum, which are sent as numbers.
+def _enum_numbers(field: ValueField, known: EnumDescriptor) -> tuple[Mapping[str, int], Convert]:
+    """Return the numbers of an enum's members by name, and the reader of a number.
 
     Raises:
         MismatchError: The members have different names.
@@ -332,10 +331,8 @@ def _enum_codec(field: ValueField, known: EnumDescriptor) -> Codec:
         except KeyError:
             raise MalformedError(f"{number} is not a known {known.name}") from None
 
-    # By name, because the hash of an enum member is computed in Python.
-    write = setter(field.name, lambda member: numbers[member._name_])
     # A member that a later release adds is read as None.
-    return Codec(write, members.get if field.optional else read)
+    return numbers, members.get if field.optional else read
 
 
 def _literal_reader(field: ValueField) -> Convert:

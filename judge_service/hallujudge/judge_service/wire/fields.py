@@ -81,7 +81,8 @@ class Field(NamedTuple):
     name: str
     kind: Kind = Kind.HELD
     write: Any = None
-    """Writes the content to the value's message; None where that holds the same."""
+    """Writes the content to the value's message, or to the message that is the field; the numbers
+    of an enum's members by name; None where both hold the same."""
     read: Any = None
     """What the message holds -> content, or None where they are the same; a union's reads the whole
     message."""
@@ -103,7 +104,12 @@ def writer_of(fields: Sequence[Field]) -> Fill:
     found = [(f.name, attrgetter(f.name), f.write, f.empty) for f in fields]
     scalars = [(name, get) for name, get, fill, empty in found if fill is None and not empty]
     kept = [(name, get) for name, get, fill, empty in found if fill is None and empty]
-    filled = [row for row in found if row[2] is not None]
+    members = [(name, get, numbers) for name, get, numbers, _ in found if isinstance(numbers, dict)]
+    filled = [
+        (*row, field.kind is Kind.MESSAGE)
+        for field, row in zip(fields, found, strict=True)
+        if callable(field.write)
+    ]
 
     # One function without others inside, because every field of every value comes through here.
     def write(value: Any, message: Any) -> None:
@@ -114,10 +120,21 @@ def writer_of(fields: Sequence[Field]) -> Fill:
         for name, get in kept:
             if (content := get(value)) is not None:
                 setattr(message, name, content)
+        for name, get, numbers in members:
+            if (content := get(value)) is not None:
+                # By name, because the hash of an enum member is computed in Python.
+                setattr(message, name, numbers[content._name_])
         try:
-            for name, get, fill, empty in filled:  # noqa: B007  # the handler needs the name
+            for name, get, fill, empty, is_message in filled:
                 content = get(value)
-                if content or (empty and content is not None):
+                if not content and (content is None or not empty):
+                    continue
+                if is_message:
+                    # As within() does, without a call.
+                    place = getattr(message, name)
+                    place.SetInParent()
+                    fill(content, place)
+                else:
                     fill(content, message)
         except MalformedError as err:
             raise err.within(name) from None
@@ -222,9 +239,9 @@ def _getter(names: Sequence[str]) -> tuple[Sequence[str], Callable[[Any], tuple[
     return names, lambda thing: tuple([getattr(thing, name) for name in names])
 
 
-def wrapped_codec(name: str, values: Codec) -> Codec:
+def wrapped_codec(values: Codec) -> Codec:
     """Return the converter of a message that has one repeated field, ``values``."""
-    return Codec(within(name, values.write), lambda message: values.read(message.values))
+    return Codec(values.write, lambda message: values.read(message.values))
 
 
 # Repeated fields and maps, by the field's name
@@ -276,13 +293,13 @@ def map_codec(name: str, codec: Codec) -> Codec:
     )
 
 
-def rows_codec(name: str, key: str, fill: Fill, read: Convert) -> Codec:
+def rows_codec(name: str, key: str, fill: Fill | str, read: Convert) -> Codec:
     """Return the converter of a mapping that is sent as rows, which keep its order.
 
     Args:
         name: The field with the rows.
         key: The field of a row that holds the key.
-        fill: Writes a value to the rest of its row.
+        fill: Writes a value to the rest of its row; the name of its only other field for a scalar.
         read: Row -> value.
     """
     get_key = attrgetter(key)
@@ -292,7 +309,11 @@ def rows_codec(name: str, key: str, fill: Fill, read: Convert) -> Codec:
         for row_key, part in parts.items():
             row = add()
             setattr(row, key, row_key)
-            if part is not None:
+            if part is None:
+                continue
+            if isinstance(fill, str):
+                setattr(row, fill, part)
+            else:
                 fill(part, row)
 
     def read_rows(rows: Any) -> dict[str, Any]:
