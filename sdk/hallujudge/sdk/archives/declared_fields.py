@@ -14,7 +14,7 @@ from .question_files import field_text
 from .records import Record, choose_key
 
 _Value = TypeVar("_Value")
-_PLAIN = frozenset((str, int, float, bool, type(None)))
+_PLAIN = frozenset((str, int, float, bool))
 
 
 class FieldWay(NamedTuple):
@@ -70,7 +70,6 @@ class DeclaredFields:
         self._ways = list(ways)
         self._remedy = remedy
         self._keeps_empty = keeps_empty
-        self._tried = [key for way in self._ways for key in way.keys]
         self._known: dict[tuple[str, ...], _Alike] = {}
 
     def __bool__(self) -> bool:
@@ -88,7 +87,8 @@ class DeclaredFields:
         """
         keys = tuple(values)
         if (alike := self._known.get(keys)) is None:
-            held = [key for key in self._tried if key in keys]
+            firsts = (next(filter(keys.__contains__, way.keys), None) for way in self._ways)
+            held = [key for key in firsts if key is not None]
             # Of one key alone it would return the value itself.
             get = itemgetter(*held, held[0]) if held else None
             alike = share(self._known, keys, _Alike(get, {}))
@@ -97,7 +97,8 @@ class DeclaredFields:
             # It refuses what is no text, in a fifth of the time of looking at the types.
             "".join(texts)
         except TypeError:
-            if not _PLAIN.issuperset(map(type, texts)):
+            # A field whose first key holds null is read of another one.
+            if None in texts or not _PLAIN.issuperset(map(type, texts)):
                 return self._read(values, place)
             try:
                 # 1, 1.0 and true are equal, and have other texts.
@@ -125,7 +126,8 @@ class _Alike(NamedTuple):
     """The fields of records with the same keys."""
 
     get: Callable[[Mapping[str, object]], tuple[Any, ...]] | None
-    """Returns the values that the fields are read of; None if there are none."""
+    """Returns the values of the first keys that the records have of the fields; None if they have
+    none."""
     known: dict[tuple[str, ...], Mapping[str, str]]
     """Values -> fields: many records have those of few kinds."""
 

@@ -45,8 +45,16 @@ HARNESSES: Mapping[str, tuple[str, ...]] = {
     "chair": ("chair",),
 }
 """Tool -> metrics whose numbers can be derived from its archives."""
-_LMMS_EVAL = (*closed_questions.LMMS_EVAL_READERS, *harnesses.LMMS_EVAL_READERS)
-_VLMEVALKIT = (*closed_questions.VLMEVALKIT_READERS, *vlmevalkit.READERS)
+_LMMS_EVAL = (
+    *harnesses.LMMS_EVAL_READERS,
+    *closed_questions.LMMS_EVAL_READERS,
+    *harnesses.OTHER_LMMS_EVAL_READERS,
+)
+_VLMEVALKIT = (
+    *vlmevalkit.READERS,
+    *closed_questions.VLMEVALKIT_READERS,
+    *vlmevalkit.OTHER_READERS,
+)
 _RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS, **answers.RATIOS}
 _COUNTED = {
     **{"pope": pope.counted, "chair": chair.counted},

@@ -175,6 +175,8 @@ LMMS_EVAL_READERS = (
         lmms_sample("HallusionBench", name, _hallusion_bench, "hallusion-bench", fields={"id": ""})
         for name in _HALLUSION_BENCH_SCORES
     ),
+)
+OTHER_LMMS_EVAL_READERS = (
     ArchiveReader(
         name="an lmms-eval sample file with yes/no labels",
         keys=("doc_id", "target"),

@@ -87,7 +87,6 @@ _NAMES = (
         _hallusion_bench,
     ),
     ("of AMBER", (*KEYS, "answer", "category"), _is_amber, "amber", _amber),
-    ("with yes/no labels", (*KEYS, "answer"), _is_yes_no, "pope", common_values),
 )
 
 
@@ -137,8 +136,9 @@ def _summary(keys: str) -> ArchiveReader:
     )
 
 
-READERS = (
-    *(reader for each in _NAMES for reader in predictions(*each)),
+READERS = tuple(reader for each in _NAMES for reader in predictions(*each))
+OTHER_READERS = (
+    *predictions("with yes/no labels", (*KEYS, "answer"), _is_yes_no, "pope", common_values),
     _summary("split Overall acc precision recall"),
     _summary("split aAcc fAcc qAcc"),
     ArchiveReader(
