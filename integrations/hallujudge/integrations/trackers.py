@@ -140,8 +140,8 @@ def otel_tracker(place: str, **_: str) -> Tracker:
     """Return what emits events of OpenTelemetry, to an address if one is given."""
 
     def log(logged: LoggedReport) -> None:
-        # It needs OpenTelemetry's packages.
-        from .evaluation_events import emit_report
+        with MissingExtraError.unless_installed("logging to OpenTelemetry", "otel"):
+            from .evaluation_events import emit_report
 
         emit_report(logged.report, logged.lines(), place, step=logged.step, model=logged.model)
 

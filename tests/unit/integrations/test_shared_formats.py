@@ -6,6 +6,7 @@ tools/try_harness.py checks the files of Every Eval Ever with its package, which
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from support.comparison_runs import chair_run, pope_run
 
 from hallujudge.sdk import RunReport, read_run
 from hallujudge.sdk.cli import main
-from hallujudge.sdk.errors import InvalidInputError, UnavailableError
+from hallujudge.sdk.errors import InvalidInputError, MissingExtraError, UnavailableError
 
 MODEL = "llava-hf/llava-1.5-7b-hf"
 
@@ -204,3 +205,12 @@ def test_events_that_no_collector_takes_are_not_logged(report: RunReport) -> Non
     # Nothing listens on the port of "discard".
     with pytest.raises(UnavailableError, match=r"no collector at http://127\.0\.0\.1:9 took"):
         report.log_to("otel:http://127.0.0.1:9")
+
+
+def test_events_without_opentelemetry_name_the_extra(
+    report: RunReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "hallujudge.integrations.evaluation_events", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry._logs", None)
+    with pytest.raises(MissingExtraError, match="logging to OpenTelemetry needs the extra otel"):
+        report.log_to("otel")
