@@ -154,7 +154,8 @@ def plain_source(source: Any, role: str) -> Any:
 def _plain_values(source: Iterable[Any]) -> Iterator[Any]:
     """Yield records and paths as they are, rows of tables that follow each other, plain values."""
     for value in source:
-        if isinstance(value, (Record, Path)):
+        # A text may be a path, whose bytes a system may have given as lone surrogates.
+        if isinstance(value, (Record, Path)) or type(value) is str:
             yield value
         elif type(value) is not dict and (rows := rows_of(value)) is not None:
             yield from map(plain, rows)

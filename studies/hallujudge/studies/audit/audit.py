@@ -15,7 +15,7 @@ from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.found_files import FoundFile, found_files
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.archives.json_files import named
-from hallujudge.sdk.archives.layouts import closed_questions, harnesses, vlmevalkit
+from hallujudge.sdk.archives.layouts import LMMS_EVAL_READERS, VLMEVALKIT_READERS, harnesses
 from hallujudge.sdk.archives.layouts.archive_reader import ArchiveReader, mapping_at
 from hallujudge.sdk.archives.layouts.benchmarks import CHAIR_SCRIPT_READERS
 from hallujudge.sdk.archives.records import read_records
@@ -45,16 +45,6 @@ HARNESSES: Mapping[str, tuple[str, ...]] = {
     "chair": ("chair",),
 }
 """Tool -> metrics whose numbers can be derived from its archives."""
-_LMMS_EVAL = (
-    *harnesses.LMMS_EVAL_READERS,
-    *closed_questions.LMMS_EVAL_READERS,
-    *harnesses.OTHER_LMMS_EVAL_READERS,
-)
-_VLMEVALKIT = (
-    *vlmevalkit.READERS,
-    *closed_questions.VLMEVALKIT_READERS,
-    *vlmevalkit.OTHER_READERS,
-)
 _RATIOS = {"pope": pope.RATIOS, "chair": chair.RATIOS, **answers.RATIOS}
 _COUNTED = {
     **{"pope": pope.counted, "chair": chair.counted},
@@ -210,7 +200,7 @@ def _one(file: Archive) -> tuple[Archive, str]:
 
 def _judged_copy(file: Archive) -> Path | None:
     """Return VLMEvalKit's judged copy of a table of predictions; None if there is none."""
-    if file.reader not in _VLMEVALKIT or "extracted" in file.first:
+    if file.reader not in VLMEVALKIT_READERS or "extracted" in file.first:
         return None
     stem = file.file.path.stem
     copies = (file.file.path.with_name(f"{stem}_auxmatch{suffix}") for suffix in _TABLE_SUFFIXES)
@@ -236,9 +226,9 @@ def _harness(file: Archive, metric: str, given: str) -> str:
 
 
 def _tool_of(reader: ArchiveReader | None) -> str:
-    if reader in _LMMS_EVAL:
+    if reader in LMMS_EVAL_READERS:
         return "lmms-eval"
-    if reader in _VLMEVALKIT:
+    if reader in VLMEVALKIT_READERS:
         return "vlmevalkit"
     if reader in CHAIR_SCRIPT_READERS:
         return "chair"

@@ -18,18 +18,26 @@ from .archive_reader import ArchiveReader, mapping_at
 _ENTRY_POINTS = "hallujudge.archive_readers"
 _JUDGED_FIELDS = 3
 # The most specific layouts come first: several layouts share keys, and the first match counts.
-_BUILT_IN = (
+LMMS_EVAL_READERS = (
     *harnesses.LMMS_EVAL_READERS,
     *closed_questions.LMMS_EVAL_READERS,
     *harnesses.OTHER_LMMS_EVAL_READERS,
+)
+"""What lmms-eval writes."""
+VLMEVALKIT_READERS = (
+    *vlmevalkit.READERS,
+    *closed_questions.VLMEVALKIT_READERS,
+    *vlmevalkit.OTHER_READERS,
+)
+"""What VLMEvalKit writes."""
+_BUILT_IN = (
+    *LMMS_EVAL_READERS,
     *harnesses.RESULTS_READERS,
     *harnesses.LM_EVAL_READERS,
     *harnesses.INSPECT_AI_READERS,
     *evalscope.READERS,
     *batches.READERS,
-    *vlmevalkit.READERS,
-    *closed_questions.VLMEVALKIT_READERS,
-    *vlmevalkit.OTHER_READERS,
+    *VLMEVALKIT_READERS,
     *benchmarks.CHAIR_SCRIPT_READERS,
     *closed_questions.READERS,
     *benchmarks.READERS,
