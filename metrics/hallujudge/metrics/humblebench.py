@@ -113,8 +113,7 @@ def _fault(record: Mapping[str, object]) -> str:
 def _fault_of(keys: Sequence[str]) -> str:
     # An archive that maps ids to records has the id under this name.
     found = {"question_id" if name == "id" else name for name in keys} - _OF_ASKING
-    lacking, others = sorted(_KEYS - found), sorted(found - _KEYS)
-    parts = (("without", lacking), ("with the further key", others))
+    parts = (("without", sorted(_KEYS - found)), ("with the further key", sorted(found - _KEYS)))
     return " and ".join(f"{what} {', '.join(names)}" for what, names in parts if names)
 
 

@@ -20,6 +20,7 @@ from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import amount, named, read_text, read_values
+from .local_files import as_path
 from .question_files import bundle_id, by_columns, known_questions, question_key
 from .records import Record, read_records, unwrapped
 from .table_files import structured
@@ -306,6 +307,21 @@ def _own(declared: ClosedQuestions, source: str | Path | Iterable[object]) -> Ma
         raise ArchiveError(f"{records[0].place}: {fault}. {remedy}") from err
 
 
+def _lines(source: Any, what: str) -> Mapping[str, object]:
+    """Return the lines of a file, or the texts of a list, that are not empty.
+
+    Raises:
+        ArchiveError: The file can't be read, or a value of the list is no text.
+    """
+    texts = source if isinstance(source, (list, tuple)) else read_text(as_path(source)).splitlines()
+    if others := [str(text) for text in texts if not isinstance(text, str)]:
+        raise ArchiveError(
+            f"{what}: no texts, but {named(others)}; give a list of texts, or a file with one on "
+            "each line"
+        )
+    return dict.fromkeys(stripped for text in texts if (stripped := text.strip()))
+
+
 def held_table(
     declared: ClosedQuestions, table: InputTable, options: InputOptions
 ) -> Mapping[str, object] | None:
@@ -327,10 +343,7 @@ def held_table(
     if source is not None and table.form == "in order":
         return _in_order(declared, source, f"{table.noun}s")
     if source is not None and table.form == "lines":
-        lines = (
-            source if isinstance(source, (list, tuple)) else read_text(Path(source)).splitlines()
-        )
-        return dict.fromkeys(text for line in lines if (text := line.strip()))
+        return _lines(source, table.name)
     if source is not None:
         what = f"{table.noun or table.name}s"
         held = unwrapped(read_mapping(source, what))

@@ -18,6 +18,7 @@ from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Item
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import AnswersItem
+from hallujudge.metrics.framework.claims import well_formed, well_formed_value
 
 from ..errors import ArchiveError
 from .bad_records import noted
@@ -301,6 +302,7 @@ def _with_duplicates(path: Path, what: str, duplicates: list[str]) -> object:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
+    pairs = [(well_formed(key), well_formed_value(value)) for key, value in pairs]
     made = dict(pairs)
     if len(made) < len(pairs):
         seen: set[str] = set()

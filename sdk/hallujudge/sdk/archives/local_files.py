@@ -114,7 +114,16 @@ class _Place(io.RawIOBase):
 
 
 def as_path(source: str | Path) -> Path:
-    """Return a path, which stays the one that it is if its file is open."""
+    """Return a path, which stays the one that it is if its file is open.
+
+    Raises:
+        ArchiveError: A caller in Python gave another value.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        raise ArchiveError(
+            f"a value of type {type(source).__name__} ({str(source)!r:.80}) is no file; give the "
+            "path of one, or its content as a JSON file has it"
+        )
     return source if isinstance(source, Path) else Path(source)
 
 

@@ -187,3 +187,10 @@ def test_samples_of_lmms_eval_with_their_document() -> None:
     rows = [{**lmms_row(0, (1.0, 1.0)), "doc": doc}]
     (item,) = items(rows, without(nouns=None), annotations=None)
     assert (item.id, [entry.word for entry in item.objects]) == ("2", ["tree"])
+
+
+@pytest.mark.parametrize("name", ["safe_words", "associations"])
+@pytest.mark.parametrize("value", [7, ["shoe", None], True])
+def test_a_table_of_another_kind_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ArchiveError, match=r"no texts, but None; give|of type .* is no file; give"):
+        items(RESPONSES, without(**{name: value}))
