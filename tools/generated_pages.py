@@ -86,7 +86,7 @@ def benchmarks(_page: Path) -> Iterator[str]:
 
 
 def _without_a_page() -> Iterator[ClosedQuestions]:
-    """Yield the declared benchmarks that nobody wrote a page about."""
+    """Yield the declared benchmarks that no page by hand is about."""
     pages = [path.read_text(encoding="utf-8") for path in GUIDES.glob("score-*.md")]
     written_ones = _PART.sub("", "\n".join(pages))
     declared = (each for family in FAMILIES for each in benchmarks_of(family))

@@ -65,8 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 _COMMANDS = "hallujudge.commands"
-"""The entry points of rooms beside the core and of other packages: each is named by the words of a
-command, with dots in between, and names the module that adds it."""
+"""The group of entry points that add commands. The name of one is the command's words with dots in
+between, and its value is the module that adds the command."""
 # Importing a module adds its commands to the tree; families are imported when they are used.
 _MODULES = {
     "archive_commands": ("archive", "demo", "new", "score"),

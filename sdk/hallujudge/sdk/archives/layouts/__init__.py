@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import benchmarks_of, families, metric_names
 
-from ...entry_points import loaded
+from ...entry_points import loaded, registered
 from ...errors import ArchiveError
 from ..json_files import named
 from ..question_files import label_of
@@ -55,10 +55,7 @@ def archive_readers() -> tuple[ArchiveReader, ...]:
 
 
 def _registered() -> Iterator[ArchiveReader]:
-    # It brings a parser of mails, which help pages need not wait for.
-    from importlib.metadata import entry_points
-
-    for entry in sorted(entry_points(group=_ENTRY_POINTS), key=lambda entry: entry.name):
+    for entry in sorted(registered(_ENTRY_POINTS), key=lambda entry: entry.name):
         found = loaded(entry, "archive reader", ArchiveError)
         yield from _readers_of(found, entry.name)
 
