@@ -28,8 +28,7 @@ from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, judge_values
 from hallujudge.judge_service.settings.loading import load_settings
 from hallujudge.sdk.errors import InternalError, MissingExtraError, UnavailableError
-from hallujudge.sdk.runs.batches import batch_size
-from hallujudge.sdk.runs.parts import Part
+from hallujudge.sdk.runs.parts import Part, batch_size
 from hallujudge.sdk.runs.worker import (
     Group,
     Worker,

@@ -24,7 +24,7 @@ from hallujudge.sdk.cli.options import LlmModel, LlmUrl, llm_options
 from hallujudge.sdk.cli.output import write_file
 from hallujudge.sdk.cli.parameters import argument
 from hallujudge.sdk.errors import InvalidInputError, MissingExtraError, NotFoundError
-from hallujudge.sdk.runs.graph_files import graph_source
+from hallujudge.sdk.runs.run_spec import graph_source
 from hallujudge.synonym_graphs import (
     GraphError,
     GraphInvalidError,

@@ -29,7 +29,7 @@ from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.options import Instances, Objects
 from hallujudge.sdk.cli.output import write_lines
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-from hallujudge.sdk.runs.graph_files import graph_source
+from hallujudge.sdk.runs.run_spec import graph_source
 from hallujudge.synonym_graphs import SynonymGraph
 
 

@@ -31,15 +31,12 @@ if TYPE_CHECKING:
     from ..backends.embedded import EmbeddedBackend as EmbeddedBackend
     from ..backends.remote import RemoteBackend as RemoteBackend
     from ..report.analysis_tables import Analysis as Analysis
-    from .batches import batch_size as batch_size
-    from .batches import batches_async as batches_async
-    from .batches import batches_of as batches_of
-    from .fetched_jobs import fetch_job as fetch_job
     from .folder import RunFolder
-    from .graph_files import graph_notes as graph_notes
-    from .graph_files import graph_source as graph_source
     from .journal import read_marks as read_marks
     from .manifest import Manifest
+    from .parts import batch_size as batch_size
+    from .parts import batches_async as batches_async
+    from .parts import batches_of as batches_of
     from .processes import PoolParts as PoolParts
     from .progress_bar import Progress as Progress
     from .progress_bar import shown_progress as shown_progress
@@ -54,6 +51,8 @@ if TYPE_CHECKING:
     from .response_scores import pairs_of as pairs_of
     from .run_inputs import PreparedRun as PreparedRun
     from .run_report import RunItem, RunItems, RunReport
+    from .run_spec import graph_notes as graph_notes
+    from .run_spec import graph_source as graph_source
     from .run_spec import graph_sources as graph_sources
     from .run_spec import group_keys as group_keys
     from .run_spec import input_notes as input_notes
@@ -62,8 +61,10 @@ if TYPE_CHECKING:
     from .saved_messages import to_messages as to_messages
     from .scoring import RunWatch
     from .scoring import score_into_folder as score_into_folder
+    from .scoring import score_parts as score_parts
     from .scoring import score_run_into_folder as score_run_into_folder
     from .server_jobs import RemoteJobs as RemoteJobs
+    from .server_jobs import fetch_job as fetch_job
     from .server_jobs import submit_run as submit_run
     from .stored_runs import StoredRun, read_run, recompute
     from .worker import WorkerSettings as WorkerSettings
@@ -81,22 +82,20 @@ __all__ = [
 ]
 
 _NAMES = {
-    ".batches": "batch_size batches_async batches_of",
-    ".fetched_jobs": "fetch_job",
     ".folder": "RunFolder",
-    ".graph_files": "graph_notes graph_source",
     ".journal": "read_marks",
     ".manifest": "Manifest",
+    ".parts": "batch_size batches_async batches_of",
     ".processes": "PoolParts",
     ".progress_bar": "Progress shown_progress shown_reading",
     ".report_outputs": "items_frame lines_of log_run save_report write_parquet wrong_items",
     ".response_scores": "ReferenceItems pairs_of",
     ".run_inputs": "PreparedRun",
     ".run_report": "RunItem RunItems RunReport",
-    ".run_spec": "graph_sources group_keys input_notes interval_settings",
+    ".run_spec": "graph_notes graph_source graph_sources group_keys input_notes interval_settings",
     ".saved_messages": "from_messages to_messages",
-    ".scoring": "RunWatch score_into_folder score_run_into_folder",
-    ".server_jobs": "RemoteJobs submit_run",
+    ".scoring": "RunWatch score_into_folder score_parts score_run_into_folder",
+    ".server_jobs": "fetch_job RemoteJobs submit_run",
     ".stored_runs": "StoredRun read_run recompute",
     ".worker": "WorkerSettings",
     "..archives.found_files": "is_url",

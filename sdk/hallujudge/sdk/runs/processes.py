@@ -20,8 +20,7 @@ from hallujudge.judge_service.forked_workers import Answer, Program
 from hallujudge.judge_service.process_pool import ClosedError, DiedError, ProcessPool
 
 from ..errors import HallujudgeError
-from .batches import batch_size
-from .parts import Part
+from .parts import Part, batch_size
 from .worker import (
     Group,
     SliceCheck,

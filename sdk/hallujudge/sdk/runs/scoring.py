@@ -20,10 +20,9 @@ from hallujudge.metrics import Report, Tally
 from .. import runs
 from ..backends import BatchResult
 from ..errors import InternalError
-from .batches import batch_size, batches_async
 from .folder import RunFolder
 from .manifest import PAGE, VERDICTS
-from .parts import Part, PartMaker, PartSource
+from .parts import Part, PartMaker, PartSource, batch_size, batches_async
 from .progress_bar import Progress, shown_progress, shown_reading
 from .refused_runs import tidied
 from .run_inputs import PreparedRun, manifest_of

@@ -15,8 +15,7 @@ from hallujudge.metrics.families import add_benchmarks, added_sources
 from ..backends import BatchResult
 from ..backends.embedded import EmbeddedBackend
 from ..errors import InternalError
-from .batches import BATCH_ITEMS, batch_size, batches_of
-from .parts import Part, PartMaker
+from .parts import BATCH_ITEMS, Part, PartMaker, batch_size, batches_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession

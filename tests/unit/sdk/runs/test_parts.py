@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Verdict
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.sdk.runs.batches import batches_of
-from hallujudge.sdk.runs.parts import UnscoredCounts
+from hallujudge.sdk.runs.parts import UnscoredCounts, batches_of
 from hallujudge.sdk.runs.worker import item_groups
 
 
