@@ -24,7 +24,7 @@ from .joins import Faults
 from .json_files import named, shown
 from .question_files import LABELS_INVALID, labels_of, options_of, with_lists
 from .records import LABEL, TEXT_FLAG, Record, choose_key, optional_text, response_value
-from .response_texts import not_a_text
+from .response_values import not_a_text
 from .set_files import known_sets
 
 _NOTHING: Mapping[str, str] = {}

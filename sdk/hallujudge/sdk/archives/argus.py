@@ -17,7 +17,7 @@ from .json_files import named, read_json, shown
 from .local_files import as_path
 from .named_keys import fields_of
 from .records import ID_FLAG, Record, choose_key, id_under, no_records, read_records
-from .response_texts import not_a_text
+from .response_values import not_a_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 

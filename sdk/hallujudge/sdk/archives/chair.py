@@ -24,7 +24,6 @@ from .chair_references import (
     read_objects,
     shared_names,
 )
-from .id_maps import IdMap
 from .ids import canonical_id
 from .inputs import (
     CheckedArchive,
@@ -47,6 +46,7 @@ from .json_files import named
 from .json_lines import Mark, Marks
 from .local_files import as_path
 from .named_keys import SharedFields
+from .positions import IdMap
 from .records import (
     TEXT_FLAG,
     Record,
@@ -55,7 +55,7 @@ from .records import (
     id_under,
     read_records,
 )
-from .response_texts import response_text
+from .response_values import response_text
 from .rival_keys import LOOKED_AT, refuse_other_texts
 from .typed_rows import Row, RowDecoder
 

@@ -13,7 +13,6 @@ from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError
 from .bad_records import noted
-from .code_pages import decoded
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
@@ -29,9 +28,9 @@ from .records import (
     id_under,
     read_records,
 )
-from .response_texts import response_text
+from .response_values import response_text
 from .rival_keys import refuse_other_texts
-from .table_files import structured
+from .table_files import decoded, structured
 
 LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 """The four lists, in the order of the released files."""

@@ -27,7 +27,7 @@ from .records import (
     optional_text,
     read_records,
 )
-from .response_texts import response_text
+from .response_values import response_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 

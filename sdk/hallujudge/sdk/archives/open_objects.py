@@ -27,7 +27,7 @@ from .records import (
     id_under,
     read_records,
 )
-from .response_texts import not_a_text, response_text
+from .response_values import not_a_text, response_text
 from .rival_keys import refuse_other_texts
 from .table_files import structured
 

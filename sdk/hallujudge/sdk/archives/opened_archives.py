@@ -12,7 +12,6 @@ from msgspec import structs
 
 from ..errors import ArchiveError
 from .archive_files import Archive, first_values, gathered, open_file
-from .code_pages import recoded
 from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
 from .inputs import (
@@ -25,6 +24,7 @@ from .layouts import declared_layout, recognised
 from .layouts.archive_reader import ArchiveReader
 from .local_files import OpenPath
 from .records import Record, Records, name_of, read_records, unwrapped
+from .table_files import recoded
 
 # Half of the files that macOS lets a process have open, of which a run has others.
 _MOST_OPEN = 128

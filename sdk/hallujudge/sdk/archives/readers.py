@@ -48,10 +48,9 @@ from .opened_archives import (
     renamed,
     without_copies,
 )
-from .own_thoughts import with_own_thoughts
 from .plain_values import plain, plain_source
-from .recorded_asking import recorded_asking
 from .records import Record, Records, name_of, read_records
+from .side_keys import recorded_asking, with_own_thoughts
 
 
 def read_items(

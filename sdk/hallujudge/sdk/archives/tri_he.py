@@ -24,7 +24,6 @@ from ..media.media_files import MediaError, MediaFolder
 from ..media.pictures import PictureFinder, hash_of_all
 from .answer_records import text_of
 from .bad_records import noted
-from .human_scores import USUAL_SCORE_KEYS, human_scores
 from .ids import canonical_id
 from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
 from .joins import IdCheck, numbered, refuse
@@ -40,6 +39,7 @@ from .records import (
     optional_text,
     read_records,
 )
+from .response_values import USUAL_SCORE_KEYS, human_scores
 from .rival_keys import refuse_other_texts
 from .shown_pictures import unshown
 from .table_files import structured

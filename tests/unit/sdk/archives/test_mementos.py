@@ -187,7 +187,7 @@ def test_a_cut_character_is_read_byte_by_byte_and_said(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes(b"image_name,description\na,a caf\xc3\xa9\xef\xbc with\n")
     source = read_items("mementos", {"a": "x"}, path)
-    assert expected_message("sdk.archives.code_pages:line-is-not-utf") in source.notes[0]
+    assert expected_message("sdk.archives.table_files:line-is-not-utf") in source.notes[0]
     assert [getattr(item, "reference", "") for item in source] == ["a caféï¼ with"]
 
 

@@ -12,7 +12,7 @@ from ...entry_points import loaded, registered
 from ...errors import ArchiveError
 from ..json_files import named
 from ..question_files import label_of
-from . import batches, benchmarks, closed_questions, evalscope, harnesses, vlmevalkit
+from . import batches, benchmarks, closed_questions, harnesses, toolkits
 from .archive_reader import ArchiveReader, mapping_at
 
 _ENTRY_POINTS = "hallujudge.archive_readers"
@@ -25,9 +25,9 @@ LMMS_EVAL_READERS = (
 )
 """What lmms-eval writes."""
 VLMEVALKIT_READERS = (
-    *vlmevalkit.READERS,
+    *toolkits.VLMEVALKIT_READERS,
     *closed_questions.VLMEVALKIT_READERS,
-    *vlmevalkit.OTHER_READERS,
+    *toolkits.OTHER_VLMEVALKIT_READERS,
 )
 """What VLMEvalKit writes."""
 _BUILT_IN = (
@@ -35,7 +35,7 @@ _BUILT_IN = (
     *harnesses.RESULTS_READERS,
     *harnesses.LM_EVAL_READERS,
     *harnesses.INSPECT_AI_READERS,
-    *evalscope.READERS,
+    *toolkits.EVALSCOPE_READERS,
     *batches.READERS,
     *VLMEVALKIT_READERS,
     *benchmarks.CHAIR_SCRIPT_READERS,

@@ -12,7 +12,7 @@ from ..records import LISTED_TEXT
 from ..table_files import structured
 from .archive_reader import ArchiveReader, converting, mapping_at
 from .harnesses import lmms_sample, lmms_values, response_of_output
-from .vlmevalkit import KEYS, common_values, predictions
+from .toolkits import VLMEVALKIT_KEYS, vlmevalkit_predictions, vlmevalkit_values
 
 
 def _lists_dash_b(values: Mapping[str, object]) -> bool:
@@ -106,13 +106,13 @@ def _chat_answer(values: Mapping[str, object]) -> Mapping[str, object]:
 
 def _typed_prediction(values: Mapping[str, object]) -> Mapping[str, object]:
     # The index numbers the answers of all groups, four to each.
-    return {**common_values(values), "Question_Type": values.get("type")}
+    return {**vlmevalkit_values(values), "Question_Type": values.get("type")}
 
 
 def _letter_prediction(values: Mapping[str, object]) -> Mapping[str, object]:
     # The answer may be the option with its text, of which the letter is the label.
     letter = str(values.get("answer")).strip("( ")[:1]
-    return {**common_values(values), "correct_option": letter}
+    return {**vlmevalkit_values(values), "correct_option": letter}
 
 
 # Keys of responses, which files of questions lack.
@@ -141,16 +141,16 @@ LMMS_EVAL_READERS = (
     ),
 )
 VLMEVALKIT_READERS = (
-    *predictions(
+    *vlmevalkit_predictions(
         "of NaturalBench",
-        (*KEYS, "answer", "type"),
+        (*VLMEVALKIT_KEYS, "answer", "type"),
         lambda values: values.get("type") in ("yes_no", "multiple_choice"),
         "naturalbench",
         _typed_prediction,
     ),
-    *predictions(
+    *vlmevalkit_predictions(
         "of CRPE",
-        (*KEYS, "answer", "category"),
+        (*VLMEVALKIT_KEYS, "answer", "category"),
         lambda values: values.get("category") in ("exist", "subject", "predicate", "object"),
         "crpe",
         _letter_prediction,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hallujudge.sdk.archives.detected_objects import DetectedObjects, read_detections
+from hallujudge.asking.builders.pope import DetectedObjects, read_detections
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.synonym_graphs import load_graph
 

@@ -1,8 +1,4 @@
-"""Predictions and reviews of EvalScope.
-
-The records are those that EvalScope 1.14.1 writes with its own adapters of POPE and HallusionBench
-(``CacheManager.save_prediction_cache`` and ``save_review_cache``), without values of ``null``.
-"""
+"""Layouts of EvalScope and of VLMEvalKit."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.archive_samples import write_table
 
 from hallujudge.sdk import Client, score_all
 from hallujudge.sdk.archives import inspect_archives
@@ -132,3 +129,34 @@ def test_an_overview_scores_each_prediction_once(tmp_path: Path) -> None:
     wanted = ["hallusion-bench", *(f"pope pope_{subset}" for subset in SUBSETS)]
     assert [run.name for run in overview.runs] == wanted
     assert {run.model for run in overview.runs} == {"mock"}
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "tsv"])
+def test_a_blank_cell_of_vlmevalkit_counts_as_an_empty_answer(tmp_path: Path, suffix: str) -> None:
+    """VLMEvalKit's table takes it for an answer that says neither yes nor no."""
+    rows = [
+        {"index": n, "question": "Is there a dog?", "answer": "Yes", "prediction": text}
+        for n, text in enumerate(["Yes", "Yes", None])
+    ]
+    path = tmp_path / f"model_POPE.{suffix}"
+    write_table(path, rows)
+    with Client.embedded() as client:
+        report = client.score("pope", responses=path, variant="vlmevalkit")
+        counted = client.score(
+            "pope", responses=path, variant="vlmevalkit", options={"count_empty": "true"}
+        )
+    assert dict(report.coverage.reasons) == {"RESPONSE_EMPTY": 1}
+    assert counted.scores["accuracy"].value == 2 / 3
+
+
+@pytest.mark.parametrize("more", [{}, {"extracted": "Yes", "score": 1}])
+@pytest.mark.parametrize("kind", ["yes_no", "multiple_choice"])
+def test_a_type_beside_a_category_of_amber_makes_no_naturalbench_of_it(
+    tmp_path: Path, kind: str, more: dict[str, object]
+) -> None:
+    row = {"index": 1, "question": "Is it red?", "answer": "yes", "prediction": "Yes"}
+    row |= {"category": "discriminative-attribute-state", "type": kind, **more}
+    path = tmp_path / "model_AMBER.tsv"
+    write_table(path, [row, {**row, "index": 2}])
+    [summary] = inspect_archives([path])
+    assert summary.metrics == ("amber",)

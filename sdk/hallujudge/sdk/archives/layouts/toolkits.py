@@ -1,0 +1,253 @@
+"""Files of evaluation toolkits: predictions and reviews of EvalScope, tables of VLMEvalKit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from .archive_reader import ArchiveReader, converting, first_text, mapping_at, yes_or_no
+from .harnesses import response_of_output, user_question
+
+# EvalScope (since 1.0) writes a file for each subset of a benchmark. A prediction holds the model's
+# output; a review, the conversation and the tool's own score. Both have what the benchmark knows of
+# a sample: of POPE the label under ``answer``, of HallusionBench all its keys.
+_PREDICTION = ("index", "model_output", "messages")
+_REVIEW = ("index", "sample_score", "messages")
+
+
+def _known(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return what the benchmark knows of a sample."""
+    return mapping_at(values, "metadata") or mapping_at(
+        mapping_at(values, "sample_score"), "sample_metadata"
+    )
+
+
+def _label(values: Mapping[str, object]) -> object:
+    target = first_text(values.get("target"))
+    return _known(values).get("answer") if target is None else target
+
+
+def _response(values: Mapping[str, object]) -> object:
+    if "model_output" in values:
+        output = mapping_at(values, "model_output")
+        return {"error": output["error"]} if output.get("error") else response_of_output(output)
+    messages = values.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    is_answer = isinstance(last, Mapping) and last.get("role") == "assistant"
+    return response_of_output({"choices": [{"message": last}]}) if is_answer else None
+
+
+def _sample(values: Mapping[str, object]) -> Mapping[str, object]:
+    known = {key: value for key, value in _known(values).items() if key not in ("id", "answer")}
+    return {
+        **known,
+        "id": values.get("index"),
+        "response": _response(values),
+        "label": _label(values),
+        "question": user_question(values.get("messages")),
+    }
+
+
+def _is_hallusion_bench_sample(values: Mapping[str, object]) -> bool:
+    return {"set_id", "figure_id", "gt_answer"} <= _known(values).keys()
+
+
+def _readers(kind: str, keys: tuple[str, ...], **more: Any) -> tuple[ArchiveReader, ...]:
+    """Return the readers of predictions or of reviews."""
+    common = {
+        "keys": keys,
+        "convert": converting(_sample),
+        "named_by_task": True,
+        "may_lack_references": True,
+        **more,
+    }
+
+    def reader(name: str, matches: Callable[[Mapping[str, object]], bool], **own: Any) -> Any:
+        return ArchiveReader(name=f"EvalScope's {kind}{name}", matches=matches, **common, **own)
+
+    return (
+        reader(
+            " of HallusionBench",
+            _is_hallusion_bench_sample,
+            metrics=("hallusion-bench",),
+            fields={"id": ""},
+            allow_missing=True,
+        ),
+        reader(
+            " with yes/no labels",
+            lambda values: yes_or_no(_label(values)),
+            metrics=("pope",),
+            any_metric=True,
+            only_labels=True,
+        ),
+        reader(
+            "",
+            lambda _values: True,
+            any_metric=True,
+            remedy="name a metric that scores its answers, and give its references with "
+            "references=…",
+        ),
+    )
+
+
+EVALSCOPE_READERS = (
+    *_readers("predictions", _PREDICTION, model_key="model"),
+    *_readers("reviews", _REVIEW, model_key="messages.-1.model", role="companion"),
+    ArchiveReader(
+        name="EvalScope's report of a benchmark, which holds totals only, no responses",
+        keys=("dataset_name", "model_name", "metrics"),
+        shape="totals of a benchmark",
+        role="companion",
+        remedy="give the predictions of its run",
+    ),
+)
+
+
+Matches: TypeAlias = "Callable[[Mapping[str, object]], bool]"
+Common: TypeAlias = "Callable[[Mapping[str, object]], Mapping[str, object]]"
+_AMBER_CATEGORIES = frozenset(
+    [
+        "discriminative-attribute-state",
+        "discriminative-attribute-number",
+        "discriminative-attribute-action",
+        "discriminative-hallucination",
+        "discriminative-relation",
+        "relation",
+    ]
+)
+# The parts of an index such as VD_chart_x_1_0_2 that follow the first three.
+_PLACE = slice(3, 6)
+
+
+def vlmevalkit_values(values: Mapping[str, object]) -> dict[str, object]:
+    """Return the common keys of a prediction."""
+    return {
+        "id": values.get("index"),
+        "response": _as_text(values.get("prediction")),
+        "label": values.get("answer"),
+        "image": values.get("image_path"),
+    }
+
+
+def _as_text(prediction: object) -> object:
+    """Return a prediction that a spreadsheet took for a number, or for no value, as its text."""
+    if prediction is None:
+        return ""
+    number = isinstance(prediction, (int, float)) and not math.isnan(prediction)
+    return str(prediction) if number else prediction
+
+
+def _amber(values: Mapping[str, object]) -> Mapping[str, object]:
+    return {
+        **vlmevalkit_values(values),
+        "type": values.get("category"),
+        "truth": values.get("answer"),
+    }
+
+
+def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a question with its place in the benchmark, which its index and categories hold.
+
+    The table does not distinguish edited figures from original ones; the benchmark's own file does,
+    under the key that is looked up first.
+    """
+    parts = str(values.get("index")).split("_")[_PLACE]
+    places = dict(zip(("set_id", "figure_id", "question_id"), parts, strict=False))
+    return {
+        **vlmevalkit_values(values),
+        **places,
+        "subcategory": values.get("l2-category"),
+        "visual_input_in_table": "unknown",
+        "gt_answer": values.get("answer"),
+    }
+
+
+def _is_hallusion_bench(values: Mapping[str, object]) -> bool:
+    return len(str(values.get("index")).split("_")) >= _PLACE.stop
+
+
+def _is_amber(values: Mapping[str, object]) -> bool:
+    return str(values.get("category")) in _AMBER_CATEGORIES
+
+
+def _is_yes_no(values: Mapping[str, object]) -> bool:
+    return yes_or_no(values.get("answer"))
+
+
+VLMEVALKIT_KEYS = ("index", "question", "prediction")
+"""The keys of every table of predictions."""
+_NAMES = (
+    (
+        "of HallusionBench",
+        ("index", "prediction", "l2-category"),
+        _is_hallusion_bench,
+        "hallusion-bench",
+        _hallusion_bench,
+    ),
+    ("of AMBER", (*VLMEVALKIT_KEYS, "answer", "category"), _is_amber, "amber", _amber),
+)
+
+
+# Of HallusionBench, VLMEvalKit leaves out the questions without an image.
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "hallusion-bench": {"variant": "image-only", "allow_missing": True},
+    "pope": {"only_labels": True},
+}
+
+
+def vlmevalkit_predictions(
+    name: str, keys: tuple[str, ...], matches: Matches, metric: str, convert: Common
+) -> tuple[ArchiveReader, ArchiveReader]:
+    """Return the readers of a benchmark's predictions, with the tool's own judgements and without.
+
+    Args:
+        name: Which predictions they are, after ``VLMEvalKit's table of predictions``.
+        keys: Keys that every record has.
+        matches: Test of the first record's values.
+        metric: The metric that scores them.
+        convert: Returns the common keys of a record.
+    """
+    table = ArchiveReader(
+        name=f"VLMEvalKit's table of predictions {name}",
+        keys=keys,
+        matches=matches,
+        metrics=(metric,),
+        convert=converting(convert),
+        **_SETTINGS.get(metric, {}),
+    )
+    judged = replace(
+        table,
+        name=f"{table.name}, with its own judgements",
+        keys=(*keys, "extracted", "score"),
+        role="companion",
+    )
+    return judged, table
+
+
+def _summary(keys: str) -> ArchiveReader:
+    return ArchiveReader(
+        name="VLMEvalKit's table of scores, which has no responses",
+        keys=tuple(keys.split()),
+        matches=lambda values: "prediction" not in values,
+        role="companion",
+        remedy="give the table of predictions, MODEL_DATASET.xlsx",
+    )
+
+
+VLMEVALKIT_READERS = tuple(reader for each in _NAMES for reader in vlmevalkit_predictions(*each))
+OTHER_VLMEVALKIT_READERS = (
+    *vlmevalkit_predictions(
+        "with yes/no labels", (*VLMEVALKIT_KEYS, "answer"), _is_yes_no, "pope", vlmevalkit_values
+    ),
+    _summary("split Overall acc precision recall"),
+    _summary("split aAcc fAcc qAcc"),
+    ArchiveReader(
+        name="VLMEvalKit's table of predictions of another benchmark",
+        keys=VLMEVALKIT_KEYS,
+        any_metric=True,
+        convert=converting(vlmevalkit_values),
+        remedy="name a metric that scores its answers, and give its references with references=…",
+    ),
+)
