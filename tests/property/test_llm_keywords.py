@@ -18,7 +18,8 @@ from hallujudge.judge_service.extractors.llm_extractors import (
     Places,
 )
 from hallujudge.judge_service.llm.budget import Usage
-from hallujudge.judge_service.llm.chat import ChatReply, ChatRequest
+from hallujudge.judge_service.llm.chat import ChatRequest
+from hallujudge.judge_service.llm.chat_replies import ChatReply
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.http import Endpoint

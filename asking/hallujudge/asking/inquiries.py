@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hallujudge.judge_service.llm.reply_messages import THOUGHT_KEYS
+from hallujudge.judge_service.llm.chat_replies import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.asking import (

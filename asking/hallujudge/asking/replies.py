@@ -10,16 +10,12 @@ from typing import NamedTuple
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
 from hallujudge.judge_service.llm.budget import Usage, VerdictStore
 from hallujudge.judge_service.llm.cache_file import Record, cache_key
-from hallujudge.judge_service.llm.chat import (
-    ChatMedia,
-    ChatReply,
-    ChatRequest,
-)
+from hallujudge.judge_service.llm.chat import ChatMedia, ChatRequest
+from hallujudge.judge_service.llm.chat_replies import ChatReply, ReplyProblem, reply_problem
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.prompt_templates import CONFIDENCE, Template, read_confidence
-from hallujudge.judge_service.llm.reply_problems import ReplyProblem, reply_problem
 from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.orders import RelativeOrdering
 from hallujudge.metrics.framework.asking import AskingStep

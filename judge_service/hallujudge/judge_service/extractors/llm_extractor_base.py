@@ -25,6 +25,7 @@ from ..llm.ask_once import AskOnce, Reading, run_bounded
 from ..llm.budget import Usage, VerdictStore
 from ..llm.cache_file import Record, cache_key
 from ..llm.chat import ChatRequest
+from ..llm.chat_replies import reply_problem, without_thought
 from ..llm.client import Answer, ChatClient
 from ..llm.estimate import PlannedCall
 from ..llm.failures import CallFailedError
@@ -37,7 +38,6 @@ from ..llm.prompt_templates import (
     object_schema,
     own_template,
 )
-from ..llm.reply_problems import reply_problem, without_thought
 
 SHOWN_CHARS = 80
 """How many characters of a reply a message quotes."""

@@ -12,8 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..llm.chat import ChatReply
-from ..llm.reply_messages import TokenChoice
+from ..llm.chat_replies import ChatReply, TokenChoice
 
 # Probabilities of a list are rounded, so that one more token of this size is never ruled out.
 _ROUNDING = 1e-6

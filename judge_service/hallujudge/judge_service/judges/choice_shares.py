@@ -21,7 +21,8 @@ from ..errors import InvalidInputError
 from ..llm.ask_once import AskOnce, Reading
 from ..llm.budget import Usage, VerdictStore
 from ..llm.cache_file import Record, cache_key
-from ..llm.chat import ChatReply, ChatRequest
+from ..llm.chat import ChatRequest
+from ..llm.chat_replies import ChatReply
 from ..llm.client import Answer, ChatClient
 from ..llm.estimate import PlannedCall
 from ..llm.failures import CallFailedError

@@ -12,12 +12,12 @@ from hallujudge.metrics.framework.choice_share import LEAST_SHARE
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError, UnavailableError
-from ..llm.chat import ChatReply, ChatRequest, Stated
+from ..llm.chat import ChatRequest
+from ..llm.chat_replies import NO_THOUGHT, ChatReply, Stated, is_cut_thought, without_thought
 from ..llm.chat_servers import ChatServer
 from ..llm.chat_settings import ChatSettings
 from ..llm.client import Answer, ChatClient
 from ..llm.failures import CallFailedError, FailureKind
-from ..llm.reply_problems import NO_THOUGHT, is_cut_thought, without_thought
 from ..llm.vllm import logits_problem
 from . import JudgeRequestItem
 from .choice_shares import share_of

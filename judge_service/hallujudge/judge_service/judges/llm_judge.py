@@ -16,12 +16,12 @@ from ..llm.ask_once import AskOnce, run_bounded
 from ..llm.budget import Prices, Usage, VerdictStore
 from ..llm.cache_file import cache_key
 from ..llm.chat import ChatRequest
+from ..llm.chat_settings import versions_at
 from ..llm.client import ChatClient
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.failures import CallFailedError
 from ..llm.prompt_templates import Template, load_template
 from ..llm.protocols import MOST_TOGETHER
-from ..llm.server_kind import versions_at
 from . import (
     DIGITS,
     Declined,

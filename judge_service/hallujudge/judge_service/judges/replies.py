@@ -18,10 +18,17 @@ from hallujudge.metrics.framework.results import JsonValue
 from ..llm.ask_once import Reading
 from ..llm.budget import Usage
 from ..llm.cache_file import Record
-from ..llm.chat import TIED, ChatReply, Stated
+from ..llm.chat_replies import (
+    TIED,
+    ChatReply,
+    ReplyProblem,
+    Stated,
+    reply_problem,
+    shown,
+    without_thought,
+)
 from ..llm.client import Answer
 from ..llm.failures import FailureKind
-from ..llm.reply_problems import ReplyProblem, reply_problem, shown, without_thought
 from ..llm.vllm import logits_problem
 from . import Declined
 from .answer_tokens import followed

@@ -23,11 +23,11 @@ from ..extractors.llm_extractors import (
 )
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import ChatImage, ChatRequest, Dialect
+from ..llm.chat_replies import shown, without_thought
 from ..llm.chat_settings import ChatSettings
 from ..llm.client import ChatClient
 from ..llm.failures import SERVE_SIGHT, CallFailedError, FailureKind
 from ..llm.prompt_templates import choice_schema
-from ..llm.reply_problems import shown, without_thought
 from . import JudgeRequestItem
 from .llm_judge import LlmJudge
 from .questions import VERDICT_KEY

@@ -14,7 +14,8 @@ from typing import Self
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
 from ..llm.budget import Usage, VerdictStore
-from ..llm.chat import TIED, ChatRequest
+from ..llm.chat import ChatRequest
+from ..llm.chat_replies import TIED
 from ..llm.client import ChatClient
 from ..llm.prompt_templates import Template, defused, load_template
 from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings

@@ -14,7 +14,7 @@ from ..errors import UnavailableError
 from .budget import Usage
 from .chat import ChatRequest
 from .chat_servers import ChatServer, next_server
-from .circuits import ByCaller
+from .circuits import ByCaller, Outage
 from .failures import CallFailedError, FailureKind
 from .protocols import Exchange
 from .rate_limits import Seen
@@ -314,72 +314,93 @@ def _final(cause: CallFailedError, last: CallFailedError, attempts: int) -> Call
     return last.with_detail(detail)
 
 
-class Outage:
-    """The failures of a caller's calls since the judge last answered one.
+_MOST_ENDS = 3
+"""How often a server may end under one call, which may be what ends it."""
+# How calls fail at a server that ends or hangs.
+_OF_A_RESTART = frozenset(
+    {
+        FailureKind.CIRCUIT,
+        FailureKind.CONNECTION,
+        FailureKind.NOT_THE_API,
+        FailureKind.SERVER,
+        FailureKind.TIMEOUT,
+    }
+)
+
+
+class Restarts:
+    """Has calls wait for a supervised server, and tells which of them failed because it ended.
 
     Args:
-        clock: Seconds on a clock that never goes back.
-        judge: The same of all callers. That others are answered shows that the judge works.
+        judge: The judge in words, for messages.
+        policy: How long an outage is waited for where another judge is asked.
+        outages: Each caller's failures since the judge last answered it.
+        tools: Clock, randomness and sleep.
     """
 
-    def __init__(self, clock: Callable[[], float], judge: Outage | None = None) -> None:
-        self._clock = clock
-        self._judge = judge or self
-        self.calls = 0
-        """Calls that a caller waits for."""
-        self._busy_since = clock()
-        self._answered_at = float("-inf")
-        self._answers = 0
-        self._since = clock()
-        self.cause: CallFailedError | None = None
-        """The first failure since the last answer; None if there was none."""
+    def __init__(
+        self, judge: str, policy: RetryPolicy, outages: ByCaller[Outage], tools: Tools
+    ) -> None:
+        self._judge = judge
+        self._policy = policy
+        self._outages = outages
+        self._tools = tools
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether there is nothing to remember."""
-        return not self.calls and self.cause is None
+    async def wait(self, call: Call) -> None:
+        """Wait while the call's server is known to be down.
 
-    @property
-    def answers(self) -> int:
-        """Calls answered so far, of all callers."""
-        return self._judge._answers
+        Raises:
+            UnavailableError: It does not serve again in time, and no other judge is asked.
+            CallFailedError: The same, where another judge is asked.
+        """
+        supervision = call.server.endpoint.supervision
+        if supervision is None or not supervision.is_down:
+            return
+        most = self._policy.outage_seconds if call.has_fallback else supervision.most_seconds
+        why = await supervision.served(self._tools.sleep, most)
+        if why and call.has_fallback:
+            raise CallFailedError(FailureKind.CONNECTION, why)
+        if why:
+            raise UnavailableError(
+                f"{self._judge}: {why}. Calls that are in the verdict cache are not repeated",
+                reason="JUDGE_NO_PROGRESS",
+                metadata={"judge": self._judge, "cause": FailureKind.CONNECTION.value},
+            )
+        self._outages.mine.forget()
+        call.server.circuits.succeeded()
 
-    @property
-    def seconds(self) -> float:
-        """Seconds since the first failure that no answer followed; 0 if there is none."""
-        return 0.0 if self.cause is None else self._clock() - self._since
+    def note(self, call: Call) -> None:
+        """Note that a call is about to be sent.
 
-    @property
-    def seconds_without_answer(self) -> float:
-        """Seconds for which calls have been waiting without any answer."""
-        return self._clock() - max(self._judge._answered_at, self._busy_since)
+        Raises:
+            CallFailedError: Its server ended while it waited for its turn.
+        """
+        supervision = call.server.endpoint.supervision
+        if supervision is None:
+            return
+        if supervision.is_down:
+            raise CallFailedError(FailureKind.CIRCUIT, f"not sent: {supervision.name} is down")
+        call.restarts = supervision.restarts
 
-    def answered_since(self, moment: float) -> bool:
-        """Whether the judge answered any caller's call after a moment."""
-        return self._judge._answered_at > moment
+    async def caused(self, call: Call, failure: CallFailedError) -> bool:
+        """Return whether a call failed because its server ended or hung; it is not counted then.
 
-    def call_begins(self) -> None:
-        """Note that a caller waits for an answer."""
-        if not self.calls:
-            self._busy_since = self._clock()
-        self.calls += 1
-
-    def call_ends(self) -> None:
-        """Note that a caller no longer waits."""
-        self.calls -= 1
-
-    def forget(self) -> None:
-        """Note that the judge serves again: what was before is no outage any more."""
-        self._busy_since = self._clock()
-        self.cause = None
-
-    def answered(self) -> None:
-        """Note that the judge answered, if only to reject a request."""
-        self._judge._answers += 1
-        self._judge._answered_at = self._clock()
-        self.cause = None
-
-    def failed(self, failure: CallFailedError) -> None:
-        """Note a failure that may be the judge's own trouble."""
-        if self.cause is None:
-            self.cause, self._since = failure, self._clock()
+        Raises:
+            CallFailedError: The server ended under this call several times, maybe because of it.
+        """
+        supervision = call.server.endpoint.supervision
+        if supervision is None or failure.kind not in _OF_A_RESTART:
+            return False
+        if failure.kind is FailureKind.CIRCUIT:
+            return supervision.is_down
+        if not await supervision.ended_since(call.restarts, self._tools.sleep):
+            return False
+        call.attempts -= 1
+        call.ends += 1
+        if call.ends == _MOST_ENDS:
+            raise CallFailedError(
+                FailureKind.CONNECTION,
+                f"{supervision.name} ended {_MOST_ENDS} times while it had this call: "
+                f"{failure.detail}",
+            ) from failure
+        return True

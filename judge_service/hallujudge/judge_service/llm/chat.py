@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
-from ..errors import fault_of
-from .failures import CallFailedError, FailureKind, shown_text
 from .prompt_templates import Message
-from .reply_messages import TokenChoice, read_tokens, said_in, tool_arguments
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
 """Whose extensions a server understands: OpenAI's names, vLLM's in addition, or neither."""
@@ -23,8 +19,6 @@ are those of classifiers."""
 # OpenAI's API accepts at most 20 alternatives.
 _MAX_TOP = 20
 
-# Servers report impossible values now and then; beyond these bounds they are ignored.
-_MAX_TOKENS = 1_000_000_000
 # More than any chat template adds to a message: reservations must not be too small.
 _MESSAGE_TOKENS = 16
 # Models spend 196 to 784 pixels on a token, and cut small images into up to 13 tiles of 256 tokens.
@@ -32,12 +26,6 @@ _PIXELS_PER_TOKEN, _FEWEST_PIXELS_PER_TOKEN = 784, 196
 _FEWEST_IMAGE_TOKENS, _MOST_TILE_TOKENS = 256, 3_328
 # Gemini spends 25 to 32 tokens on a second of sound, Qwen-Omni 25 and OpenAI's models 10.
 _TOKENS_PER_SECOND, _MOST_TOKENS_PER_SECOND = 25, 50
-# Accepts replies of any model.
-_ANY_MODEL = "*"
-# A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
-_SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
-TIED = "CHOICES_TIED"
-"""The reason of an answer for which two choices are exactly equally likely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,74 +198,6 @@ class ChatRequest:
         ] or [self.messages]
 
 
-class Stated(NamedTuple):
-    """The answer to one question, reported as probabilities without text."""
-
-    choice: str
-    """The choice; empty if there is none."""
-    probabilities: tuple[float, ...] = ()
-    """The probability of each offered choice, in their order; empty if not reported."""
-    reason: str = ""
-    """The reason if there is no choice, such as ``JUDGE_REFUSED``."""
-    detail: str = ""
-    """The reason in words."""
-    share: float | None = None
-    """Probability of all choices together, where nothing else was ruled out; None if unknown."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatReply:
-    """A model's reply."""
-
-    content: str
-    """The text; empty where the model refused, or was cut off in its thought."""
-    thought: str = ""
-    """The thought before the text, where the server reports it apart."""
-    finish_reason: str = ""
-    """Why it ended: ``stop``, ``length``, ``content_filter``."""
-    refusal: str = ""
-    """The model's words if it refused to answer."""
-    tokens: tuple[TokenChoice, ...] = ()
-    """The text's tokens, where log-probabilities were reported."""
-    logit: str = ""
-    """A token whose number is above 0, and so no log-probability; empty if there is none."""
-    prompt_tokens: int = 0
-    """Tokens sent."""
-    cached_tokens: int = 0
-    """Those that the server had already."""
-    completion_tokens: int = 0
-    """Tokens received."""
-    thought_tokens: int = 0
-    """Those of the received tokens that are a thought, if the server reports them."""
-    model: str = ""
-    """What the server calls the model."""
-    no_room: str = ""
-    """Why more room for a thought that was cut off does not help, and what does."""
-    stated: tuple[Stated, ...] | None = None
-    """The answer to each question, where probabilities were asked for; None for a text."""
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether the server says how many tokens it took."""
-        generated = self.content or self.thought
-        return self.prompt_tokens > 0 and (self.completion_tokens > 0 or not generated)
-
-    @property
-    def has_thought(self) -> bool:
-        """Whether the model thought, also where the server does not show the thought."""
-        return bool(self.thought) or self.thought_tokens > 0
-
-    @property
-    def is_unfinished_thought(self) -> bool:
-        """Whether the model thought, and gave no answer."""
-        return self.has_thought and not self.content.strip()
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Whether it ended at its limit of tokens."""
-        return self.finish_reason == "length"
-
-
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """What replaces the choices, in their order, where a choice must be one token."""
 
@@ -346,121 +266,6 @@ def _structured(request: ChatRequest) -> dict[str, object]:
     return {"json": dict(request.schema or {}), "disable_any_whitespace": True}
 
 
-def parse_reply(body: bytes, *, constrained: bool = False) -> ChatReply:
-    """Parse a server's reply strictly.
-
-    Args:
-        body: The reply.
-        constrained: Whether the answer is a choice or follows a schema, which some servers ask a
-            model for as the arguments of a tool.
-
-    Raises:
-        CallFailedError: It is not a chat completion: truncated, another layout, no choice.
-    """
-    content = content_of(body, "choices")
-    try:
-        return _reply_of(content, constrained=constrained)
-    except (LookupError, TypeError, ValueError, AttributeError) as err:
-        raise CallFailedError(
-            FailureKind.BAD_REPLY, f"the reply is not a chat completion: {fault_of(err)}"
-        ) from err
-
-
-def content_of(body: bytes, name: str) -> dict[str, object]:
-    """Return the JSON object of a reply. Anything else is not from the API.
-
-    Args:
-        body: The reply.
-        name: A key that every such reply has.
-
-    Raises:
-        CallFailedError: It is not such an object.
-    """
-    problem = f"is JSON, but has no {name!r}"
-    try:
-        content = json.loads(body)
-        if isinstance(content, dict) and name in content:
-            return content
-    except (ValueError, RecursionError):
-        problem = "is not JSON" if body else "is empty"
-    raise CallFailedError(
-        FailureKind.NOT_THE_API,
-        f"the reply {problem}: its {len(body)} bytes begin {_beginning(body)!r}",
-    )
-
-
-def _beginning(body: bytes) -> str:
-    return shown_text(body[:400].decode("utf-8", "replace"))[:60]
-
-
-def _reply_of(content: dict[str, object], *, constrained: bool) -> ChatReply:
-    choices = content["choices"]
-    if not isinstance(choices, list) or not choices:
-        raise ValueError("it has no choices")
-    choice = choices[0]
-    message = choice["message"]
-    text, thought = said_in(message)
-    if not text and constrained:
-        text = tool_arguments(message) or text
-    refusal = message.get("refusal") or ""
-    # Servers that show no thoughts send nothing of a reply that was cut off in its thought.
-    ended_early = choice.get("finish_reason") in ("content_filter", "length")
-    thought_tokens = _thought_tokens(content.get("usage"))
-    if text is None and not (thought or thought_tokens or refusal or ended_early):
-        raise ValueError("it has neither content nor a thought nor a refusal")
-    prompt, cached, completion = usage_of(content.get("usage"))
-    tokens, logit = read_tokens(choice.get("logprobs"))
-    return ChatReply(
-        content=text or "",
-        thought=thought,
-        finish_reason=str(choice.get("finish_reason") or ""),
-        refusal=str(refusal),
-        tokens=tokens,
-        logit=logit,
-        prompt_tokens=prompt,
-        cached_tokens=cached,
-        completion_tokens=completion,
-        thought_tokens=thought_tokens,
-        model=str(content.get("model") or ""),
-    )
-
-
-def usage_of(usage: object) -> tuple[int, int, int]:
-    """Return prompt, cached and completion tokens, by the names of chat or of newer endpoints.
-
-    Tokens of a thought are completion tokens, also at servers that count them in the total only.
-    """
-    if not isinstance(usage, dict):
-        return 0, 0, 0
-    prompt_name, completion_name = "prompt_tokens", "completion_tokens"
-    if prompt_name not in usage:
-        prompt_name, completion_name = "input_tokens", "output_tokens"
-    details = usage.get(f"{prompt_name}_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-    counts = (usage.get(prompt_name), cached, usage.get(completion_name))
-    prompt, cached, completion = map(_count_of, counts)
-    thought = _thought_tokens(usage)
-    if thought and _count_of(usage.get("total_tokens")) == prompt + completion + thought:
-        completion += thought
-    return prompt, min(cached, prompt), completion
-
-
-def _thought_tokens(usage: object) -> int:
-    """The tokens of a thought, where they are reported."""
-    for name in ("completion_tokens_details", "output_tokens_details"):
-        details = usage.get(name) if isinstance(usage, dict) else None
-        if isinstance(details, dict):
-            return _count_of(details.get("reasoning_tokens"))
-    return 0
-
-
-def _count_of(value: object) -> int:
-    """A number of tokens; 0, which means "not reported", if it is not a number."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return 0
-    return int(value) if 0 <= value <= _MAX_TOKENS else 0
-
-
 def most_prompt_tokens(request: ChatRequest) -> int:
     """Return how many tokens a prompt has at most.
 
@@ -472,25 +277,3 @@ def most_prompt_tokens(request: ChatRequest) -> int:
     shown = sum(image.most_tokens for image in request.images)
     read = sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
     return shown + read * request.reads
-
-
-def is_asked_model(replied: str, asked: str, accepted: Collection[str] = ()) -> bool:
-    """Return whether the model that a reply names is the one that was asked for.
-
-    Folders before the name do not count: gateways add and drop them.
-
-    Args:
-        replied: The reply's model; empty if the server names none.
-        asked: The request's model.
-        accepted: More names that replies may carry; ``*`` accepts all.
-    """
-    if not replied or _ANY_MODEL in accepted:
-        return True
-    name, wanted = _last_part(replied), _last_part(asked)
-    if name == wanted or name in {_last_part(other) for other in accepted}:
-        return True
-    return name.startswith(wanted) and _SNAPSHOT.fullmatch(name[len(wanted) :]) is not None
-
-
-def _last_part(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2].casefold()

@@ -1,4 +1,4 @@
-"""When a judge's server is not called: open circuits, and callers that it rejected.
+"""What keeps calls from a judge's server: open circuits, rejections, restarts and outages.
 
 A rejected key, an unknown model or other settings end a run whose judge never answered.
 """
@@ -6,13 +6,13 @@ A rejected key, an unknown model or other settings end a run whose judge never a
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
-from ..errors import InvalidInputError
 from ..tenancy import tenancy
-from .failures import CallFailedError, FailureKind
+from .failures import CallFailedError
 
 _FIRST_SECONDS = 1.0
 # Two may have prompts that fail for themselves; a third one's failure is the server's.
@@ -250,41 +250,176 @@ class Rejections:
         self._rejected.pop(tenancy().user.id, None)
 
 
-def unusable(failure: CallFailedError, *, role: str, place: str, model: str) -> InvalidInputError:
-    """Return the error of a judge that cannot be used as it is configured.
+# Two looks, because one may have begun before what is asked about.
+_LOOKS = 2
+_POLL_SECONDS = 0.2
+# Looks that fail for longer lead to a restart.
+_MOST_DOUBT_SECONDS = 120.0
+
+
+class Supervision:
+    """Whether a supervised server is being started again. Any thread may read it.
 
     Args:
-        failure: What its server said.
-        role: What messages call it.
-        place: Where it is.
-        model: Its model.
+        name: What messages call it.
+        most_seconds: How long calls wait for a restart at most.
+        clock: Seconds on a clock that never goes back.
     """
-    return InvalidInputError(
-        f"the {role} at {place} cannot be used: {failure.detail}; "
-        f"{_advice(failure.kind, role, model)}",
-        reason=failure.kind.value,
-        metadata={"url": place, "model": model},
-    )
+
+    def __init__(
+        self, name: str, most_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.name = name
+        self._clock = clock
+        self.most_seconds = most_seconds
+        self.restarts = 0
+        """How often it ended or hung so far."""
+        self.given_up = ""
+        """Why it is started no more; empty while it is."""
+        self._looks = 0
+        self._why = ""
+        self._since = 0.0
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it is known not to serve."""
+        return bool(self._why or self.given_up)
+
+    @property
+    def waiting(self) -> str:
+        """What calls wait for, in one sentence; empty if it serves."""
+        if not self._why:
+            return ""
+        return (
+            f"{self.name} {self._why} and is started again, since {self.seconds:.0f} s; calls wait "
+            f"for it, for {self.most_seconds:,.0f} s at most"
+        )
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been down."""
+        return self._clock() - self._since if self._why else 0.0
+
+    def looked(self) -> None:
+        """Note that it answered a look at its health."""
+        self._looks += 1
+
+    def began(self, why: str) -> None:
+        """Note that it ended or hangs, and is started again."""
+        if not self._why:
+            self._since = self._clock()
+            self.restarts += 1
+        self._why = why
+
+    def ended(self) -> None:
+        """Note that it serves again."""
+        self._why = ""
+
+    def gives_up(self, why: str) -> None:
+        """Note that it is started no more."""
+        self._why, self.given_up = "", why
+
+    async def ended_since(self, restarts: int, sleep: Callable[[float], Awaitable[None]]) -> bool:
+        """Return whether it ended or hung after an earlier moment.
+
+        It may hang without being known to: what the next looks at its health find is waited for.
+
+        Args:
+            restarts: The number of restarts at that moment.
+            sleep: Waits for seconds.
+        """
+        looks, left = self._looks + _LOOKS, _MOST_DOUBT_SECONDS
+        while not self._has_ended(restarts) and self._looks < looks and left > 0:
+            await sleep(_POLL_SECONDS)
+            left -= _POLL_SECONDS
+        return self._has_ended(restarts)
+
+    def _has_ended(self, restarts: int) -> bool:
+        return self.restarts != restarts or self.is_down
+
+    async def served(self, sleep: Callable[[float], Awaitable[None]], most: float) -> str:
+        """Wait until it serves; return why it does not after all, and empty if it does.
+
+        Args:
+            sleep: Waits for seconds.
+            most: How long is waited at most.
+        """
+        most = min(most, self.most_seconds)
+        while self._why and self.seconds < most:
+            await sleep(_POLL_SECONDS)
+        if self.given_up:
+            return self.given_up
+        if self._why:
+            return f"{self.name} {self._why}, and does not serve again after {most:,.0f} s"
+        return ""
 
 
-def _advice(kind: FailureKind, role: str, model: str) -> str:
-    if kind is FailureKind.AUTH:
-        return (
-            f"set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the {role}'s, "
-            "HALLUJUDGE_FALLBACK_API_KEY the fallback's; for OpenAI's and Azure's addresses "
-            "OPENAI_API_KEY and AZURE_OPENAI_API_KEY are read too"
-        )
-    if kind is FailureKind.OTHER_MODEL:
-        return (
-            "set llm.model (fallback.model) to the model that you want, or llm.reply_models "
-            "(fallback.reply_models) to the names that its replies carry"
-        )
-    if kind is FailureKind.REFUSED_REQUEST:
-        # Nothing constrains a model's own answers.
-        known = "llm.dialect" if role == "model" else "llm.dialect and llm.constraint"
-        return (
-            "it refused another question with the same words; check the key and the model name "
-            f"{model!r}, set {known} to what the server knows, which "
-            "`hallujudge doctor` finds out, or llm.omit to the parameters that it refuses"
-        )
-    return f"check the address and the model name {model!r}"
+class Outage:
+    """The failures of a caller's calls since the judge last answered one.
+
+    Args:
+        clock: Seconds on a clock that never goes back.
+        judge: The same of all callers. That others are answered shows that the judge works.
+    """
+
+    def __init__(self, clock: Callable[[], float], judge: Outage | None = None) -> None:
+        self._clock = clock
+        self._judge = judge or self
+        self.calls = 0
+        """Calls that a caller waits for."""
+        self._busy_since = clock()
+        self._answered_at = float("-inf")
+        self._answers = 0
+        self._since = clock()
+        self.cause: CallFailedError | None = None
+        """The first failure since the last answer; None if there was none."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to remember."""
+        return not self.calls and self.cause is None
+
+    @property
+    def answers(self) -> int:
+        """Calls answered so far, of all callers."""
+        return self._judge._answers
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the first failure that no answer followed; 0 if there is none."""
+        return 0.0 if self.cause is None else self._clock() - self._since
+
+    @property
+    def seconds_without_answer(self) -> float:
+        """Seconds for which calls have been waiting without any answer."""
+        return self._clock() - max(self._judge._answered_at, self._busy_since)
+
+    def answered_since(self, moment: float) -> bool:
+        """Whether the judge answered any caller's call after a moment."""
+        return self._judge._answered_at > moment
+
+    def call_begins(self) -> None:
+        """Note that a caller waits for an answer."""
+        if not self.calls:
+            self._busy_since = self._clock()
+        self.calls += 1
+
+    def call_ends(self) -> None:
+        """Note that a caller no longer waits."""
+        self.calls -= 1
+
+    def forget(self) -> None:
+        """Note that the judge serves again: what was before is no outage any more."""
+        self._busy_since = self._clock()
+        self.cause = None
+
+    def answered(self) -> None:
+        """Note that the judge answered, if only to reject a request."""
+        self._judge._answers += 1
+        self._judge._answered_at = self._clock()
+        self.cause = None
+
+    def failed(self, failure: CallFailedError) -> None:
+        """Note a failure that may be the judge's own trouble."""
+        if self.cause is None:
+            self.cause, self._since = failure, self._clock()

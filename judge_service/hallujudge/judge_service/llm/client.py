@@ -12,17 +12,15 @@ from ..errors import HallujudgeError
 from ..tenancy import tenancy
 from ..work_recorder import JudgeState
 from .budget import Budget, CallBudget, Reservation, Usage, VerdictStore
-from .call_policy import Call, CallStatistics, Outage, Patience, Tools
-from .chat import ChatReply, ChatRequest, most_prompt_tokens
+from .call_policy import Call, CallStatistics, Patience, Restarts, Tools
+from .chat import ChatRequest, most_prompt_tokens
+from .chat_replies import ROOM_ADVICE, TIME_ADVICE, ChatReply, is_cut_thought
 from .chat_servers import ChatServer, next_server, preferred
-from .chat_settings import ChatSettings
-from .circuits import ByCaller, Rejections, unusable
-from .failures import CallFailedError, FailureKind
+from .chat_settings import ChatSettings, settled
+from .circuits import ByCaller, Outage, Rejections
+from .failures import CallFailedError, FailureKind, unusable
 from .known_judge import CONSTRAINED_QUESTION, KnownJudge, ServerProbe, is_longer, is_same
 from .protocols import Exchanges
-from .reply_problems import ROOM_ADVICE, TIME_ADVICE, is_cut_thought
-from .restarts import Restarts
-from .server_kind import settled
 
 # Shorter outages are restarts.
 _PROBED_AFTER = 30.0

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
+from ..errors import InvalidInputError
+
 # Enough for a server's message; error pages are longer.
 _SHOWN_CHARS = 300
 # Quotas of a month are renewed within this.
@@ -343,3 +345,43 @@ def retry_after_seconds(value: str | None, *, now: float) -> float | None:
             return None
     # What no server can mean is no answer: times in the past, years, NaN and infinity.
     return seconds if 0.0 <= seconds <= _MOST_RETRY_SECONDS else None
+
+
+def unusable(failure: CallFailedError, *, role: str, place: str, model: str) -> InvalidInputError:
+    """Return the error of a judge that cannot be used as it is configured.
+
+    Args:
+        failure: What its server said.
+        role: What messages call it.
+        place: Where it is.
+        model: Its model.
+    """
+    return InvalidInputError(
+        f"the {role} at {place} cannot be used: {failure.detail}; "
+        f"{_advice(failure.kind, role, model)}",
+        reason=failure.kind.value,
+        metadata={"url": place, "model": model},
+    )
+
+
+def _advice(kind: FailureKind, role: str, model: str) -> str:
+    if kind is FailureKind.AUTH:
+        return (
+            f"set the right key in the environment: HALLUJUDGE_LLM_API_KEY is the {role}'s, "
+            "HALLUJUDGE_FALLBACK_API_KEY the fallback's; for OpenAI's and Azure's addresses "
+            "OPENAI_API_KEY and AZURE_OPENAI_API_KEY are read too"
+        )
+    if kind is FailureKind.OTHER_MODEL:
+        return (
+            "set llm.model (fallback.model) to the model that you want, or llm.reply_models "
+            "(fallback.reply_models) to the names that its replies carry"
+        )
+    if kind is FailureKind.REFUSED_REQUEST:
+        # Nothing constrains a model's own answers.
+        known = "llm.dialect" if role == "model" else "llm.dialect and llm.constraint"
+        return (
+            "it refused another question with the same words; check the key and the model name "
+            f"{model!r}, set {known} to what the server knows, which "
+            "`hallujudge doctor` finds out, or llm.omit to the parameters that it refuses"
+        )
+    return f"check the address and the model name {model!r}"

@@ -22,8 +22,8 @@ from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
 from ..settings.connection import Secret, masked, web_address
 from ..threads import import_in_thread
+from .circuits import Supervision
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
-from .supervision import Supervision
 
 if TYPE_CHECKING:
     import aiohttp

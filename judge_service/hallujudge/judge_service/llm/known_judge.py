@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 
 from .budget import ANSWERED, THINKS, VerdictStore
-from .chat import ChatReply, ChatRequest, is_asked_model
+from .chat import ChatRequest
+from .chat_replies import ROOM_ADVICE, ChatReply, is_cut_thought, without_thought
 from .chat_settings import ChatSettings
 from .failures import CallFailedError, FailureKind
 from .prompt_templates import Message, choice_schema
-from .reply_problems import ROOM_ADVICE, is_cut_thought, without_thought
 
 _LOG = logging.getLogger(__name__)
 THOUGHT_TOKENS = 4096
@@ -287,3 +287,33 @@ def is_same(one: CallFailedError, other: CallFailedError) -> bool:
     """Whether a server said the same to two requests."""
     said, again = (sorted(_WORD.findall(each.detail.casefold())) for each in (one, other))
     return one.kind is other.kind and said == again
+
+
+# Accepts replies of any model.
+_ANY_MODEL = "*"
+
+
+# A dated snapshot ("gpt-4o" answers as "gpt-4o-2024-08-06") or a default tag ("llama3:latest").
+_SNAPSHOT = re.compile(r"-\d{4}.*|@.+|:latest")
+
+
+def is_asked_model(replied: str, asked: str, accepted: Collection[str] = ()) -> bool:
+    """Return whether the model that a reply names is the one that was asked for.
+
+    Folders before the name do not count: gateways add and drop them.
+
+    Args:
+        replied: The reply's model; empty if the server names none.
+        asked: The request's model.
+        accepted: More names that replies may carry; ``*`` accepts all.
+    """
+    if not replied or _ANY_MODEL in accepted:
+        return True
+    name, wanted = _last_part(replied), _last_part(asked)
+    if name == wanted or name in {_last_part(other) for other in accepted}:
+        return True
+    return name.startswith(wanted) and _SNAPSHOT.fullmatch(name[len(wanted) :]) is not None
+
+
+def _last_part(name: str) -> str:
+    return name.rstrip("/").rpartition("/")[2].casefold()

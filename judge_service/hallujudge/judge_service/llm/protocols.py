@@ -28,19 +28,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ..errors import InvalidInputError, fault_of
-from .chat import (
-    LETTERS,
-    TIED,
-    ChatReply,
-    ChatRequest,
-    Dialect,
-    Sampling,
-    Stated,
-    content_of,
-    parse_reply,
-    payload_of,
-    usage_of,
-)
+from .chat import LETTERS, ChatRequest, Dialect, Sampling, payload_of
+from .chat_replies import TIED, ChatReply, Stated, content_of, parse_reply, usage_of
 from .failures import CallFailedError, FailureKind
 from .http import Sender
 from .prompt_templates import Message

@@ -19,9 +19,9 @@ from ..errors import HallujudgeError, InvalidInputError, MissingExtraError, Unav
 from ..settings.connection import Secret, masked
 from ..settings.judge_settings import JudgeSettings, VllmSettings
 from ..stopping import begun, cancel_all
+from .circuits import Supervision
 from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
-from .supervision import Supervision
 from .vllm_arguments import AUTO_LENGTH, AddedArguments, engine_arguments
 
 _LOG_TAIL_BYTES = 2_000

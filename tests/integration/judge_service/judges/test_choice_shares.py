@@ -21,9 +21,9 @@ from hallujudge.judge_service.judges.panel import Panel, PanelRule
 from hallujudge.judge_service.judges.questions import TRIPLET_CHOICES, Question
 from hallujudge.judge_service.judges.router import Escalation, Router
 from hallujudge.judge_service.llm.budget import Budget, Prices
-from hallujudge.judge_service.llm.chat import ChatReply, Sampling
+from hallujudge.judge_service.llm.chat import Sampling
+from hallujudge.judge_service.llm.chat_replies import ChatReply, TokenChoice
 from hallujudge.judge_service.llm.prompt_templates import load_template
-from hallujudge.judge_service.llm.reply_messages import TokenChoice
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.metrics.framework.choice_share import choice_share_notes
 from hallujudge.metrics.framework.claims import Triplet

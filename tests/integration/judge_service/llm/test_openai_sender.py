@@ -20,11 +20,11 @@ from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
+from hallujudge.judge_service.llm.chat_servers import OpenAISender
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
 from hallujudge.judge_service.llm.http import Endpoint, Sender, SenderName
-from hallujudge.judge_service.llm.openai_sender import OpenAISender
 from hallujudge.judge_service.settings.connection import Secret, hosted_by, read_secret
 
 ONCE = RetryPolicy(attempts=1, outage_seconds=0)

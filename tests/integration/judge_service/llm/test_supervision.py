@@ -9,10 +9,10 @@ from support.chat_clients import REQUEST, World
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
+from hallujudge.judge_service.llm.circuits import Supervision
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.http import Endpoint
-from hallujudge.judge_service.llm.supervision import Supervision
 
 MOST = 1800.0
 

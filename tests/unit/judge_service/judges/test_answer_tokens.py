@@ -11,7 +11,7 @@ from support import scripted_llm as llm
 
 from hallujudge.judge_service.judges.questions import TRIPLET_CHOICES
 from hallujudge.judge_service.judges.replies import ReadAnswer, read_choice, read_keyed
-from hallujudge.judge_service.llm.chat import ChatReply, parse_reply
+from hallujudge.judge_service.llm.chat_replies import ChatReply, parse_reply
 
 
 def listed(*places: dict[str, float]) -> list[dict[str, Any]]:

@@ -14,8 +14,7 @@ from hallujudge.judge_service.judges.questions import (
     questions_of,
 )
 from hallujudge.judge_service.judges.replies import ReadAnswer, read_choice, read_keyed
-from hallujudge.judge_service.llm.chat import ChatReply, parse_reply
-from hallujudge.judge_service.llm.reply_messages import TokenChoice
+from hallujudge.judge_service.llm.chat_replies import ChatReply, TokenChoice, parse_reply
 from hallujudge.metrics.framework.claims import Triplet
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.llm.chat import is_asked_model
+from hallujudge.judge_service.llm.known_judge import is_asked_model
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
+from hallujudge.judge_service.llm.chat_servers import OpenAISender
 from hallujudge.judge_service.llm.http import Endpoint, HttpEndpoint, Sender
-from hallujudge.judge_service.llm.openai_sender import OpenAISender
 
 
 async def test_a_missing_client_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

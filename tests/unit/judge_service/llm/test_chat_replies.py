@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 
-from hallujudge.judge_service.llm.chat import ChatReply, parse_reply, usage_of
+from hallujudge.judge_service.llm.chat_replies import (
+    ChatReply,
+    parse_reply,
+    reply_problem,
+    said_in,
+    usage_of,
+)
 from hallujudge.judge_service.llm.failures import CallFailedError, FailureKind
-from hallujudge.judge_service.llm.reply_messages import said_in
-from hallujudge.judge_service.llm.reply_problems import reply_problem
 
 TEXT = {"type": "text", "text": "Yes."}
 
