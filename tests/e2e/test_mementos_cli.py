@@ -330,7 +330,7 @@ def test_every_problem_of_a_graph_is_named(tmp_path: Path) -> None:
     run = here("graph", "validate", path)
     assert run.returncode == 2
     assert all(
-        expected_message("synonym_graphs.files:has-the-roots-a-b", word) in run.stdout
+        expected_message("synonym_graphs.graph:has-the-roots-a-b", word) in run.stdout
         for word in words
     )
 

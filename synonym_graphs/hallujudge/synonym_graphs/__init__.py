@@ -7,18 +7,20 @@ Example:
     [('puppy', 'dog'), ('parking meter', 'parking meter')]
 """
 
-from .errors import GraphError, GraphFormatError, GraphInvalidError, GraphNotFoundError
-from .files import (
-    graph_from_bytes,
-    load_graph,
-    shipped_graphs,
+from .files import graph_from_bytes, is_pickle, load_graph, read_released_pickle, shipped_graphs
+from .graph import (
+    GraphError,
+    GraphFormatError,
+    GraphInvalidError,
+    GraphNotFoundError,
+    QualifierRule,
+    SuppressRule,
+    SynonymGraph,
     table_notes,
     validate_graph,
 )
-from .files.graph_parser import Layout, parse_graph
-from .files.json_layouts import released_json
-from .files.released_pickles import is_pickle, read_released_pickle
-from .graph import QualifierRule, SuppressRule, SynonymGraph
+from .graph_parser import Layout, parse_graph
+from .json_layouts import released_json
 from .keyword_lookup import KeywordCounts, KeywordMatch, KeywordPair, KeywordVariant, NearMiss
 from .keyword_matcher import KeywordMatcher, compile_keywords, maps_references
 from .object_lexicon import Variant

@@ -8,11 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from hallujudge.synonym_graphs.errors import GraphFormatError, GraphInvalidError
-from hallujudge.synonym_graphs.files import validate_graph
-from hallujudge.synonym_graphs.files.graph_parser import MAX_BYTES, newer_format
-from hallujudge.synonym_graphs.files.json_layouts import released_pairs
-from hallujudge.synonym_graphs.graph import SynonymGraph
+from hallujudge.synonym_graphs.graph import (
+    MAX_BYTES,
+    GraphFormatError,
+    GraphInvalidError,
+    SynonymGraph,
+    validate_graph,
+)
+from hallujudge.synonym_graphs.graph_parser import newer_format
+from hallujudge.synonym_graphs.json_layouts import released_pairs
 from hallujudge.synonym_graphs.word_forms import clean_word
 
 PATCH_FORMAT: Final = "hallujudge-graph-patch/1"

@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from hallujudge.synonym_graphs.errors import GraphFormatError
-from hallujudge.synonym_graphs.graph import SynonymGraph
+from hallujudge.synonym_graphs.graph import GraphFormatError, SynonymGraph
 from hallujudge.synonym_graphs.word_forms import SMALL_WORDS, clean_word, singular
 
 from .editing import Candidate

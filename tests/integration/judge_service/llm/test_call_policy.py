@@ -125,7 +125,9 @@ async def test_a_web_page_in_place_of_the_api_is_said_to_be_one() -> None:
         await client.close()
     assert {type(outcome) for outcome in outcomes} == {UnavailableError}
     told = str(outcomes[0])
-    assert expected_message("judge_service.llm.chat:the-reply-is-not-json-its-bytes") in told
+    assert (
+        expected_message("judge_service.llm.chat_replies:the-reply-is-not-json-its-bytes") in told
+    )
     assert (
         expected_message("judge_service.llm.call_policy:check-that-the-address-is-that-of") in told
     )

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from ..errors import GraphFormatError, GraphInvalidError
-from ..graph import UNNAMED, SynonymGraph
-from ..word_forms import clean_word
+from .graph import MAX_FORMS, UNNAMED, GraphFormatError, GraphInvalidError, SynonymGraph, cycles
+from .word_forms import clean_word
 
 _VERSION = "plain"
-_NAMED_WORDS = 20
-# Each further one is a search of the whole graph, and an error shows ten problems.
-_NAMED_CYCLES = 20
 
 
 class _Plain(Struct, frozen=True, kw_only=True):
@@ -146,44 +142,6 @@ def _refuse_cycles(targets: Mapping[str, Mapping[str, None]], name: str) -> None
         raise GraphInvalidError(problems, name=name)
 
 
-def cycles(targets: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return a sentence for each cycle of links, the first ones of a graph that has many.
-
-    No two of them share a word, so that each needs a correction of its own.
-    """
-    left = {form: dict.fromkeys(roots) for form, roots in targets.items()}
-    problems: list[str] = []
-    while len(problems) < _NAMED_CYCLES:
-        try:
-            TopologicalSorter(left).prepare()
-        except CycleError as err:
-            # Of two neighbours in the error, the first is what the second leads to.
-            words = err.args[1][:0:-1]
-            start = words.index(min(words))
-            problems.append(_named_cycle([*words[start:], *words[:start]]))
-            left = _without(left, frozenset(words))
-        else:
-            break
-    return sorted(problems)
-
-
-def _without(
-    targets: Mapping[str, Mapping[str, None]], words: frozenset[str]
-) -> dict[str, dict[str, None]]:
-    return {
-        form: dict.fromkeys(root for root in roots if root not in words)
-        for form, roots in targets.items()
-        if form not in words
-    }
-
-
-def _named_cycle(words: Sequence[str]) -> str:
-    """Return the problem of a cycle, which names no more words than a person reads."""
-    if len(words) <= _NAMED_WORDS:
-        return "a cycle: " + " -> ".join((*words, words[0]))
-    return f"a cycle of {len(words):,} words: {' -> '.join(words[:_NAMED_WORDS])} -> …"
-
-
 def _terminals(
     targets: Mapping[str, Mapping[str, None]], roots: Mapping[str, None]
 ) -> dict[str, dict[str, None]]:
@@ -211,9 +169,7 @@ def is_released(data: Mapping[str, object]) -> bool:
     return bool(data) and all(isinstance(ways, dict) for ways in data.values())
 
 
-def released_graph(
-    data: Mapping[str, Mapping[str, object]], *, name: str, limit: int
-) -> SynonymGraph:
+def released_graph(data: Mapping[str, Mapping[str, object]], *, name: str) -> SynonymGraph:
     """Return the graph of a released layout.
 
     The graph keeps the entries exactly as written (a blank before ``pick up``, a comma after
@@ -224,13 +180,12 @@ def released_graph(
     Args:
         data: The decoded file.
         name: The name of the file in error messages.
-        limit: The maximum number of entries.
 
     Raises:
         GraphFormatError: A value does not have the layout, or there are too many entries.
     """
     # Sorted, so that a pickle and its JSON copy are equal graphs: word order has no meaning.
-    pairs = tuple(sorted(_pairs(data, name, limit)))
+    pairs = tuple(sorted(_pairs(data, name)))
     return released_pairs(pairs, name=UNNAMED, version=RELEASED_VERSION)
 
 
@@ -261,7 +216,7 @@ def released_json(data: Mapping[str, object]) -> str:
     return json.dumps(data, ensure_ascii=False, indent=1)
 
 
-def _pairs(data: Mapping[str, Mapping[str, object]], name: str, limit: int) -> Iterator[Pair]:
+def _pairs(data: Mapping[str, Mapping[str, object]], name: str) -> Iterator[Pair]:
     count = 0
     for word, ways in data.items():
         place = f"$[{word!r:.60}]"
@@ -271,8 +226,10 @@ def _pairs(data: Mapping[str, Mapping[str, object]], name: str, limit: int) -> I
             if not isinstance(roots, list):
                 raise GraphFormatError("expected a list of roots", source=name, place=place)
             count += 1 + len(roots)
-            if count > limit:
-                raise GraphFormatError(f"more than {limit} entries; split the graph", source=name)
+            if count > MAX_FORMS:
+                raise GraphFormatError(
+                    f"more than {MAX_FORMS} entries; split the graph", source=name
+                )
             yield (
                 _text(word, name, place),
                 _text(second, name, place),

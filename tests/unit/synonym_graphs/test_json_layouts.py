@@ -161,9 +161,7 @@ def test_an_undirected_graph_is_refused() -> None:
     text = json.dumps(nx.node_link_data(undirected, edges="links"))
     with pytest.raises(
         GraphFormatError,
-        match=expected_message(
-            "synonym_graphs.files.json_layouts:directed-does-not-determine-the-roots"
-        ),
+        match=expected_message("synonym_graphs.json_layouts:directed-does-not-determine-the-roots"),
     ):
         parse_graph(text, name="mine")
 
@@ -179,7 +177,7 @@ def test_an_undirected_graph_is_refused() -> None:
 def test_a_duplicate_key_is_refused(text: str) -> None:
     with pytest.raises(
         GraphFormatError,
-        match=expected_message("synonym_graphs.files.graph_parser:appears-twice-in-one-object"),
+        match=expected_message("synonym_graphs.graph_parser:appears-twice-in-one-object"),
     ):
         parse_graph(text, name="mine")
 

@@ -7,9 +7,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NoReturn, TypeAlias
 
-from ..errors import GraphFormatError
-from ..graph import UNNAMED, QualifierRule, SuppressRule, SynonymGraph
-from ..object_lexicon import (
+from .graph import (
+    FORMAT,
+    MAX_BYTES,
+    MAX_FORMS,
+    UNNAMED,
+    GraphFormatError,
+    QualifierRule,
+    SuppressRule,
+    SynonymGraph,
+)
+from .json_layouts import is_released, plain_graph, released_graph, released_pairs
+from .object_lexicon import (
     ANIMALS,
     BLOCKED,
     CARRYING,
@@ -18,16 +27,10 @@ from ..object_lexicon import (
     VEHICLES,
     YOUNG_OR_GROWN,
 )
-from ..word_forms import clean_word
-from .json_layouts import is_released, plain_graph, released_graph, released_pairs
+from .word_forms import clean_word
 
 Layout: TypeAlias = Literal["json", "table", "auto"]
 
-MAX_BYTES: Final = 16 * 1024 * 1024
-"""The maximum size of a graph file."""
-MAX_FORMS: Final = 500_000
-"""The maximum number of surface forms of a graph."""
-FORMAT: Final = "hallujudge-synonyms/1"
 _TOP: Final = frozenset(
     [
         "format", "name", "version", "description", "source", "categories", "ambiguous",
@@ -183,7 +186,7 @@ class _JsonParser:
             self._fail(problem, "$.format")
         # Without ``format``, the file has a layout that other tools write.
         if "format" not in top and is_released(top):
-            return released_graph(top, name=self._source, limit=MAX_FORMS)  # type: ignore[arg-type]  # checked by is_released
+            return released_graph(top, name=self._source)  # type: ignore[arg-type]  # checked by is_released
         if "format" not in top and (plain := plain_graph(top, self._source)) is not None:
             return plain
         if "format" not in top and top and not set(top) & _TOP:
