@@ -63,7 +63,7 @@ def test_a_row_of_another_judge_is_refused_unless_allowed(
     run = judged(tmp_path, model, LLAMA)
     code, told, text = page(run, "llama-3.2-by-gpt-4")
     assert (code, text) == (2, "")
-    assert expected_message("sdk.comparison.baselines:judged-by-another", GPT, LLAMA) in told
+    assert expected_message("sdk.comparison.page_comparisons:judged-by-another", GPT, LLAMA) in told
     assert "llama-3.2-by-llama-3.3" in told
     assert "--allow judge" in told
     code, told, text = page(run, "llama-3.2-by-gpt-4", "--allow", "judge")

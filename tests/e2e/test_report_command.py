@@ -68,7 +68,10 @@ def test_an_unknown_published_row_is_named_with_those_that_exist(
 ) -> None:
     assert report(runs["poor"], "--format", "html", "--baseline", "published:gpt-9") == 2
     told = capsys.readouterr().err
-    assert expected_message("sdk.comparison.baselines:no-published-row-of-chair-has-the") in told
+    assert (
+        expected_message("sdk.comparison.page_comparisons:no-published-row-of-chair-has-the")
+        in told
+    )
 
 
 def test_two_runs_make_one_page(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hallujudge.labels.human_labels import read_labels
 from hallujudge.metrics import Item, ItemResult, MentionVerdict, Outcome
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
-from hallujudge.sdk.comparison.page_of_two import Differences, PageRun, render_comparison
+from hallujudge.sdk.comparison.page_comparisons import Differences, PageRun, render_comparison
 from hallujudge.sdk.report import HtmlPage
 from hallujudge.sdk.report.page import Images, page_part
 

@@ -28,8 +28,8 @@ from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.media.media_files import MediaFolder
 from hallujudge.sdk.media.video_frames import FrameSettings
 from hallujudge.sdk.media.video_frames import Sampling as FrameSampling
+from hallujudge.sdk.runs.folder_guards import tidied_replies
 from hallujudge.sdk.runs.progress_bar import Progress
-from hallujudge.sdk.runs.refused_runs import tidied_replies
 from hallujudge.sdk.runs.run_inputs import described_file
 
 from .asked_benchmarks import Benchmark, benchmark_of

@@ -21,15 +21,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 from hallujudge.metrics.responses.leftovers import response_in
 
 from .errors import InvalidInputError
-from .gathered_rewards import (
+from .reward_batches import (
+    REFUSED,
     Gathered,
+    Guards,
+    Problems,
+    RewardBatch,
     Rewarding,
     by_columns,
     checked_unscored,
+    compiled,
     finite,
     means_of_prompts,
 )
-from .reward_batches import REFUSED, Guards, Problems, RewardBatch, compiled
 from .scorer import Scorer
 
 if TYPE_CHECKING:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.settings.settings_file import settings_toml as settings_toml
 
     from ..archives.example_files import write_benchmark as write_benchmark
-    from ..comparison.baselines import baseline_of as baseline_of
     from ..comparison.compared_runs import differing_references as differing_references
     from ..comparison.label_scores import label_page as label_page
     from ..comparison.label_scores import score_label_sets as score_label_sets
     from ..comparison.overview import VARIANT as VARIANT
-    from ..comparison.page_of_two import page_of_two as page_of_two
+    from ..comparison.page_comparisons import baseline_of as baseline_of
+    from ..comparison.page_comparisons import page_of_two as page_of_two
     from ..comparison.results import notes_of_runs as notes_of_runs
     from ..report.report_text import escaped as escaped
     from ..report.report_text import judging_sentences as judging_sentences
@@ -63,11 +63,10 @@ _NAMES = {
     ".score_execution": "ScoreExecution parsed_score",
     ".viewer": "Viewer",
     "..archives.example_files": "write_benchmark",
-    "..comparison.baselines": "baseline_of",
+    "..comparison.page_comparisons": "baseline_of page_of_two",
     "..comparison.compared_runs": "differing_references",
     "..comparison.label_scores": "label_page score_label_sets",
     "..comparison.overview": "VARIANT",
-    "..comparison.page_of_two": "page_of_two",
     "..comparison.results": "notes_of_runs",
     "..report.report_text": "escaped judging_sentences",
     "..report.table_pages": "PAGE_FORMATS grid_sections render_page",

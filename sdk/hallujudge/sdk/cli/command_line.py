@@ -71,9 +71,8 @@ between, and its value is the module that adds the command."""
 _MODULES = {
     "archive_commands": ("archive", "demo", "new", "score"),
     "comparison_commands": ("compare", "gate"),
-    "info_commands": ("config", "doctor"),
+    "info_commands": ("config", "doctor", "metrics"),
     "job_commands": ("batch", "fetch", "jobs", "submit"),
-    "metrics_commands": ("metrics",),
     "report_commands": ("merge", "report", "rescore", "view"),
     "server_commands": ("keys", "serve"),
 }

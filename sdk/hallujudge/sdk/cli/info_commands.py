@@ -1,19 +1,28 @@
-"""``hallujudge doctor`` and ``config``: what is set up, and whether it works."""
+"""``hallujudge metrics``, ``doctor`` and ``config``: what metrics declare and what is set up."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from hallujudge.sdk import cli
+from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
+from hallujudge.metrics.answers.closed_questions import Bundling
+from hallujudge.metrics.families import benchmark_named
+from hallujudge.metrics.framework.published import printed_names, published_rows
+from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
+from .. import cli
+from ..errors import InvalidInputError
 from .app import (
     ExitCode,
     app,
+    command_group,
     config_app,
     examples,
     judge_option,
@@ -22,10 +31,176 @@ from .app import (
 )
 from .declared_options import grouped
 from .options import LlmConstraint, LlmDialect, LlmModel, LlmUrl, ServerOptions, llm_options
-from .output import in_flags
+from .output import echo_json, in_flags
+from .parameters import argument
 
 if TYPE_CHECKING:
     from .installation_checks import Finding
+
+
+LISTING_FORMATS = ("table", "json")
+# Pages of metrics are read in terminals of any width, and in files.
+_WIDTH = 80
+
+metrics_app = command_group(
+    "metrics",
+    "Metrics, their scores and options, and papers to cite.",
+    "hallujudge metrics list",
+)
+
+ListingFormat = Annotated[str, output_option("--format", help="Format: table or json.")]
+
+
+@metrics_app.command("list", epilog=examples("hallujudge metrics list"))
+def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's name
+    """Print every metric on one line."""
+    _check_listing_format(format)
+    entries = [metric_entry(name) for name in metric_names()]
+    if format == "json":
+        echo_json(_json([_declared(entry) for entry in entries]))
+    else:
+        for line in _two_columns((entry.name, entry.metric.summary) for entry in entries):
+            click.echo(line)
+    return ExitCode.OK
+
+
+@metrics_app.command("show", epilog=examples("hallujudge metrics show chair"))
+def show_metric(
+    name: Annotated[str, argument(help="Name of the metric.")],
+    format: ListingFormat = "table",  # the option's name
+) -> ExitCode:
+    """Print a metric's papers, variants, options, scores, statistics and signature fields."""
+    _check_listing_format(format)
+    entry = metric_entry(name)
+    if format == "json":
+        echo_json(_json(_declared(entry)))
+    else:
+        click.echo("\n".join(_metric_page(entry)))
+    return ExitCode.OK
+
+
+@metrics_app.command("cite", epilog=examples("hallujudge metrics cite chair"))
+def cite_metrics(
+    names: Annotated[
+        list[str] | None, argument(metavar="[NAME]...", help="Names of metrics; all if none.")
+    ] = None,
+) -> ExitCode:
+    """Print BibTeX of the papers that define metrics, each paper once."""
+    entries = [metric_entry(name) for name in names or metric_names()]
+    papers = [paper.bibtex for entry in entries for paper in entry.metric.papers]
+    click.echo("\n\n".join(dict.fromkeys(papers)))
+    return ExitCode.OK
+
+
+def _check_listing_format(name: str) -> None:
+    if name not in LISTING_FORMATS:
+        raise InvalidInputError(f"--format {name!r}: choose from {', '.join(LISTING_FORMATS)}")
+
+
+def _declared(entry: MetricEntry) -> dict[str, object]:
+    metric = entry.metric
+    printed = printed_names(metric)
+    return {
+        "name": metric.name,
+        "summary": metric.summary,
+        "unit": metric.unit,
+        "papers": [asdict(paper) for paper in metric.papers],
+        "variants": [asdict(variant) for variant in metric.variants],
+        "options": [
+            {
+                "name": option.name,
+                "default": option.default,
+                "choices": option.choices,
+                "meaning": option.sentence,
+            }
+            for option in entry.options
+        ],
+        "scores": [
+            {
+                "name": score.name,
+                "meaning": score.meaning,
+                "unit": score.unit,
+                "direction": score.direction,
+                "printed": printed.get(score.name, ""),
+            }
+            for score in metric.score_definitions
+        ],
+        "ranked_by": metric.ranked_by,
+        "ranking_source": metric.ranking_source,
+        "statistics": [
+            {"name": column.name, "meaning": column.meaning} for column in metric.columns
+        ],
+        "signature": {name: SIGNATURE_FIELDS[name] for name in metric.signature_names()},
+        "answers": dict(_bundling(metric.name).known),
+        "published": [asdict(row) for row in published_rows(metric)],
+    }
+
+
+def _bundling(metric: str) -> Bundling:
+    """Return which answers of a metric count together, such as those under its operators."""
+    benchmark = benchmark_named(metric)
+    return Bundling() if benchmark is None else benchmark.bundle
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _metric_page(entry: MetricEntry) -> Iterator[str]:
+    metric = entry.metric
+    yield f"{metric.name}: {metric.summary}"
+    for paper in metric.papers:
+        yield textwrap.indent(textwrap.fill(paper.citation, _WIDTH - 2), "  ")
+    options = (
+        (
+            option.name,
+            f"{option.sentence} Default: {option.default or 'none'}."
+            + (f" Choices: {', '.join(option.choices)}." if option.choices else ""),
+        )
+        for option in entry.options
+    )
+    printed = printed_names(metric)
+    sections: dict[str, Iterable[tuple[str, str]]] = {
+        "variants": ((variant.name, variant.meaning) for variant in metric.variants),
+        "options": options,
+        "scores": ((score.name, score.sentence) for score in metric.score_definitions),
+        **({"their names in the paper": printed.items()} if printed else {}),
+        "models are ranked by": (
+            (", else ".join(metric.ranked_by), metric.ranking_source or "No source is declared."),
+        ),
+        f"statistics, over {metric.unit}": (
+            (column.name, column.meaning) for column in metric.columns
+        ),
+        "fields of its signatures; those that a run does not use are absent": (
+            (name, SIGNATURE_FIELDS[name]) for name in metric.signature_names()
+        ),
+    }
+    if (bundle := _bundling(metric.name)).known:
+        sections[f"values of {' and '.join(bundle.name)}"] = bundle.known.items()
+    if published := published_rows(metric):
+        sections["published rows, for hallujudge report --baseline published:ROW"] = (
+            (row.name, f"{row.model}; {row.source}") for row in published
+        )
+    for title, rows in sections.items():
+        yield ""
+        yield title
+        yield from _two_columns(rows, indent="  ")
+
+
+def _two_columns(rows: Iterable[tuple[str, str]], indent: str = "") -> Iterator[str]:
+    """Return names and texts in two columns; long texts wrap within their column."""
+    table = list(rows)
+    wide = len(indent) + max(len(name) for name, _ in table) + 2
+    # A long name leaves too little room for its text, which then starts on the next line.
+    column = wide if wide <= _WIDTH // 2 else len(indent) + 4
+    for name, text in table:
+        label = f"{indent}{name}"
+        if wide <= _WIDTH // 2:
+            first = label.ljust(column)
+        else:
+            yield label
+            first = " " * column
+        yield from textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=" " * column)
 
 
 class ConfigFormat(enum.StrEnum):

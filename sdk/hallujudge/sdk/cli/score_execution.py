@@ -26,11 +26,11 @@ from ..archives.json_files import amount, named
 from ..client import Client
 from ..errors import InvalidInputError
 from ..runs import RunFolder
+from ..runs.folder_guards import tidied
 from ..runs.manifest import VERDICTS
 from ..runs.parts import Part, UnscoredCounts
 from ..runs.passing_reasons import passing_reasons
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
-from ..runs.refused_runs import tidied
 from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun
 from ..runs.scoring import ProgressWatch

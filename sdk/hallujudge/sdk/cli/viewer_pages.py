@@ -31,7 +31,7 @@ from ..report.page.document import (
 )
 from ..report.page.page_parts import Content, Markup, element, joined, score_bar
 from ..report.report_text import counted, cut, shown
-from ..runs.folder_lock import is_locked
+from ..runs.folder_guards import is_locked
 from ..runs.journal import read_kept
 from ..runs.manifest import ITEMS, JOURNAL, MANIFEST, REPORT, Manifest, partial
 from ..runs.stored_runs import RunUnderWay, read_run, read_under_way

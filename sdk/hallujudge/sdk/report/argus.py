@@ -8,9 +8,9 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.argus import ENTAILED, ArgusEvidence, ArgusItem, LineCost
 from hallujudge.metrics.argus.caption_lines import lines_of
 
-from .answers import declined_facts
 from .item_views import Claim, Facet, ItemView, Mark, Passage, Shade, View
 from .report_text import counted
+from .verdict_views import declined_facts
 
 
 def _shade(line: LineCost) -> Shade:

@@ -304,7 +304,7 @@ def _thought_of(item: Item, result: ItemResult) -> Passage:
 def _views(families: tuple[str, ...]) -> Mapping[type[object], View]:
     """Return the shared views of answers and the views of the families."""
     views: dict[type[object], View] = {}
-    for name in ("answers", *families):
+    for name in ("verdict_views", *families):
         # A family's module is optional: the general view shows any evidence.
         if has_module(__package__, name):
             views |= import_module(f".{name}", __package__).VIEWS

@@ -10,9 +10,15 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.seen_claims import is_hallucinated
 from hallujudge.metrics.seen_claims.items import SeenClaimsEvidence
 
-from .claims import claim_passages, claim_text, claim_view, judge_facts, margin_measures
 from .item_views import ItemView, Listing, View, facts, invalid_listing
 from .report_text import counted
+from .verdict_views import (
+    claim_passages,
+    claim_text,
+    claim_view,
+    judge_facts,
+    margin_measures,
+)
 
 
 def _wrong_words(claims: Sequence[ClaimVerdict]) -> Iterator[str]:

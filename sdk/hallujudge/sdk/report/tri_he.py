@@ -8,9 +8,15 @@ from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.tri_he import TriHeEvidence
 
-from .claims import claim_passages, claim_text, claim_view, judge_facts, margin_measures
 from .item_views import ItemView, Listing, View, facts, invalid_listing
 from .report_text import counted
+from .verdict_views import (
+    claim_passages,
+    claim_text,
+    claim_view,
+    judge_facts,
+    margin_measures,
+)
 
 _SUBJECT, _RELATION, _OBJECT = range(3)
 

@@ -19,7 +19,7 @@ from hallujudge.judge_service.state_files import identity
 from hallujudge.metrics import Report
 
 from ..errors import ArchiveError, InvalidInputError, OutputError
-from .folder_lock import FolderLock, copy_open_file, lost_folder, make_folder, place_of
+from .folder_guards import FolderLock, copy_open_file, lost_folder, make_folder, place_of
 from .item_lines import signed_lines
 from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
 from .manifest import (

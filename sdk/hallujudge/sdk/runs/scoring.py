@@ -21,10 +21,10 @@ from .. import runs
 from ..backends import BatchResult
 from ..errors import InternalError
 from .folder import RunFolder
+from .folder_guards import tidied
 from .manifest import PAGE, VERDICTS
 from .parts import Part, PartMaker, PartSource, batch_size, batches_async
 from .progress_bar import Progress, shown_progress, shown_reading
-from .refused_runs import tidied
 from .run_inputs import PreparedRun, manifest_of
 from .run_report import RunItems, RunReport
 from .run_spec import input_notes

@@ -23,7 +23,7 @@ from ..report.page import Images, PageAbout
 from ..report.page.document import content_digest, held_parts
 from ..report.page.first_screen import run_identity
 from ..trackers import Tracker, log_report
-from .folder_lock import is_locked
+from .folder_guards import is_locked
 from .journal import read_kept
 from .manifest import ITEMS, JOURNAL, MANIFEST, PAGE, PARQUET, REPORT, Manifest, partial
 from .parts import Entry, tally_of

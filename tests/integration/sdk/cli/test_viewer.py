@@ -21,7 +21,7 @@ from support.pages import Page
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli.viewer import Viewer
 from hallujudge.sdk.errors import InvalidInputError, OutputError
-from hallujudge.sdk.runs.folder_lock import FolderLock
+from hallujudge.sdk.runs.folder_guards import FolderLock
 from hallujudge.sdk.runs.manifest import ITEMS, JOURNAL, MANIFEST, REPORT, partial
 
 OBJECTS = {"1": ["dog"], "2": ["cat"]}

@@ -27,7 +27,7 @@ from hallujudge.sdk import (
     recompute,
 )
 from hallujudge.sdk.calibration import calibrate, write_calibration
-from hallujudge.sdk.comparison.page_of_two import page_of_two
+from hallujudge.sdk.comparison.page_comparisons import page_of_two
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 FAST = CompareOptions(replicates=500)

@@ -15,7 +15,7 @@ from hallujudge.metrics import (
     Outcome,
     one_answer,
 )
-from hallujudge.sdk.comparison.page_of_two import Differences, PageRun, render_comparison
+from hallujudge.sdk.comparison.page_comparisons import Differences, PageRun, render_comparison
 from hallujudge.sdk.report.page import page_part
 
 RIGHT = (MentionVerdict("sofa", "couch", 11, 15, False),)

@@ -10,8 +10,7 @@ from support import scripted_llm as llm
 from hallujudge.sdk import Client, read_run
 from hallujudge.sdk.cli import main
 from hallujudge.sdk.errors import HallujudgeError, OutputError
-from hallujudge.sdk.runs.folder_lock import FolderLock
-from hallujudge.sdk.runs.refused_runs import tidied
+from hallujudge.sdk.runs.folder_guards import FolderLock, tidied
 
 NOWHERE = "localhost:1"
 CAPTIONS, OBJECTS = {"1": "A dog."}, {"1": ["dog"]}
