@@ -16,7 +16,7 @@ from support.messages import expected_message
 from hallujudge.judge.v1 import answers_pb2, chair_pb2, tri_he_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.server.request_items import check_unique, items_from_proto
+from hallujudge.judge_service.server.request_checks import check_unique, items_from_proto
 from hallujudge.judge_service.wire import convert, evidence_types, has_messages
 from hallujudge.judge_service.wire.codec import fields_of
 from hallujudge.metrics import (
@@ -217,7 +217,7 @@ def test_equal_ids_are_named() -> None:
     items = [one_answer(id=name, response=None, label="yes") for name in ("1", "2", "1")]
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.server.request_items:items-id-is-also-the-id-of"),
+        match=expected_message("judge_service.server.request_checks:items-id-is-also-the-id-of"),
     ):
         check_unique(items)
 

@@ -14,7 +14,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.engine import InlineGraph, ScoreSpec, ShippedGraph
 from hallujudge.judge_service.errors import REASONS, HallujudgeError, InvalidInputError, Violation
-from hallujudge.judge_service.server.request_items import items_from_proto
+from hallujudge.judge_service.server.request_checks import items_from_proto
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.errors import error_from_rpc, pushback, status_of
 from hallujudge.metrics import (

@@ -16,7 +16,7 @@ from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import Asked, Declined, JudgedItem
 from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.wire import convert as _convert
-from hallujudge.judge_service.wire.scene_graphs import with_graphs, without_graphs
+from hallujudge.judge_service.wire.convert import with_graphs, without_graphs
 from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.framework.claims import (
     ClaimVerdict,

@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from ..matchers import TextComparer
     from ..matchers.matcher_models import MatcherModels
     from ..memory_budget import MemoryBudget
-    from ..tenancy import Spending
-    from ..work_recorder import JudgeState
+    from ..tenancy import JudgeState, Spending
 
 _ExtractorT = TypeVar("_ExtractorT")
 

@@ -22,9 +22,8 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from ..errors import UnsupportedError
 from ..installation import __version__
 from ..judges import counting_verdicts
-from ..tenancy import tenancy
+from ..tenancy import Attributes, EvaluatedItem, tenancy
 from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_each
-from ..work_recorder import Attributes, EvaluatedItem
 from .pipelines import unscored_result
 from .read_responses import read_items
 from .registry import Pipeline, checked_entry, metric_entry, open_pipeline

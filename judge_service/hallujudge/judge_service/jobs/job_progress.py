@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..observe.recorder import JobsActivity
 from . import FINISHED, Answer, Job, JobState, Problem
-from .database import fitting, job_of
-from .tables import LISTED, WHOLE, marks
+from .database import LISTED, WHOLE, fitting, job_of, marks
 
 if TYPE_CHECKING:
     from .database import Database

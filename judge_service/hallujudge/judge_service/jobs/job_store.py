@@ -22,8 +22,7 @@ from . import (
     ResultPage,
     StoredResult,
 )
-from .database import fitting, job_of
-from .tables import LISTED, WHOLE, marks
+from .database import LISTED, WHOLE, fitting, job_of, marks
 
 if TYPE_CHECKING:
     from .database import Database

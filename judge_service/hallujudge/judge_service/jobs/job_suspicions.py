@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..suspicion import half, is_proven
 from . import Death, JobState, Trial
-from .tables import marks
+from .database import marks
 
 if TYPE_CHECKING:
     from .database import Database

@@ -18,9 +18,8 @@ from typing import Protocol
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
-from ..tenancy import Crowded, Hold, Spending, tenancy
+from ..tenancy import Crowded, Hold, JudgeCall, Spending, tenancy
 from ..threads import shielded
-from ..work_recorder import JudgeCall
 from .cache_file import Record
 
 _MILLION = 1_000_000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from ..errors import InvalidInputError, MissingExtraError, OutputError
 from ..installation import __version__
 from ..settings.connection import Secret
-from ..work_recorder import Attributes
+from ..tenancy import Attributes
 from .circuits import CircuitBreaker, Circuits
 from .failures import CallFailedError, FailureKind, failure_in_reply, failure_of_status
 from .http import Endpoint, HttpEndpoint, LoopSender, Sender, large_reply, late_reply, no_connection

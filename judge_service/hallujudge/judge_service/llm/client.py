@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..errors import HallujudgeError
-from ..tenancy import tenancy
-from ..work_recorder import JudgeState
+from ..tenancy import JudgeState, tenancy
 from .budget import Budget, CallBudget, Reservation, Usage, VerdictStore
 from .call_policy import Call, CallStatistics, Patience, Restarts, Tools
 from .chat import ChatRequest, most_prompt_tokens

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..errors import MissingExtraError, UnavailableError
 from ..installation import __version__
 from ..settings.connection import collector_address, masked
-from ..work_recorder import EvaluatedItem
+from ..tenancy import EvaluatedItem
 from .recorder import Recorder
 
 try:

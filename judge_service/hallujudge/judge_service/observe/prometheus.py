@@ -24,7 +24,7 @@ from ..access.caller import current_caller
 from ..errors import InvalidInputError, MissingExtraError
 from ..installation import __version__
 from ..settings.connection import OTHER_HOST, is_own_host, plain_host, web_address, with_port
-from ..work_recorder import JudgeCall, JudgeState, Outcomes
+from ..tenancy import JudgeCall, JudgeState, Outcomes
 from .recorder import CallRecord, JobsActivity, Recorder, Stage, WorkerState, key_label
 
 try:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..access.memory import ServedCall
-from ..tenancy import RunningCall, tenancy, work_as
-from ..work_recorder import Attributes, Outcomes, WorkRecorder
+from ..access.caller import ServedCall
+from ..tenancy import Attributes, Outcomes, RunningCall, WorkRecorder, tenancy, work_as
 
 if TYPE_CHECKING:
     from ..access.caller import Caller

@@ -10,7 +10,7 @@ import grpc
 from ..errors import MissingExtraError
 from ..installation import __version__
 from ..settings.connection import collector_address
-from ..work_recorder import Attributes
+from ..tenancy import Attributes
 from .recorder import CallRecord, Recorder
 
 try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import ItemResult, Outcome
 
 from ..engine import Engine, ScoringSession
@@ -18,34 +19,87 @@ from ..engine.session import extract, normalize
 from ..errors import InvalidInputError, Violation
 from ..threads import map_cpu, of_each
 from ..wire import convert as _convert
-from ..wire.scene_graphs import without_graphs
+from ..wire.convert import without_graphs
 from .request_checks import (
     GroupLimit,
     admitted_spec,
     check_count,
     check_graph,
     check_texts,
+    check_unique,
     groups_of,
+    item_of,
+    items_of,
 )
-from .request_items import check_unique, item_of, items_of
-from .response_sizes import pieces_of, shrink
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
-    from hallujudge.judge.v1 import scoring_pb2
     from hallujudge.metrics import Item, Metric, Report
     from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
     from ..engine.found_claims import FoundClaim
     from ..engine.spec import ScoreSpec
 
+# Room for the note that `shrink` adds; a note has a few hundred bytes.
+_NOTE_BYTES = 1024
 # Larger reports are sent in pieces that fit the default limits of every gRPC client (4 MiB).
 _REPORT_BYTES = 1 << 20
 # A detail is one sentence.
 _DIED_CHARS = 500
 # Converting a claim takes about as long as matching this many characters.
 _CLAIM_CHARS = 100
+
+
+def pieces_of(report: scoring_pb2.Report, max_bytes: int) -> Iterator[pb.ScoreStreamResponse]:
+    """Yield the messages that carry a report: batches of its groups, then the report.
+
+    Only the groups can make a report large: there is one for each value of a field.
+
+    Args:
+        report: The report; its groups are removed if they are sent separately.
+        max_bytes: Size from which groups are sent separately, and size of their batches.
+    """
+    if report.ByteSize() > max_bytes:
+        batch, size = pb.GroupBatch(), 0
+        for group in report.groups:
+            if batch.groups and size + group.ByteSize() > max_bytes:
+                yield pb.ScoreStreamResponse(groups=batch)
+                batch, size = pb.GroupBatch(), 0
+            batch.groups.append(group)
+            size += group.ByteSize()
+        yield pb.ScoreStreamResponse(groups=batch)
+        report.ClearField("groups")
+    yield pb.ScoreStreamResponse(report=report)
+
+
+def shrink(response: pb.ScoreResponse, max_bytes: int) -> None:
+    """Remove what does not fit into one message, and add a note to the report.
+
+    The report's groups are removed first, then the items' evidence; scores are kept.
+
+    Args:
+        response: The response; it is changed.
+        max_bytes: The largest message.
+    """
+    for name, remove in (("groups", _remove_groups), ("the evidence of items", _remove_evidence)):
+        if (size := response.ByteSize()) <= max_bytes - _NOTE_BYTES:
+            return
+        remove(response)
+        response.report.notes.append(
+            f"This response leaves out {name}: with them it has {size} bytes, and a message may "
+            f"have {max_bytes} (limits.max_message_bytes). ScoreStream sends them in pieces."
+        )
+
+
+def _remove_groups(response: pb.ScoreResponse) -> None:
+    response.report.ClearField("groups")
+
+
+def _remove_evidence(response: pb.ScoreResponse) -> None:
+    for result in response.results:
+        if (kind := result.WhichOneof("evidence")) is not None:
+            result.ClearField(kind)
 
 
 class MessageLimits(Protocol):

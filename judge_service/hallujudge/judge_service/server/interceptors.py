@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import grpc
 from grpc_status import rpc_status
 
-from ..access.caller import Caller, Scope, begin_call, current_caller
-from ..access.memory import CallMemory, begin_memory
+from ..access.caller import Caller, CallMemory, Scope, begin_call, begin_memory, current_caller
 from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import HallujudgeError
 from ..memory_budget import MemoryBudget

@@ -31,8 +31,7 @@ from ..wire.job_messages import (
     page_to_proto,
     token_of,
 )
-from .request_checks import admitted_spec, check_count
-from .request_items import check_unique, items_from_proto
+from .request_checks import admitted_spec, check_count, check_unique, items_from_proto
 from .worker_tasks import Task
 from .workers import Tallies
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..jobs.job_service import JobService
     from ..observe.prometheus import MetricsPage
     from ..settings.server_settings import ServerSettings
-    from ..work_recorder import JudgeState
+    from ..tenancy import JudgeState
     from .workers import Workers
 
 _LOG = logging.getLogger(__name__)

@@ -1,22 +1,25 @@
-"""Checks of requests: number of elements, cost, and specs that the caller's key allows."""
+"""Checks of requests: items, number of elements, cost, and specs that the caller's key allows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
+from hallujudge.metrics import Item
 
 from ..access.caller import Scope, current_caller
 from ..engine.registry import metric_entry
 from ..engine.responses import MAX_RESPONSE_CHARS
 from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, Violation
-from ..wire import convert as _convert
+from ..wire.convert import TASK_OF, read_item, spec_from_proto
+from ..wire.fields import MalformedError, invalid
 
 if TYPE_CHECKING:
-    from hallujudge.metrics import Item, Metric
+    from hallujudge.metrics import Metric
 
 # Far above every option of a metric; longer values would only fill logs and error messages.
 _MAX_NAME = 200
@@ -28,6 +31,8 @@ _KEPT_BYTES = 1 << 12
 _KEPT_SPECS = 256
 # Shipped graphs have 30 KB; reading a graph of this size takes seconds.
 MAX_GRAPH = 2 << 20
+# Of an id in UTF-8, which results and errors repeat.
+_MAX_ID_BYTES = 1 << 16
 
 
 def check_count(limit: int, count: int, field: str) -> None:
@@ -162,7 +167,7 @@ def _allowed(known: _Known) -> ScoreSpec:
 def _known(message: scoring_pb2.ScoreSpec) -> _Known:
     if violations := tuple(_too_long(message)):
         raise InvalidInputError(violations[0].description, violations=violations)
-    spec = _convert.spec_from_proto(message)
+    spec = spec_from_proto(message)
     return _Known(spec, metric_entry(spec.metric).calls_models(spec))
 
 
@@ -221,3 +226,79 @@ def _too_long(message: scoring_pb2.ScoreSpec) -> Iterator[Violation]:
 
 def _violation(field: str, problem: str) -> Violation:
     return Violation(field=field, description=f"{field} {problem}")
+
+
+def items_from_proto(
+    messages: Sequence[pb.Item], item_type: type[Item] = Item, *, within: str = "items"
+) -> list[Item]:
+    """Return the items of messages.
+
+    Args:
+        messages: The messages.
+        item_type: The type of the metric's items.
+        within: The field of the request that holds the messages.
+
+    Raises:
+        InvalidInputError: Some messages are not valid; each has a violation.
+    """
+    return items_of([item_of(message, item_type) for message in messages], within=within)
+
+
+def item_of(message: pb.Item, item_type: type[Item]) -> Item | MalformedError:
+    """Return the item of a message, or its error, for :func:`items_of`."""
+    try:
+        return _checked(read_item(message), item_type)
+    except MalformedError as err:
+        return err
+
+
+def items_of(read: Sequence[Item | MalformedError], *, within: str) -> list[Item]:
+    """Return items that were read one by one.
+
+    Raises:
+        InvalidInputError: Some are not valid; each has a violation.
+    """
+    items = [item for item in read if isinstance(item, Item)]
+    if len(items) < len(read):
+        # All problems at once, so that a client can fix its items in one pass.
+        problems = [
+            problem.within(f"{within}[{index}]")
+            for index, problem in enumerate(read)
+            if isinstance(problem, MalformedError)
+        ]
+        raise _all_invalid(problems, len(read))
+    return items
+
+
+def check_unique(items: Sequence[Item]) -> None:
+    """Refuse items of one message with equal ids.
+
+    Raises:
+        InvalidInputError: Two items have the same id.
+    """
+    first: dict[str, int] = {}
+    for index, item in enumerate(items):
+        known = first.setdefault(item.id, index)
+        if known != index:
+            problem = f"{item.id!r} is also the id of items[{known}]; ids must be unique"
+            raise invalid(MalformedError(problem, f"items[{index}].id"))
+
+
+def _checked(item: Item, item_type: type[Item]) -> Item:
+    if not item.id:
+        raise MalformedError("is empty; give each item an id", "id")
+    # Ids are repeated in results and errors. A text of fewer characters may have more bytes.
+    if len(item.id) * 4 > _MAX_ID_BYTES and (size := len(item.id.encode())) > _MAX_ID_BYTES:
+        raise MalformedError(f"has {size} bytes; give an id of at most {_MAX_ID_BYTES}", "id")
+    if not isinstance(item, item_type):
+        raise MalformedError(f"the metric needs a {TASK_OF[item_type]!r} task", TASK_OF[type(item)])
+    return item
+
+
+def _all_invalid(problems: Sequence[MalformedError], count: int) -> InvalidInputError:
+    errors = [invalid(problem) for problem in problems]
+    more = f" ({len(errors)} of {count} items are not valid)" if len(errors) > 1 else ""
+    return InvalidInputError(
+        f"{errors[0].message}{more}",
+        violations=tuple(violation for error in errors for violation in error.violations),
+    )

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from ..access.caller import current_caller
-from ..access.memory import CallMemory
+from ..access.caller import CallMemory, current_caller
 from ..errors import InvalidInputError, UnavailableError
 from ..fair_queue import FairQueue
 from ..observe.recorder import WorkerState

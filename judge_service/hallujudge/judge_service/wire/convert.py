@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
 from google.protobuf.message import Message
+from msgspec import structs
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Score
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet, WrittenTriplet
+from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
 from ..engine.found_claims import FoundClaim
 from ..engine.spec import GraphSource, ScoreSpec
@@ -280,19 +282,50 @@ def found_claim_from_proto(message: pb.Claim) -> FoundClaim:
     return _read(FoundClaim, message, "claim")
 
 
-def _codec(value_type: Any, message: Any) -> Codec:
-    return CODECS.of(value_type, message.DESCRIPTOR)
-
-
 def _written(value_type: Any, value: object, message: _MessageT) -> _MessageT:
     """Write a value to an empty message, and return it."""
-    _codec(value_type, message).write(value, message)
+    descriptor: Any = message.DESCRIPTOR  # the stubs know it as one of two classes
+    CODECS.of(value_type, descriptor).write(value, message)
     return message
 
 
 def _read(value_type: type[_ValueT], message: Any, within: str) -> _ValueT:
     try:
-        value: _ValueT = _codec(value_type, message).read(message)
+        value: _ValueT = CODECS.of(value_type, message.DESCRIPTOR).read(message)
     except MalformedError as err:
         raise invalid(err, within) from None
     return value
+
+
+# Scene graphs, which results are sent without: the client's items have them
+
+
+def without_graphs(results: Sequence[ItemResult]) -> list[ItemResult]:
+    """Return the results to send, without scene graphs."""
+    return [
+        structs.replace(result, evidence=structs.replace(result.evidence, scene_graph=()))
+        if isinstance(result.evidence, TriHeEvidence) and result.evidence.scene_graph
+        else result
+        for result in results
+    ]
+
+
+def with_graphs(items: Sequence[Item], results: Sequence[ItemResult]) -> list[ItemResult]:
+    """Return the results as they were before :func:`without_graphs`.
+
+    Args:
+        items: The items that were sent.
+        results: The results that were received, in order.
+    """
+    return [_with_graph(*pair) for pair in zip(items, results, strict=True)]
+
+
+def _with_graph(item: Item, result: ItemResult) -> ItemResult:
+    evidence = result.evidence
+    if not isinstance(item, TriHeItem) or not isinstance(evidence, TriHeEvidence):
+        return result
+    if not any(map(checked_against_all, evidence.claims)):
+        return result
+    return structs.replace(
+        result, evidence=structs.replace(evidence, scene_graph=item.reference_triplets or ())
+    )

@@ -18,8 +18,8 @@ from .convert import (
     result_from_proto,
     result_to_proto,
     spec_from_proto,
+    without_graphs,
 )
-from .scene_graphs import without_graphs
 
 _PREFIX = "JOB_STATE_"
 # The fields that a job and its message have alike.

@@ -15,7 +15,7 @@ from msgspec import structs
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
 from hallujudge.judge_service.wire import convert as _convert
-from hallujudge.judge_service.wire.scene_graphs import with_graphs
+from hallujudge.judge_service.wire.convert import with_graphs
 from hallujudge.metrics import Item, ItemResult, Report
 
 from .. import runs

@@ -18,7 +18,7 @@ from hallujudge.judge_service.observe.recorder import (
     WorkerState,
     key_label,
 )
-from hallujudge.judge_service.work_recorder import JudgeCall, JudgeState
+from hallujudge.judge_service.tenancy import JudgeCall, JudgeState
 
 KEY = Caller(id="key:k1", name="Ada", key_id="k1")
 

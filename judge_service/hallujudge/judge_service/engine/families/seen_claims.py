@@ -9,30 +9,25 @@ from msgspec import structs
 from hallujudge.metrics import ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.pictures import ShownPicture
+from hallujudge.metrics.framework.pictures import Picture, ShownPicture
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.seen_claims import SeenClaimsMetric
 from hallujudge.metrics.seen_claims.claim_kinds import kind_of
 from hallujudge.metrics.seen_claims.items import (
+    MOMENT,
     SeenClaim,
     SeenClaimsEvidence,
     SeenClaimsItem,
     ShownLook,
 )
+from hallujudge.metrics.seen_claims.moments import moment_of
 
-from ...extractors.rules.rule_extractors import shared_analyser
+from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of
 from ...judges.panel import Panel
 from ...judges.router import Router
 from ..claims_pipeline import ClaimsPipeline, placed_verdicts
-from ..closer_looks import claimed_moment, shown_for_claims
-from ..extraction import (
-    CLAIM_OPTIONS,
-    TENTATIVE,
-    ExtractedClaims,
-    claim_extractor,
-    extract_claims,
-)
+from ..extraction import CLAIM_OPTIONS, TENTATIVE, ExtractedClaims, claim_extractor, extract_claims
 from ..judge_options import ESCALATION_OPTIONS, PANEL_OPTIONS, escalation_of, panel_of
 from ..judge_quality import CARD_OPTION, card_of, check_probabilities
 from ..pipelines import scored_result, unscored_result
@@ -50,6 +45,8 @@ from ..seeing_judges import (
 )
 from ..spec import ScoreSpec
 
+# Servers take few pictures in a call; the largest objects are the likeliest to be meant.
+_MOST_CROPS = 4
 _NO_PICTURE = (
     "no picture came with the response; name the folder of the pictures with "
     "InputOptions(own=dict(images=…))"
@@ -62,6 +59,64 @@ _NOTE = (
     "Judges that see tend to support what is likely. Compare models with this one; quote scores "
     "only after hallujudge calibrate has corrected them by labels."
 )
+
+
+def claimed_moment(
+    item: SeenClaimsItem, claim: ClaimParts, span: tuple[int, int] | None
+) -> str | None:
+    """Return the moment that a claim's text names, empty without any; None of a picture.
+
+    Args:
+        item: The response.
+        claim: The claim, whose own words are read where it has no place in the response.
+        span: Its place in the response.
+    """
+    if item.seconds is None:
+        return None
+    if span is None or item.response is None:
+        found = moment_of(" ".join(claim), None, item.seconds)
+    else:
+        found = moment_of(item.response, span, item.seconds)
+    return found.label if found else ""
+
+
+def shown_for_claims(
+    item: SeenClaimsItem, claims: ExtractedClaims
+) -> tuple[tuple[Picture, ...], ...]:
+    """Return what is shown for each claim; nothing if all are shown the same."""
+    if not item.looks:
+        return ()
+    placed = [(claim, span) for claim, span, _ in claims.placed()]
+    return tuple(_shown(item, claim, span) for claim, span in placed)
+
+
+def _shown(
+    item: SeenClaimsItem, claim: ClaimParts, span: tuple[int, int] | None
+) -> tuple[Picture, ...]:
+    moment = claimed_moment(item, claim, span)
+    whole, crops = item.pictures, list[Picture]()
+    for look in item.looks:
+        if look.kind == MOMENT and look.of == moment:
+            whole = look.pictures
+        elif look.kind != MOMENT and _names(claim, look.of):
+            crops += look.pictures
+    crops.sort(key=lambda picture: -picture.width * picture.height)
+    return (*whole, *crops[:_MOST_CROPS])
+
+
+def _names(claim: ClaimParts, name: str) -> bool:
+    """Return whether a claim has the words of a name beside each other, in any of their forms."""
+    wanted = _words(name)
+    return any(
+        said[at : at + len(wanted)] == wanted
+        for said in map(_words, claim)
+        for at in range(len(said) - len(wanted) + 1)
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    found = lemma_key(text)
+    return (found,) if isinstance(found, str) else found
 
 
 class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):

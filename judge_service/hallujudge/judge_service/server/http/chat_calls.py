@@ -20,7 +20,7 @@ from google.rpc import error_details_pb2, status_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.metrics import Outcome
 
-from ...access.memory import call_memory
+from ...access.caller import call_memory
 from ...engine.registry import metric_entry
 from ...errors import InvalidInputError, Violation
 from ...wire import task_of

@@ -21,7 +21,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 from hallujudge.metrics.responses.leftovers import response_in
 
-from ...access.memory import call_memory
+from ...access.caller import call_memory
 from ...engine.registry import metric_entry
 from ...errors import InvalidInputError
 from ...wire import task_of

@@ -6,7 +6,7 @@ import pytest
 
 from hallujudge.judge.v1 import chair_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.server.response_sizes import pieces_of, shrink
+from hallujudge.judge_service.server.calls import pieces_of, shrink
 
 
 def response() -> pb.ScoreResponse:
