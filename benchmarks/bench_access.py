@@ -29,7 +29,7 @@ needs.packages("trustme")
 
 import trustme  # noqa: E402
 
-from hallujudge.judge_service.access.caller import Scope  # noqa: E402
+from hallujudge.judge_service.access import Scope  # noqa: E402
 from hallujudge.judge_service.access.key_store import create_key  # noqa: E402
 from hallujudge.judge_service.tenancy import Limits  # noqa: E402
 from hallujudge.metrics import ChairItem  # noqa: E402

@@ -43,7 +43,7 @@ import grpc  # noqa: E402
 from grpc_health.v1 import health_pb2  # noqa: E402
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb  # noqa: E402
-from hallujudge.judge_service.access.caller import Scope  # noqa: E402
+from hallujudge.judge_service.access import Scope  # noqa: E402
 from hallujudge.judge_service.access.key_store import create_key  # noqa: E402
 from hallujudge.judge_service.engine import InlineGraph, ScoreSpec  # noqa: E402
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto  # noqa: E402

@@ -38,7 +38,7 @@ from soak_world import Judge, Server  # noqa: E402
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc  # noqa: E402
 from hallujudge.judge.v1 import judge_service_pb2 as pb  # noqa: E402
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc  # noqa: E402
-from hallujudge.judge_service.access.caller import Scope  # noqa: E402
+from hallujudge.judge_service.access import Scope  # noqa: E402
 from hallujudge.judge_service.access.key_store import create_key  # noqa: E402
 from hallujudge.judge_service.engine import ScoreSpec  # noqa: E402
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto  # noqa: E402

@@ -32,7 +32,7 @@ from support.qa_samples import write_lines  # noqa: E402
 from support.running import ServerProcess, here  # noqa: E402
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, judge_step  # noqa: E402
 
-from hallujudge.judge_service.access.caller import Caller, Scope  # noqa: E402
+from hallujudge.judge_service.access import Caller, Scope  # noqa: E402
 from hallujudge.judge_service.access.key_store import create_key, read_keys  # noqa: E402
 from hallujudge.judge_service.access.spending import Ledger  # noqa: E402
 from hallujudge.judge_service.jobs.database import Database  # noqa: E402

@@ -21,7 +21,7 @@ from support.threads import PATIENCE
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.threads import LOOK_SECONDS
 from hallujudge.sdk import Client, Connection

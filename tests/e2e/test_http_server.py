@@ -17,7 +17,7 @@ from support.running import ServerProcess, http_address
 from support.threads import PATIENCE
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 
 _JSON = "application/json"

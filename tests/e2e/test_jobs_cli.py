@@ -18,7 +18,7 @@ from support.running import ServerProcess, here
 from support.sizes import sized
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.tenancy import Limits
 

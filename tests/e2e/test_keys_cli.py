@@ -13,7 +13,7 @@ from support.messages import expected_message
 from support.running import assert_refused, here
 from support.threads import eventually
 
-from hallujudge.judge_service.access.caller import Caller
+from hallujudge.judge_service.access import Caller
 from hallujudge.judge_service.access.key_store import now, read_keys
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.server.server import start

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from hallujudge.judge_service.access.caller import current_caller
+from hallujudge.judge_service.access import current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import HallujudgeError
 from hallujudge.metrics import Item, ItemResult

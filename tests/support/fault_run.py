@@ -18,7 +18,7 @@ from support.fault_schedule import Schedule
 from support.fault_world import AT_ONCE, World
 
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.tenancy import Limits
 

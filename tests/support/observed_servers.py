@@ -19,7 +19,7 @@ from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.definitions import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem

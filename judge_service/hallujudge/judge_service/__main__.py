@@ -14,8 +14,7 @@ from .errors import HallujudgeError, InvalidInputError
 from .installation import __version__
 from .memory_budget import address_space, memory_problem
 from .server.logs import say, set_up_logging
-from .settings.loading import load_settings
-from .settings.process_environments import silence_grpc
+from .settings.loading import load_settings, silence_grpc
 from .standard_files import run_command
 
 # Threads, gRPC and OpenBLAS reserve addresses: 684 MiB are too few, 977 MiB suffice.

@@ -1,7 +1,7 @@
 """Work outside the event loop: slow imports, shared loads, forks, cores, and computing.
 
 Every layer that computes calls :func:`map_cpu` or :func:`in_thread`. Work runs in place, in a
-thread, or where the scheduler of a server puts it (:mod:`.engine.cpu_scheduler`), which shares the
+thread, or where the scheduler of a server puts it (:mod:`.fair_queue`), which shares the
 processor between callers. Of the library it imports :mod:`.tenancy` alone.
 """
 

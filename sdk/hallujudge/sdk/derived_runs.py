@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.llm.estimate import Estimate
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.metrics import Report, Tally
 from hallujudge.metrics.framework.signature import before_items
 

@@ -15,7 +15,7 @@ from support.word_matchers import WordEncoder
 
 from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.sdk.rewards import Reward
 
 GRAPH = [["man", "riding", "horse"], ["dog", "under", "tree"]]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from support.threads import PATIENCE, until
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access import Caller, acting_as
 from hallujudge.judge_service.fair_queue import FairQueue
 from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.rate_limits import AdaptiveLimiter

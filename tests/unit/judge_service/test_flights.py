@@ -8,8 +8,7 @@ from collections.abc import Set
 import pytest
 
 from hallujudge.judge_service.errors import UnavailableError
-from hallujudge.judge_service.flights import FlightLog, Flights
-from hallujudge.judge_service.suspicion import half, is_proven
+from hallujudge.judge_service.flights import FlightLog, Flights, half, is_proven
 from hallujudge.judge_service.tenancy import Flight, tenancy
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.jobs.database import Database

@@ -24,7 +24,7 @@ from ..errors import InvalidInputError, NotFoundError, OutputError, Unauthentica
 from ..settings.connection import never_ends
 from ..state_files import NewerFormatError, locked, replace_private
 from ..tenancy import Limits
-from .caller import MAX_LIMIT, Caller, Scope
+from . import MAX_LIMIT, Caller, Scope
 
 _LOG = logging.getLogger(__name__)
 KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})")

@@ -15,7 +15,7 @@ from msgspec.json import decode, encode
 
 from hallujudge.metrics import Item, ItemResult, Report
 
-from ..access.caller import Caller, current_caller
+from ..access import Caller, current_caller
 from ..engine.spec import ScoreSpec
 from ..flights import Flights
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..access.caller import acting_as
+from ..access import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
 from ..llm.failures import CONFIGURATION_REASONS
 from ..settings.server_settings import JobSettings

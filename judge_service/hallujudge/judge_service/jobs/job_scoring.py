@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from hallujudge.metrics.framework.signature import same_but_versions
 
-from ..access.caller import caller_now, current_caller
+from ..access import caller_now, current_caller
 from ..engine.registry import metric_entry
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from hallujudge.metrics import Item, ItemResult
 
     from ..engine import Engine, ScoringSession
-    from .job_progress import JobProgress
-    from .job_suspicions import JobSuspicions
+    from .job_progress import JobProgress, JobSuspicions
 
 _LOG = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from . import (
     ResultPage,
 )
 from .database import Database
-from .job_progress import Activity, Changes, JobProgress
+from .job_progress import Activity, Changes, JobProgress, JobSuspicions
 from .job_runner import POLL_SECONDS, JobRunner
 from .job_scoring import (
     MAX_CONCURRENCY,
@@ -35,12 +35,11 @@ from .job_scoring import (
     stopping_error,
 )
 from .job_store import JobStore
-from .job_suspicions import JobSuspicions
 
 if TYPE_CHECKING:
     from ..engine import Engine
     from ..engine.spec import ScoreSpec
-    from ..observe.recorder import JobsActivity
+    from ..observe import JobsActivity
 
 
 _LOG = logging.getLogger(__name__)

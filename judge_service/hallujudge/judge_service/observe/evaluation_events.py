@@ -15,7 +15,7 @@ from ..errors import MissingExtraError, UnavailableError
 from ..installation import __version__
 from ..settings.connection import collector_address, masked
 from ..tenancy import EvaluatedItem
-from .recorder import Recorder
+from . import Recorder
 
 try:
     from opentelemetry._logs import LogRecord

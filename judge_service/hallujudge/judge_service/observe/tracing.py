@@ -11,7 +11,7 @@ from ..errors import MissingExtraError
 from ..installation import __version__
 from ..settings.connection import collector_address
 from ..tenancy import Attributes
-from .recorder import CallRecord, Recorder
+from . import CallRecord, Recorder
 
 try:
     from opentelemetry import context, trace

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote
 
-from ..access.caller import Caller, Scope
+from ..access import Caller, Scope
 from ..access.key_store import KeyStore
 from ..errors import InvalidInputError, UnauthenticatedError
 from ..settings.connection import with_port

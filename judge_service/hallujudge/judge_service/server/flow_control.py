@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ..access.caller import Caller, CallerLimits
+from ..access import Caller, CallerLimits
 from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
 from ..fair_queue import FairQueue
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import grpc
 from grpc_status import rpc_status
 
-from ..access.caller import Caller, CallMemory, Scope, begin_call, begin_memory, current_caller
-from ..engine.cpu_scheduler import CpuScheduler
+from ..access import Caller, CallMemory, Scope, begin_call, begin_memory, current_caller
 from ..errors import HallujudgeError
+from ..fair_queue import CpuScheduler
 from ..memory_budget import MemoryBudget
-from ..observe.recorder import record_caller, record_failure, record_running, record_waiting
+from ..observe import record_caller, record_failure, record_running, record_waiting
 from ..wire.errors import pushback, status_of
 from .authentication import Authenticator, anonymous
 from .connections import ConnectionGuard

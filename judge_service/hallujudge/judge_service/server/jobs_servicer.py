@@ -11,42 +11,46 @@ from typing import TYPE_CHECKING
 
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
-from hallujudge.judge.v1 import scoring_pb2
+from hallujudge.judge.v1 import judge_service_pb2, scoring_pb2
 
-from ..access.caller import Scope, current_caller
+from ..access import Scope, current_caller
 from ..engine.registry import metric_entry
-from ..errors import UnsupportedError
+from ..engine.spec import ScoreSpec
+from ..errors import InvalidInputError, UnsupportedError
 from ..flights import Flights
-from ..jobs import NewItem, NewJob, ScoredChunk, current_owner, kept_caller
+from ..jobs import (
+    Job,
+    JobDetails,
+    NewItem,
+    NewJob,
+    ResultPage,
+    ScoredChunk,
+    current_owner,
+    kept_caller,
+)
 from ..jobs.job_service import JobService
 from ..settings.loading import state_folder
 from ..state_files import create_folder
 from ..tenancy import tenancy
-from ..wire import convert as _convert
-from ..wire.job_messages import (
-    WireCodec,
-    details_to_proto,
-    job_to_proto,
-    number_of_token,
-    page_to_proto,
-    token_of,
-)
+from ..wire.convert import WireCodec, spec_from_proto
 from .request_checks import admitted_spec, check_count, check_unique, items_from_proto
 from .worker_tasks import Task
 from .workers import Tallies
 
 if TYPE_CHECKING:
-    from hallujudge.judge.v1 import judge_service_pb2
-
     from ..engine import Engine
-    from ..engine.spec import ScoreSpec
     from ..settings.judge_settings import JudgeSettings
     from ..settings.loading import ResolvedSettings
     from ..settings.server_settings import LimitSettings
     from .interceptors import Context
     from .workers import Workers
 
-
+_PREFIX = "JOB_STATE_"
+# The fields that a job and its message have alike.
+_SAME = (
+    *("id", "owner", "request_id", "items", "scored", "unscored"),
+    *("created_at", "finished_at", "verdicts"),
+)
 _LOG = logging.getLogger(__name__)
 
 # The value of jobs.database without jobs.
@@ -64,6 +68,65 @@ _PAGE_BYTES = 2 << 20
 _NOTE_BYTES = 1024
 # The largest integer that SQLite takes.
 _MOST_POSITION = 2**62
+
+
+def job_to_proto(job: Job) -> pb.Job:
+    """Return a job as a message, with its spec if it was loaded."""
+    message = pb.Job(
+        **{name: getattr(job, name) for name in _SAME},
+        state=pb.JobState.Value(f"{_PREFIX}{job.state.name}"),
+        problem=job.problem.reason,
+        problem_detail=job.problem.detail,
+    )
+    if job.spec:
+        message.spec.ParseFromString(job.spec)
+    return message
+
+
+def details_to_proto(details: JobDetails) -> pb.GetJobResponse:
+    """Return a job with everything that is stored with it, except its items."""
+    return pb.GetJobResponse(
+        job=job_to_proto(details.job),
+        header=scoring_pb2.Report.FromString(details.header),
+        note=details.note,
+    )
+
+
+def page_to_proto(page: ResultPage) -> pb.ListJobResultsResponse:
+    """Return a page of results."""
+    return pb.ListJobResultsResponse(
+        results=[
+            pb.JobResult(
+                result=judge_service_pb2.ItemResult.FromString(row.result),
+                item=None if row.item is None else judge_service_pb2.Item.FromString(row.item),
+            )
+            for row in page.results
+        ],
+        next_position=page.next_position,
+        last=page.last,
+    )
+
+
+def token_of(job: Job) -> str:
+    """Return the token of the page after a job."""
+    return str(job.number)
+
+
+def number_of_token(token: str) -> int | None:
+    """Return the number of the job before a page; None for the first page.
+
+    Raises:
+        InvalidInputError: The token is not one that the server sent.
+    """
+    if not token:
+        return None
+    # 18 digits fit the integers of the database.
+    if not (token.isascii() and token.isdigit() and len(token) < 19):
+        raise InvalidInputError(
+            f"page_token {token[:40]!r} is not one of this server; send next_page_token of the "
+            "page before, or nothing"
+        )
+    return int(token)
 
 
 class JobsServicer(pb_grpc.ScoringJobServiceServicer):
@@ -99,7 +162,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
     ) -> pb.AddJobItemsResponse:
         """Add items to an open job."""
         details = await self._jobs.get(current_owner(), request.job_id)
-        spec = _convert.spec_from_proto(scoring_pb2.ScoreSpec.FromString(details.job.spec))
+        spec = spec_from_proto(scoring_pb2.ScoreSpec.FromString(details.job.spec))
         items = self._items(spec, request.items)
         job = await self._jobs.add(
             current_owner(), request.job_id, request.position, items, more=request.more

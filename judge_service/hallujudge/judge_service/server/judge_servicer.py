@@ -12,7 +12,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.synonym_graphs import shipped_graphs
 
-from ..access.caller import call_memory, stream_pause
+from ..access import call_memory, stream_pause
 from ..engine import Engine, ScoringSession, metric_names
 from ..engine.registry import MetricEntry, metric_entry
 from ..engine.streams import TICK_SECONDS, distinct, ordered_map, with_ticks

@@ -18,7 +18,7 @@ import grpc
 from ..engine import Engine, ScoreSpec
 from ..engine.registry import metric_entry
 from ..errors import OutputError
-from ..observe.recorder import (
+from ..observe import (
     CallRecord,
     JobsActivity,
     Recorder,

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError, Message
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 
-from ..access.caller import call_memory, stream_pause
+from ..access import call_memory, stream_pause
 from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..engine.streams import ID_BYTES, TICK_SECONDS, StreamIds, ordered_map, with_ticks

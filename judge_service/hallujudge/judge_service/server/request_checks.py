@@ -10,7 +10,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Item
 
-from ..access.caller import Scope, current_caller
+from ..access import Scope, current_caller
 from ..engine.registry import metric_entry
 from ..engine.responses import MAX_RESPONSE_CHARS
 from ..engine.spec import ScoreSpec

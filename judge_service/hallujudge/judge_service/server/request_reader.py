@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from ..access.caller import CallMemory
+from ..access import CallMemory
 from ..errors import InvalidInputError, OverloadedError
 
 _MessageT = TypeVar("_MessageT", bound=Message)

@@ -21,7 +21,7 @@ import grpc
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import add_benchmarks
 
-from ..access.caller import use_standing
+from ..access import use_standing
 from ..access.spending import Ledger
 from ..engine import Engine
 from ..engine.judge_factory import JudgeFactory
@@ -33,11 +33,10 @@ from ..llm.vllm import VllmServer, vllm_server
 from ..matchers.model_folders import find_model, find_tokenizer
 from ..matchers.small_judge_presets import SMALL_JUDGES
 from ..memory_budget import MemoryBudget
-from ..observe.recorder import begin_recording
+from ..observe import begin_recording
 from ..settings.connection import with_port
 from ..settings.judge_settings import MatcherDownloads
-from ..settings.loading import ResolvedSettings, spending_path, state_folder
-from ..settings.process_environments import child_environment
+from ..settings.loading import ResolvedSettings, child_environment, spending_path, state_folder
 from ..settings.server_settings import ServerSettings
 from ..state_files import make_private, warn_of_readers
 from ..stopping import MARGIN_SECONDS, Grace, begun, cancel_all, in_daemon_thread
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
     from ..jobs.job_service import JobService
     from ..llm.vllm import VllmServer
     from ..settings.judge_settings import JudgeSettings
-    from .http.listener import HttpListener
+    from .http import HttpListener
 
 try:
     from grpc_health.v1 import health, health_pb2_grpc

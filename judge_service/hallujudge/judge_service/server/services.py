@@ -16,9 +16,9 @@ import grpc
 
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc, judge_service_pb2, judge_service_pb2_grpc
 
-from ..engine.cpu_scheduler import CpuScheduler
 from ..errors import InvalidInputError, MissingExtraError
-from ..observe.recorder import Recorder
+from ..fair_queue import CpuScheduler
+from ..observe import Recorder
 from ..settings.connection import with_port
 from .authentication import Authenticator
 from .connections import ConnectionGuard, ConnectionLimits, open_file_limit

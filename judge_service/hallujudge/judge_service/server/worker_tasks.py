@@ -26,9 +26,9 @@ from ..engine.streams import keys_of
 from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ..forked_workers import Answer, Program
 from ..memory_budget import MemoryBudget
-from ..observe.recorder import Recorder, begin_recording
+from ..observe import Recorder, begin_recording
 from ..tenancy import EvaluatedItem, Outcomes
-from ..wire.job_messages import WireCodec
+from ..wire.convert import WireCodec
 from .calls import Calls, died_of, with_scores
 from .logs import internal_error, set_up_logging
 from .request_checks import groups_of

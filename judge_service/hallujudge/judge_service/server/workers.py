@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from ..access.caller import CallMemory, current_caller
+from ..access import CallMemory, current_caller
 from ..errors import InvalidInputError, UnavailableError
 from ..fair_queue import FairQueue
-from ..observe.recorder import WorkerState
+from ..observe import WorkerState
 from ..process_pool import ATTEMPTS, ClosedError, DiedError, ProcessPool
-from ..settings.process_environments import worker_environment
+from ..settings.loading import worker_environment
 from ..settings.server_settings import ServerSettings
 from ..stopping import begun
 from ..tenancy import tenancy

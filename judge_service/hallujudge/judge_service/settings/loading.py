@@ -5,6 +5,7 @@ Only the modules of this package read the environment.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -17,13 +18,20 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, fault_of
 from .connection import Connection, is_host, shown
 from .definitions import ENV_PREFIX, Definition, Setting, from_names
 from .judge_settings import JUDGES, JudgeKeys, JudgeSettings, judge_values, load_judge_keys
-from .names import ALL, NO_KEYS, RENAMED
 from .server_settings import SERVER, ServerSettings
 
+ALL: Mapping[str, Definition] = {each.name: each for each in (*SERVER, *JUDGES)}
+"""All settings by name, such as ``llm.url``."""
+RENAMED: Mapping[str, Definition] = {
+    each.option: each for each in ALL.values() if each.option != each.name
+}
+"""Settings by the names of their options, such as ``llm_url``, where these are others."""
+NO_KEYS = f"keys are not settings; set {ENV_PREFIX}LLM_API_KEY and the like"
+"""The error for an API key that is given as a setting."""
 _LOG = logging.getLogger(__name__)
 # What Kubernetes tells pods of services whose names begin like ours, and what the suite reads.
 _OTHERS = re.compile(
@@ -31,6 +39,24 @@ _OTHERS = re.compile(
 )
 # gRPC would take others for addresses of another kind, such as files of sockets.
 _HOSTS = frozenset({"host", "http.host", "metrics.host"})
+# Keeps a mistaken path, such as a data file, from being read into memory.
+_MAX_FILE_BYTES = 1 << 20
+_TABLES: Mapping[str, Mapping[str, Definition]] = {
+    table: {each.field.name: each for each in ALL.values() if each.table == table}
+    for table in dict.fromkeys(each.table for each in ALL.values())
+}
+# Workers read untrusted input: they get no key, address or proxy of the server.
+_WORKER_NAMES = frozenset({"PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "NLTK_DATA"})
+_WORKER_PREFIXES = ("LC_", "PYTHON", "COVERAGE_")
+
+
+def names_of(options: Mapping[str, object]) -> dict[str, object]:
+    """Return values by the names of their settings.
+
+    Args:
+        options: Values by the names of options, which manifests have too, such as ``llm_url``.
+    """
+    return {RENAMED[key].name if key in RENAMED else key: options[key] for key in options}
 
 
 class ResolvedSettings(Struct, frozen=True, kw_only=True):
@@ -68,7 +94,7 @@ def load_settings(
     layers = {
         "argument": {k: v for k, v in (arguments or {}).items() if v is not None},
         "environment": _from_environ(environ),
-        f"file {file}": _from_file(file) if file else {},
+        f"file {file}": read_settings(file) if file else {},
     }
     _check_names(layers["argument"])
     found = [_resolve(each, layers) for each in ALL.values()]
@@ -235,8 +261,123 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _from_file(file: str) -> dict[str, object]:
-    # Few processes have a file of settings, and others start sooner without a parser of TOML.
-    from .settings_file import read_settings
+def read_settings(file: str) -> dict[str, object]:
+    """Return the settings of a file by name, unchecked.
 
-    return read_settings(file)
+    Args:
+        file: A TOML file.
+
+    Raises:
+        InvalidInputError: It can't be read, or names what is not a setting.
+    """
+    # Few processes have a file of settings, and others start sooner without a parser of TOML.
+    import tomllib
+
+    try:
+        with Path(file).open("rb") as stream:
+            text = stream.read(_MAX_FILE_BYTES + 1)
+    except OSError as err:
+        raise InvalidInputError(
+            f"settings file {file!r}: {err.strerror or err}; check the path"
+        ) from err
+    if len(text) > _MAX_FILE_BYTES:
+        raise InvalidInputError(
+            f"settings file {file!r} is larger than {_MAX_FILE_BYTES} bytes; give a TOML file of "
+            "settings"
+        )
+    try:
+        # Some editors write a byte order mark.
+        content = tomllib.loads(text.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
+        fault = fault_of(err) if isinstance(err, UnicodeDecodeError) else str(err)
+        raise InvalidInputError(
+            f"settings file {file!r} is not TOML: {fault}; correct it there"
+        ) from err
+    return _from_tables(content, file)
+
+
+def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
+    outside = [name for name in content if name not in _TABLES]
+    _refuse_misplaced(outside, file)
+    if unknown := sorted(outside):
+        raise InvalidInputError(
+            f"settings file {file!r}: unknown {', '.join(unknown)}; put settings into the tables "
+            f"{', '.join(f'[{name}]' for name in _TABLES)}"
+        )
+    values: dict[str, object] = {}
+    for name, table in content.items():
+        known = _TABLES[name]
+        if not isinstance(table, dict):
+            raise InvalidInputError(f"settings file {file!r}: {name} must be a table [{name}]")
+        unknown = sorted(set(table) - set(known))
+        _refuse_misplaced(unknown, file)
+        if inner := [each for each in unknown if each in _TABLES]:
+            raise InvalidInputError(
+                f"settings file {file!r}: [{inner[0]}] is a table of its own, outside [{name}]"
+            )
+        if unknown:
+            raise InvalidInputError(
+                f"settings file {file!r}: unknown {', '.join(unknown)} in [{name}]; "
+                f"known: {', '.join(known)}"
+            )
+        values |= {known[key].name: value for key, value in table.items()}
+    return values
+
+
+def _refuse_misplaced(unknown: Sequence[str], file: str) -> None:
+    """Refuse settings that are outside their tables, which are named, and keys."""
+    # Names that settings had before they were in groups; the options still have them.
+    if found := [RENAMED[name] for name in unknown if name in RENAMED]:
+        renamed = ", ".join(f"{each.option} is {each.name} now" for each in found)
+        tables = ", ".join(f"[{each.table}] {each.field.name} = …" for each in found)
+        raise InvalidInputError(f"settings file {file!r}: {renamed}; write {tables}")
+    if found := [ALL[name] for name in unknown if name in ALL]:
+        tables = ", ".join(f"[{each.table}] {each.field.name} = …" for each in found)
+        raise InvalidInputError(f"settings file {file!r}: settings are in tables; write {tables}")
+    if any(name.endswith("api_key") for name in unknown):
+        raise InvalidInputError(f"settings file {file!r}: {NO_KEYS}")
+
+
+def settings_toml(settings: Sequence[Setting]) -> str:
+    """Return the content of a file that ``--config`` reads, without API keys.
+
+    It has every setting, with its help text and its source as a comment.
+
+    Args:
+        settings: All settings; others, such as keys, are left out.
+    """
+    known = {setting.name: setting for setting in settings}
+    lines = [f"# Keys are not settings of this file: set {ENV_PREFIX}LLM_API_KEY and the like."]
+    for name, table in _TABLES.items():
+        lines += ["", f"[{name}]"]
+        for key, each in table.items():
+            setting = known[each.name]
+            # Strings and numbers have the same syntax in JSON and TOML.
+            value = json.dumps(setting.value, ensure_ascii=False)
+            lines += [f"# {setting.help} ({setting.source})", f"{key} = {value}"]
+    return "\n".join(lines) + "\n"
+
+
+def silence_grpc() -> None:
+    """Keep gRPC's core from writing to standard error, unless the environment says otherwise.
+
+    It writes a line for each failed TLS handshake and each header that it leaves out, past the
+    server's log: anyone who can connect could fill a disk.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment for child processes: that of this process without API keys."""
+    return {name: value for name, value in os.environ.items() if "API_KEY" not in name.upper()}
+
+
+def worker_environment() -> dict[str, str]:
+    """Return the environment for worker processes: what Python and its libraries need."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _WORKER_NAMES or name.startswith(_WORKER_PREFIXES)
+    }
+    # Each worker has one core; threads would be copied in part when it is forked.
+    return {**kept, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

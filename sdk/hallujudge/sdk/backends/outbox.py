@@ -17,8 +17,8 @@ from math import isnan
 from typing import Any, Self
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
+from hallujudge.judge_service.flights import half, is_proven
 from hallujudge.judge_service.stopping import begun
-from hallujudge.judge_service.suspicion import half, is_proven
 from hallujudge.judge_service.wire.convert import result_from_proto, with_graphs
 from hallujudge.metrics import ItemResult, Outcome
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.llm.vllm_sizing import model_shape as model_shape
     from hallujudge.judge_service.llm.vllm_sizing import sizing_table as sizing_table
     from hallujudge.judge_service.settings.loading import load_settings as load_settings
-    from hallujudge.judge_service.settings.names import names_of as names_of
-    from hallujudge.judge_service.settings.settings_file import settings_toml as settings_toml
+    from hallujudge.judge_service.settings.loading import names_of as names_of
+    from hallujudge.judge_service.settings.loading import settings_toml as settings_toml
 
     from ..archives.example_files import write_benchmark as write_benchmark
     from ..comparison.compared_runs import differing_references as differing_references
@@ -80,9 +80,7 @@ _NAMES = {
     "hallujudge.judge_service.judges.llm_judge": "least_cost",
     "hallujudge.judge_service.llm.cache_file": "kept_replies",
     "hallujudge.judge_service.llm.vllm_sizing": "model_shape sizing_table",
-    "hallujudge.judge_service.settings.loading": "load_settings",
-    "hallujudge.judge_service.settings.names": "names_of",
-    "hallujudge.judge_service.settings.settings_file": "settings_toml",
+    "hallujudge.judge_service.settings.loading": "load_settings names_of settings_toml",
 }
 """Module -> the names that it defines."""
 

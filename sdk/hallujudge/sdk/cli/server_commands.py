@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from hallujudge.judge_service.access.caller import MAX_LIMIT, Scope
+from hallujudge.judge_service.access import MAX_LIMIT, Scope
 from hallujudge.judge_service.access.key_store import (
     ApiKey,
     create_key,
@@ -22,8 +22,7 @@ from hallujudge.judge_service.access.key_store import (
     revoke_key,
     rotate_key,
 )
-from hallujudge.judge_service.settings.loading import load_settings, spending_path
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import load_settings, names_of, spending_path
 from hallujudge.judge_service.tenancy import MAX_WEIGHT, Limits
 from hallujudge.metrics.families import added_sources
 from hallujudge.sdk import cli

@@ -14,7 +14,7 @@ from support.database_mishaps import copied, deleted, log_deleted, replaced, set
 from support.messages import expected_message
 from support.threads import until
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access import Caller, acting_as
 from hallujudge.judge_service.access.spending import Ledger, Spent
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.llm.budget import Budget, Prices

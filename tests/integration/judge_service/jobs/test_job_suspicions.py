@@ -11,9 +11,8 @@ from support.sizes import sized
 
 from hallujudge.judge_service.jobs import Answer, Death, Job, JobState, NewItem, NewJob
 from hallujudge.judge_service.jobs.database import Database
-from hallujudge.judge_service.jobs.job_progress import JobProgress
+from hallujudge.judge_service.jobs.job_progress import JobProgress, JobSuspicions
 from hallujudge.judge_service.jobs.job_store import JobStore
-from hallujudge.judge_service.jobs.job_suspicions import JobSuspicions
 from hallujudge.judge_service.settings.server_settings import JobSettings
 
 AT_ONCE = 16

@@ -31,7 +31,7 @@ from hallujudge.judge_service.settings.judge_settings import (
     LlmSettings,
     SmallSettings,
 )
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 SCENE = (Triplet("man", "riding", "horse"),)

@@ -14,7 +14,7 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, client_of
 from support.threads import PATIENCE, until
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access import Caller, acting_as
 from hallujudge.judge_service.engine.streams import ordered_map
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading, run_bounded

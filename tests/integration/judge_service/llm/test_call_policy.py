@@ -12,7 +12,7 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 from support.messages import expected_message
 
-from hallujudge.judge_service.access.caller import Caller, acting_as, current_caller
+from hallujudge.judge_service.access import Caller, acting_as, current_caller
 from hallujudge.judge_service.errors import UnavailableError
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat_settings import ChatSettings

@@ -12,7 +12,7 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 from support.threads import PATIENCE, until
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access import Caller, acting_as
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.circuits import MAX_CALLERS

@@ -15,7 +15,7 @@ from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of, failure_of
 from support.messages import expected_message
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access import Caller, acting_as
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.llm.call_policy import RetryPolicy

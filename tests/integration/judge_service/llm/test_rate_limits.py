@@ -14,7 +14,7 @@ import pytest
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access import Caller, acting_as
 from hallujudge.judge_service.llm.call_policy import Tools
 from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.chat_settings import ChatSettings

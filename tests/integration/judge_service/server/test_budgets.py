@@ -18,7 +18,7 @@ from support.rpc import refused
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1.judge_service_pb2_grpc import JudgeServiceStub
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.engine import Engine

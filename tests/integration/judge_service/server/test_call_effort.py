@@ -12,7 +12,7 @@ import pytest
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import Engine, ScoreSpec
-from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
+from hallujudge.judge_service.observe import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.http.asgi_app import Handlers, routes_of
 from hallujudge.judge_service.server.http.exchange import HttpContext

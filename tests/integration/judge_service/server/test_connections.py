@@ -22,13 +22,13 @@ from support.threads import PATIENCE, eventually
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.engine import ScoreSpec
 from hallujudge.judge_service.server.connections import ConnectionGuard, ConnectionLimits
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.definitions import from_names
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem

@@ -18,7 +18,7 @@ from support.threads import PATIENCE, until
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1.judge_service_pb2_grpc import JudgeServiceStub
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key, edit_key, revoke_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.engine import Engine
@@ -29,8 +29,7 @@ from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 from hallujudge.judge_service.settings.server_settings import AccessSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Limits
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import ScoreSpec

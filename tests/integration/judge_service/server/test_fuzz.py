@@ -9,7 +9,7 @@ from support.fuzz import Fuzz
 from support.running import ServerProcess, peak_rss
 from support.sizes import sized
 
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 
 _CALLS = sized(60, 300)

@@ -15,14 +15,14 @@ from support.threads import PATIENCE, until
 from hallujudge.judge.v1 import jobs_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.caller import Caller, current_caller
+from hallujudge.judge_service.access import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.memory_budget import MemoryBudget
 from hallujudge.judge_service.server.interceptors import METHODS
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.definitions import from_names
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 
 _METRICS = "/hallujudge.judge.v1.JudgeService/ListMetrics"

@@ -31,7 +31,7 @@ from hallujudge.judge_service.settings.server_settings import (
     LimitSettings,
     ServerSettings,
 )
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec
 
 SPEC = scoring_pb2.ScoreSpec(
     metric="chair", interval=scoring_pb2.IntervalSpec(confidence=0.95), group_by=["model"]

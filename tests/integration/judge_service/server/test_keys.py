@@ -16,7 +16,7 @@ from support.messages import expected_message
 from support.rpc import health_stub, raw_call, refused
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import (
     create_key,
     edit_key,
@@ -29,10 +29,10 @@ from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server import judge_servicer
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.definitions import from_names
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.tenancy import Limits
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
 from hallujudge.sdk.errors import (
@@ -75,9 +75,7 @@ async def test_a_key_opens_what_its_scopes_say(keys: Path) -> None:
         assert (await client.score("chair", **RUN)).chair_i == 0.5
         with pytest.raises(
             PermissionDeniedError,
-            match=expected_message(
-                "judge_service.access.caller:ana-does-not-have-the-scope-extract"
-            ),
+            match=expected_message("judge_service.access:ana-does-not-have-the-scope-extract"),
         ):
             await client.normalize(["dog"])
 

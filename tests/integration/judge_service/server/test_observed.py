@@ -23,7 +23,7 @@ from support.threads import PATIENCE
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import HallujudgeError, InvalidInputError
@@ -32,8 +32,7 @@ from hallujudge.judge_service.observe.prometheus import MetricsPage
 from hallujudge.judge_service.server.logs import WritingHandler
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import MetricsSettings, ServerSettings
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, Connection, Secret
 

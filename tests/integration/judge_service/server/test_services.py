@@ -28,7 +28,7 @@ from hallujudge.judge.v1 import (
     scoring_pb2,
 )
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.engine import Engine
@@ -50,8 +50,7 @@ from hallujudge.judge_service.settings.server_settings import (
     ServerSettings,
 )
 from hallujudge.judge_service.tenancy import Limits
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics.families import families
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem

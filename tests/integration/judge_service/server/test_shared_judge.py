@@ -20,7 +20,7 @@ from support.threads import PATIENCE, until
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key, revoke_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.engine import Engine
@@ -32,8 +32,7 @@ from hallujudge.judge_service.settings.definitions import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import AccessSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Limits
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem

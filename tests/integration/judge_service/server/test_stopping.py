@@ -27,8 +27,7 @@ from hallujudge.judge_service.settings.server_settings import (
     TraceSettings,
 )
 from hallujudge.judge_service.stopping import Grace
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 
 REQUEST = pb.ScoreRequest(

@@ -24,7 +24,7 @@ from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.definitions import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import LimitSettings, ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem

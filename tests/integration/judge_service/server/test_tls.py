@@ -15,7 +15,7 @@ from support.certificates import Certificates, make_certificates, make_server_ce
 from support.messages import expected_message
 from support.threads import until
 
-from hallujudge.judge_service.access.caller import Caller, current_caller
+from hallujudge.judge_service.access import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.server.server import RunningServer, start

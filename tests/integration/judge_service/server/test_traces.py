@@ -24,8 +24,7 @@ from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings, TraceSettings
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk import AsyncClient
 from hallujudge.sdk.backends.channel import trace_headers

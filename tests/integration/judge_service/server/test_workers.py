@@ -31,7 +31,7 @@ from support.worker_tasks import (
 from hallujudge.judge.v1 import chair_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.caller import CallMemory
+from hallujudge.judge_service.access import CallMemory
 from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InternalError, InvalidInputError, OverloadedError
@@ -42,8 +42,7 @@ from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.worker_tasks import Task
 from hallujudge.judge_service.server.workers import Workers
 from hallujudge.judge_service.settings.server_settings import ServerSettings
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

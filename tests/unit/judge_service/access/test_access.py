@@ -10,7 +10,7 @@ import pytest
 from support.clocks import Clock
 from support.messages import expected_message
 
-from hallujudge.judge_service.access.caller import (
+from hallujudge.judge_service.access import (
     Caller,
     CallerLimits,
     acting_as,
@@ -37,7 +37,7 @@ def test_a_minutes_calls_come_back_evenly() -> None:
             pass
     with pytest.raises(
         OverloadedError,
-        match=expected_message("judge_service.access.caller:may-make-calls-in-minute"),
+        match=expected_message("judge_service.access:may-make-calls-in-minute"),
     ) as caught:
         limits.call(ana).__enter__()
     assert caught.value.retry_after == pytest.approx(10.0)

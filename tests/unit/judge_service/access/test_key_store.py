@@ -19,7 +19,7 @@ import pytest
 from support.messages import expected_message
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.access.caller import MAX_LIMIT, Scope
+from hallujudge.judge_service.access import MAX_LIMIT, Scope
 from hallujudge.judge_service.access.key_store import (
     KeyStore,
     create_key,

@@ -13,7 +13,7 @@ import pytest
 from support.clocks import Clock
 from support.threads import until
 
-from hallujudge.judge_service.access.caller import LOCAL, acting_as
+from hallujudge.judge_service.access import LOCAL, acting_as
 from hallujudge.judge_service.engine import Engine, ScoringSession
 from hallujudge.judge_service.engine.registry import Pipeline, open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
@@ -31,8 +31,7 @@ from hallujudge.judge_service.llm.ask_once import SingleFlight, run_bounded
 from hallujudge.judge_service.llm.client import Turn
 from hallujudge.judge_service.settings.server_settings import JobSettings
 from hallujudge.judge_service.stopping import CallDrain, Grace
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 
 _DAY = 86_400.0

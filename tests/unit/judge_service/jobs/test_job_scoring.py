@@ -27,10 +27,9 @@ from hallujudge.judge_service.jobs.job_scoring import (
     Lanes,
     StoppedError,
 )
-from hallujudge.judge_service.observe.recorder import JobsActivity
+from hallujudge.judge_service.observe import JobsActivity
 from hallujudge.judge_service.stopping import CallDrain
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 
 SPEC = ScoreSpec(metric="chair")

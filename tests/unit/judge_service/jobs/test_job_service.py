@@ -12,7 +12,7 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import NotFoundError, UnavailableError
 from hallujudge.judge_service.jobs import NewJob, database, job_service
 from hallujudge.judge_service.jobs.job_service import JobService
-from hallujudge.judge_service.wire.job_messages import WireCodec
+from hallujudge.judge_service.wire.convert import WireCodec
 
 
 class Databases:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.access.caller import Caller, Scope, acting_as
+from hallujudge.judge_service.access import Caller, Scope, acting_as
 from hallujudge.judge_service.jobs import caller_of, current_owner, kept_caller
 from hallujudge.judge_service.tenancy import Limits
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
+from hallujudge.judge_service.access import Caller, acting_as
+from hallujudge.judge_service.observe import CallRecord, WorkerState, key_label
 from hallujudge.judge_service.observe.prometheus import (
     OTHER,
     BoundedLabel,
     MetricsRecorder,
     Readings,
     new_registry,
-)
-from hallujudge.judge_service.observe.recorder import (
-    CallRecord,
-    WorkerState,
-    key_label,
 )
 from hallujudge.judge_service.tenancy import JudgeCall, JudgeState
 

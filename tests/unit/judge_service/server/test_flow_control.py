@@ -13,7 +13,7 @@ from support.threads import until
 
 from hallujudge.judge.v1 import chair_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.access.caller import Caller
+from hallujudge.judge_service.access import Caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
 from hallujudge.judge_service.server.authentication import anonymous

@@ -12,9 +12,9 @@ import pytest
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.engine.cpu_scheduler import CpuScheduler
+from hallujudge.judge_service.fair_queue import CpuScheduler
 from hallujudge.judge_service.memory_budget import MemoryBudget
-from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
+from hallujudge.judge_service.observe import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.connections import ConnectionGuard, ConnectionLimits
 from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls

@@ -16,8 +16,7 @@ from hallujudge.judge_service.server.known_databases import (
     refuse_lost_databases,
     remember_database,
 )
-from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings, names_of
 from hallujudge.judge_service.state_files import database_id
 
 

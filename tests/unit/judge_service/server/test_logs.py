@@ -15,7 +15,7 @@ from contextlib import suppress
 import pytest
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.observe.recorder import CallRecord
+from hallujudge.judge_service.observe import CallRecord
 from hallujudge.judge_service.server.logs import LineWriter, ShortFormatter, WritingHandler, is_news
 from hallujudge.judge_service.server.observation import AccessLog
 

@@ -13,7 +13,7 @@ from support.messages import expected_message
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import OutputError
-from hallujudge.judge_service.observe.recorder import CallRecord
+from hallujudge.judge_service.observe import CallRecord
 from hallujudge.judge_service.server.observation import AccessLog, SelfCheck, access_line
 from hallujudge.metrics import Item, ItemResult, Outcome
 

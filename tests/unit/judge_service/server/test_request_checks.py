@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.judge_service.access.caller import Caller, Scope, acting_as
+from hallujudge.judge_service.access import Caller, Scope, acting_as
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, PermissionDeniedError
 from hallujudge.judge_service.server.request_checks import (

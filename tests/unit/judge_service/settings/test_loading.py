@@ -11,8 +11,7 @@ import pytest
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.settings.definitions import Definition
 from hallujudge.judge_service.settings.judge_settings import JUDGES
-from hallujudge.judge_service.settings.loading import chosen_judges, load_settings
-from hallujudge.judge_service.settings.names import names_of
+from hallujudge.judge_service.settings.loading import chosen_judges, load_settings, names_of
 from hallujudge.judge_service.settings.server_settings import SERVER
 
 DATA = Path(__file__).resolve().parents[3] / "data"

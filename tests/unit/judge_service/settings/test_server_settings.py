@@ -10,9 +10,8 @@ from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.settings.judge_settings import JUDGES
-from hallujudge.judge_service.settings.loading import load_settings
+from hallujudge.judge_service.settings.loading import load_settings, settings_toml
 from hallujudge.judge_service.settings.server_settings import SERVER
-from hallujudge.judge_service.settings.settings_file import settings_toml
 
 GUIDE = Path(__file__).resolve().parents[4] / "docs/how-to/run-a-server.md"
 DEFAULTS = {each.name: each.field.default for each in (*SERVER, *JUDGES)}

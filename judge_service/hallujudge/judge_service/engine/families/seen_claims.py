@@ -26,7 +26,17 @@ from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of
 from ...judges.panel import Panel
 from ...judges.router import Router
-from ..claims_pipeline import ClaimsPipeline, placed_verdicts
+from ..claims_pipeline import (
+    GIVEN,
+    SEEING,
+    ClaimsPipeline,
+    GivenRequest,
+    given_judge,
+    picture_problem,
+    placed_verdicts,
+    seeing_judge,
+    seeing_panel,
+)
 from ..extraction import CLAIM_OPTIONS, TENTATIVE, ExtractedClaims, claim_extractor, extract_claims
 from ..judge_options import ESCALATION_OPTIONS, PANEL_OPTIONS, escalation_of, panel_of
 from ..judge_quality import CARD_OPTION, card_of, check_probabilities
@@ -34,15 +44,6 @@ from ..pipelines import scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
-from ..seeing_judges import (
-    GIVEN,
-    SEEING,
-    GivenRequest,
-    given_judge,
-    picture_problem,
-    seeing_judge,
-    seeing_panel,
-)
 from ..spec import ScoreSpec
 
 # Servers take few pictures in a call; the largest objects are the likeliest to be meant.

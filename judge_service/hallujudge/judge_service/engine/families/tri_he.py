@@ -23,7 +23,7 @@ from ...judges.router import Router
 from ...judges.seeing_judge import SeeingJudge
 from ...matchers import BACKENDS, MatcherSettings
 from ...matchers.small_judge_presets import SMALL_JUDGES
-from ..claims_pipeline import ClaimsPipeline, placed_verdicts
+from ..claims_pipeline import ClaimsPipeline, picture_problem, placed_verdicts, seeing_judge
 from ..extraction import (
     CLAIM_OPTIONS,
     EXTRACTORS,
@@ -53,7 +53,6 @@ from ..pipelines import scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
-from ..seeing_judges import picture_problem, seeing_judge
 from ..spec import ScoreSpec
 
 _DEFAULTS = MatcherSettings()

@@ -37,7 +37,16 @@ from ..authentication import describes_itself
 from ..interceptors import Handler
 from ..logs import internal_error
 from ..observation import REQUEST_ID, record_refused
-from .chat_calls import CHAT, MODELS, OPENAI, ChatCall, models_body, openai_error
+from .compatible_calls import (
+    CHAT,
+    MODELS,
+    OPENAI,
+    OPENRLHF,
+    ChatCall,
+    RewardCall,
+    models_body,
+    openai_error,
+)
 from .exchange import (
     JSON,
     LINES,
@@ -56,10 +65,9 @@ from .exchange import (
     whole,
 )
 from .json_messages import to_json
-from .reward_calls import OPENRLHF, RewardCall
 
 if TYPE_CHECKING:
-    from ...observe.recorder import Recorder
+    from ...observe import Recorder
     from ...settings.server_settings import ServerSettings
     from ..authentication import Authenticator
 

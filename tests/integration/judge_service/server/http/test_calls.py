@@ -28,7 +28,7 @@ from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
 from hallujudge.judge_service.server.server import start
@@ -87,7 +87,7 @@ async def test_an_address_in_use_is_refused() -> None:
         with pytest.raises(
             InvalidInputError,
             match=expected_message(
-                "judge_service.server.http.listener:http-cannot-listen-on-address-already-in"
+                "judge_service.server.http:http-cannot-listen-on-address-already-in"
             ),
         ):
             await start(ServerSettings(port=0, http=HttpSettings(port=taken)))

@@ -13,7 +13,7 @@ import pytest_asyncio
 from support import scripted_llm as llm
 from support.http_calls import post, request, serving
 
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.access.spending import Ledger
 from hallujudge.judge_service.engine import Engine

@@ -31,7 +31,7 @@ from support.loop_audit import io_audit
 from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import jobs_pb2, judge_service_pb2
-from hallujudge.judge_service.access.caller import Caller, Scope, current_caller
+from hallujudge.judge_service.access import Caller, Scope, current_caller
 from hallujudge.judge_service.access.key_store import create_key
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.installation import __version__

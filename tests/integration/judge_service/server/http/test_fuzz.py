@@ -9,7 +9,7 @@ from support.http_fuzz import HttpFuzz
 from support.running import ServerProcess, http_address, peak_rss
 from support.sizes import sized
 
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
 
 _REQUESTS = int(os.environ.get("HALLUJUDGE_FUZZ_REQUESTS") or sized(100, 300))

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 from support.http_calls import post, serving
 
-from hallujudge.judge_service.access.caller import Scope
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
-from hallujudge.judge_service.server.http.reward_calls import RewardCall
+from hallujudge.judge_service.server.http.compatible_calls import RewardCall
 from hallujudge.judge_service.server.server import RunningServer
 from hallujudge.metrics.responses.leftovers import response_in
 from hallujudge.sdk.rewards import Reward

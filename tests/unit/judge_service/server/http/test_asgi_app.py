@@ -11,7 +11,7 @@ import pytest
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2
 from hallujudge.judge_service.errors import HallujudgeError, NotFoundError, OverloadedError
-from hallujudge.judge_service.observe.recorder import CallRecord, Recorder
+from hallujudge.judge_service.observe import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.http.asgi_app import HttpApp, all_results
 from hallujudge.judge_service.server.http.exchange import CallFailedError, HttpContext

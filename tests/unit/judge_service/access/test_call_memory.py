@@ -7,7 +7,7 @@ import errno
 import pytest
 from support.messages import expected_message
 
-from hallujudge.judge_service.access.caller import CallMemory
+from hallujudge.judge_service.access import CallMemory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import InlineGraph
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from hallujudge.judge_service.access.caller import Caller, acting_as
-from hallujudge.judge_service.engine.cpu_scheduler import CpuScheduler
+from hallujudge.judge_service.access import Caller, acting_as
+from hallujudge.judge_service.fair_queue import CpuScheduler
 from hallujudge.judge_service.threads import (
     check_wanted,
     in_thread,
