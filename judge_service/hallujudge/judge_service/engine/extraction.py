@@ -19,8 +19,11 @@ from ..extractors import (
 from ..extractors.library_extractors import shared_extractor
 from ..extractors.llm_extractor_base import Extraction
 from ..extractors.llm_extractors import LlmKeywordExtractor, LlmTripletExtractor, SentenceExtractor
-from ..extractors.rules.count_rules import RuleCounts
-from ..extractors.rules.rule_extractors import RuleKeywordExtractor, RuleTripletExtractor
+from ..extractors.rules.rule_extractors import (
+    RuleCounts,
+    RuleKeywordExtractor,
+    RuleTripletExtractor,
+)
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..threads import RULES_EFFORT, map_cpu, of_each
 from .found_claims import FoundClaim

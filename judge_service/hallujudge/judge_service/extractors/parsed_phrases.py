@@ -1,4 +1,4 @@
-"""Noun phrases, relations and modality of sentences that spaCy parsed."""
+"""Sentences that spaCy parsed: noun phrases, prepositions, subjects and modality."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hallujudge.metrics.framework.claims import Modality
 
 from .rules.lexicon import Lexicon, Morphology
 from .rules.modality import GUESSING, HEDGING, MODALS, SEEMING
-from .rules.phrases import NounPhrase
+from .rules.phrases import CAUSING, NounPhrase
 from .rules.word_lists import EVIDENCE_PREPOSITIONS, MEASURE_NOUNS, listed
 
 if TYPE_CHECKING:
@@ -242,3 +242,118 @@ def _written(token: Token) -> str:
     """Return the word as written, except for the capital letter of a sentence."""
     starts = token.i == token.sent.start and token.pos_ != "PROPN"
     return str(token.text.lower() if starts else token.text)
+
+
+SUBJECTS = ("nsubj", "nsubjpass")
+"""The labels of subjects."""
+OBJECTS = ("dobj", "obj")
+"""The labels of direct objects."""
+_NEGATIONS = listed("not n't never hardly scarcely nor")
+# A chain of governors in real captions has two or three; the limit keeps hostile texts cheap.
+_DEEPEST = 12
+
+
+def own_subjects(verb: Token) -> list[Token]:
+    """Return the subject of a verb with those coordinated with it; none without one."""
+    # A parser may attach the subject to the auxiliary.
+    auxiliaries = [child for child in verb.children if child.dep_ in ("aux", "auxpass")]
+    siblings = [child for each in (verb, *auxiliaries) for child in each.children]
+    first = next((c for c in siblings if c.dep_ in SUBJECTS and is_noun(c)), None)
+    return [] if first is None else list(together(first))
+
+
+def _described(verb: Token) -> list[Token]:
+    """Return the noun that a clause describes, as a list; empty if it describes something else."""
+    return [verb.head] if is_noun(verb.head) else []
+
+
+def _governor(verb: Token) -> Token | None:
+    """Return the verb whose subject a verb without a subject shares."""
+    if verb.dep_ not in ("conj", "xcomp", "advcl", "pcomp", "ccomp", "dep"):
+        return None
+    head = verb.head
+    # A token is a new object each time, so that the root is known by its place.
+    while head.pos_ in ("ADP", "SCONJ", "ADJ", "ADV") and head.head.i != head.i:
+        head = head.head
+    return head if head.pos_ in ("VERB", "AUX") and head.i != verb.i else None
+
+
+def is_denied(verb: Token) -> bool:
+    """Return whether a verb is negated, if only by its conjunct: "does not sit or stand"."""
+    own = any(c.dep_ == "neg" or c.text.lower() in _NEGATIONS for c in verb.children)
+    if own or verb.dep_ != "conj":
+        return own
+    siblings = list(verb.head.children)
+    alternative = any(c.dep_ == "cc" and c.text.lower() in ("or", "nor") for c in siblings)
+    return alternative and any(c.dep_ == "neg" for c in siblings)
+
+
+def with_particle(verb: Token, text: str) -> str:
+    """Return a verb's text with its particle, as in "picks up"."""
+    particle = next((child for child in verb.children if child.dep_ == "prt"), None)
+    return text if particle is None else f"{text} {particle.text.lower()}"
+
+
+def subjects_of(verb: Token) -> list[Token]:
+    """Return the heads of a verb's subjects."""
+    for _ in range(_DEEPEST):
+        own = own_subjects(verb)
+        if own:
+            relative = verb.dep_ == "relcl" and own[0].tag_ in ("WDT", "WP")
+            return _described(verb) if relative else own
+        if verb.dep_ in ("acl", "relcl"):
+            return _described(verb)
+        caused = verb.dep_ in ("xcomp", "ccomp") and verb.head.lemma_.lower() in CAUSING
+        objects = [c for c in verb.head.children if c.dep_ in OBJECTS and is_noun(c)]
+        if caused and objects:
+            return objects[:1]
+        above = _governor(verb)
+        if above is None:
+            return []
+        verb = above
+    return []
+
+
+def gap_of(verb: Token) -> Token | None:
+    """Return the noun that a relative clause describes, if it is the verb's object."""
+    if verb.dep_ != "relcl" or not is_noun(verb.head):
+        return None
+    own = own_subjects(verb)
+    if not own or own[0].tag_ in ("WDT", "WP"):
+        return None
+    filling = (*OBJECTS, "attr", "acomp", "prep", "ccomp")
+    taken = [child for child in verb.children if child.dep_ in filling]
+    free = not taken or (taken[0].dep_ in OBJECTS and taken[0].tag_ in ("WDT", "WP"))
+    return verb.head if free and verb.lemma_ != "be" else None
+
+
+_LONGEST = 2_000
+"""The most characters that are parsed together: a parser's memory grows with them."""
+_MOST = 200_000
+"""The most characters of a text that are read."""
+_LONGEST_WORD = 100
+
+
+def pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Yield parts of a text that are parsed on their own, with their places.
+
+    A part ends after a line or a sentence if it can, else after a word. Words of more than a
+    hundred characters are skipped.
+    """
+    start, end = 0, min(len(text), _MOST)
+    while start < end:
+        stop = min(start + _LONGEST, end)
+        if stop < end:
+            stop = _break(text, start, stop)
+        piece = text[start:stop]
+        if all(len(word) <= _LONGEST_WORD for word in piece.split()):
+            yield start, piece
+        start = stop
+
+
+def _break(text: str, start: int, stop: int) -> int:
+    for mark in ("\n", ". ", " "):
+        at = text.rfind(mark, start + _LONGEST // 2, stop)
+        if at > 0:
+            return at + len(mark)
+    return stop

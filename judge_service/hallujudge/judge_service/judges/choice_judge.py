@@ -16,9 +16,10 @@ from ..llm.prompt_templates import Template
 from ..tenancy import tenancy
 from . import DIGITS, Asked, Declined, JudgeIdentity, count_verdicts
 from .choice_shares import ShareRule
+from .drafts import ReadReply
 from .llm_judge import LlmJudge
 from .questions import Question
-from .replies import ReadAnswer, ReadReply
+from .replies import ReadAnswer
 from .router import Escalation, JudgesInOrder, history_before
 
 

@@ -27,10 +27,9 @@ from ..llm.client import Answer, ChatClient
 from ..llm.estimate import PlannedCall
 from ..llm.failures import CallFailedError
 from . import DIGITS, JudgeIdentity
-from .answer_tokens import choice_begun_by
 from .option_files import share_of_option
 from .questions import Question
-from .replies import WRAPPING, ReadAnswer
+from .replies import WRAPPING, ReadAnswer, choice_begun_by
 
 _PART = 0.05
 # So many expected draws are 50 or more in all but 2 of 1,000 runs.

@@ -1,18 +1,158 @@
-"""The answers of a language model on one item, as they arrive."""
+"""The answers of a language model on one item, as they arrive and as the cache keeps them.
+
+The cache keeps what was read of a reply, not the reply.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
+from hallujudge.metrics.framework.results import JsonValue
 
+from ..llm.ask_once import Reading
 from ..llm.budget import Usage
+from ..llm.cache_file import Record
+from ..llm.client import Answer
 from . import Declined, JudgedItem, JudgeRequestItem, Recalled, count_verdicts
 from .choice_shares import MeasuredShare, ShareRule
 from .questions import Question
-from .replies import ReadAnswer, ReadReply
+from .replies import ReadAnswer, read_choice, read_keyed, read_stated, read_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReply:
+    """A reply to one question."""
+
+    answers: tuple[ReadAnswer | None, ...]
+    """One for each claim of the question; None if the cache does not have it."""
+    fallback_history: tuple[tuple[Declined, ...], ...]
+    """Why earlier judges gave no verdict, one entry for each claim."""
+    usage: Usage
+    """What the call took."""
+    payer: str = ""
+    """The item whose question was sent."""
+    shares: tuple[float, ...] = ()
+    """How likely the choices are without a constraint, as far as that was measured."""
+    extracted: str = ""
+    """What the model answered to a first question, which is part of this one."""
+
+    def usage_of(self, question: Question) -> Usage:
+        """Return what the reply took for the item that asks a question."""
+        # A failed reply is asked for again by a second run, whose bytes are equal but for its time.
+        usage = self.usage if self.has_verdict else replace(self.usage, latency_seconds=0.0)
+        return usage if self.payer == question.payer else usage.again()
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether any claim has a verdict."""
+        return any(answer is not None and answer.choice for answer in self.answers)
+
+
+def reading_of(
+    question: Question, fallback_history: Sequence[tuple[Declined, ...]]
+) -> Reading[ReadReply]:
+    """Return how replies to a question are read and kept.
+
+    Args:
+        question: The question.
+        fallback_history: Why earlier judges gave no verdict, one entry for each claim of it.
+    """
+
+    def read(answer: Answer) -> ReadReply:
+        reply = answer.reply
+        if reply.stated is not None:
+            answers = [read_stated(stated, question.choices) for stated in reply.stated]
+        elif question.keyed:
+            answers = read_keyed(reply, len(question.claims), question.choices)
+        elif not question.choices:
+            answers = [read_text(reply)]
+        else:
+            answers = [read_choice(reply, question.choices, question.envelope)]
+        return ReadReply(
+            answers=tuple(answers),
+            fallback_history=tuple(fallback_history),
+            usage=answer.usage,
+            payer=question.payer,
+        )
+
+    return Reading(
+        read=read,
+        to_record=_record_of,
+        from_record=lambda record: _reply_of(record, question),
+        is_whole=lambda reply: all(a is not None and a.choice for a in reply.answers),
+    )
+
+
+def _record_of(reply: ReadReply) -> Record | None:
+    """Return the record for the cache, which has claims with a verdict only."""
+    if not reply.has_verdict:
+        return None
+    answers: dict[str, JsonValue] = {
+        str(position): {
+            "choice": answer.choice,
+            "margin": answer.margin,
+            "probabilities": list(answer.probabilities) if answer.probabilities else None,
+            "fallback_history": [list(declined) for declined in history],
+            **({} if answer.share is None else {"share": answer.share}),
+            **({"listed": True} if answer.is_listed else {}),
+        }
+        for position, (answer, history) in enumerate(
+            zip(reply.answers, reply.fallback_history, strict=True)
+        )
+        if answer is not None and answer.choice
+    }
+    return {"answers": answers, "usage": reply.usage.to_record(), "payer": reply.payer}
+
+
+def _reply_of(record: Mapping[str, object], question: Question) -> ReadReply:
+    """Return the reply of a record; a claim whose entry cannot be read has no answer."""
+    entries = record.get("answers")
+    found = entries if isinstance(entries, dict) else {}
+    read = [_recorded_entry(found.get(str(n)), question) for n in range(len(question.claims))]
+    return ReadReply(
+        answers=tuple(answer for answer, _ in read),
+        fallback_history=tuple(history for _, history in read),
+        usage=Usage.from_record(record.get("usage")),
+        payer=str(record.get("payer", "")),
+    )
+
+
+def _recorded_entry(
+    entry: object, question: Question
+) -> tuple[ReadAnswer | None, tuple[Declined, ...]]:
+    if not isinstance(entry, dict):
+        return None, ()
+    try:
+        history = tuple(Declined(*map(str, declined)) for declined in entry["fallback_history"])
+        answer = ReadAnswer(
+            str(entry["choice"]),
+            _recorded_number(entry["margin"]),
+            probabilities=_recorded_numbers(entry["probabilities"], len(question.choices)),
+            share=_recorded_number(entry.get("share")),
+            is_listed=entry.get("listed") is True,
+        )
+    except (KeyError, TypeError, ValueError):
+        return None, ()
+    offered = answer.choice in question.choices or not question.choices
+    return (answer, history) if offered and answer.choice else (None, ())
+
+
+def _recorded_numbers(values: Any, count: int) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    numbers = tuple(map(float, values))
+    # The cache is a file, whose content may have been changed.
+    if len(numbers) != count:
+        raise ValueError(f"{len(numbers)} probabilities of {count} choices")
+    return numbers
+
+
+def _recorded_number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
 
 VerdictOf: TypeAlias = Callable[[ClaimParts, ReadAnswer], ClaimVerdict]
 """Returns the verdict on a claim for an answer."""

@@ -32,9 +32,9 @@ from . import (
     unscored_claim,
 )
 from .choice_shares import MeasuredShare, ShareMeter, ShareRule
-from .drafts import Draft, settled_choice
+from .drafts import Draft, ReadReply, reading_of, settled_choice
 from .questions import TRIPLET_CHOICES, WRONG_PARTS, Question, each_alone, questions_of
-from .replies import ReadAnswer, ReadReply, has_tokens, reading_of
+from .replies import ReadAnswer, has_tokens
 
 _JudgeT = TypeVar("_JudgeT", bound="LlmJudge")
 ASKING = "letters-1"

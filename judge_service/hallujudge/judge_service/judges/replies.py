@@ -1,38 +1,201 @@
-"""Reading of the judge's replies.
+"""Reading of the judge's replies: the choice, its margin, and the probabilities of the others.
 
-Of a reply, only an offered choice is a verdict, and nothing is guessed. The cache keeps what was
-read, not the reply. A reply is compared with the choices as a whole. A choice inside a sentence
-does not count: "I would not call it supported" contains one too.
+Of a reply, only an offered choice is a verdict, and nothing is guessed. A reply is compared with
+the choices as a whole. A choice inside a sentence does not count: "I would not call it supported"
+contains one too.
+
+Log-probabilities may be those before or after the mask of a constraint: vLLM applies the mask first
+and lists what it rules out at -9999.0 (0.32.0, "raw" and "processed" alike), llama.cpp reports what
+the model would have written. So margins and probabilities are *among the choices*: they do not say
+whether the model would have chosen at all.
+
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from hallujudge.metrics.framework.results import JsonValue
-
-from ..llm.ask_once import Reading
-from ..llm.budget import Usage
-from ..llm.cache_file import Record
 from ..llm.chat_replies import (
     TIED,
     ChatReply,
     ReplyProblem,
     Stated,
+    TokenChoice,
     reply_problem,
     shown,
     without_thought,
 )
-from ..llm.client import Answer
 from ..llm.failures import FailureKind
 from ..llm.vllm import logits_problem
-from . import Declined
-from .answer_tokens import followed
-from .questions import VERDICT_KEY, Question
+from .questions import VERDICT_KEY
+
+# Probabilities of a list are rounded, so that one more token of this size is never ruled out.
+_ROUNDING = 1e-6
+
+
+class Branch(NamedTuple):
+    """A token that was reported in place of one of an answer's."""
+
+    choice: str
+    """The choice that the answer would be or begin with; empty if it would be none."""
+    logprob: float
+    """Log-probability of the answer up to and with this token."""
+    gap: float
+    """How much more likely the answer's own token is."""
+
+
+class Followed(NamedTuple):
+    """The tokens of an answer, from its first character on."""
+
+    answer: str
+    choices: Sequence[str]
+    """What was offered."""
+    logprob: float
+    """Log-probability of the answer."""
+    branches: list[Branch]
+    """What else was reported on the way."""
+    hides_choices: bool
+    """Whether a choice that is not reported may be as likely as the answer: servers that list the
+    tokens before the mask of a constraint may list none of the choices."""
+
+    @property
+    def _rivals(self) -> list[Branch]:
+        return [branch for branch in self.branches if branch.choice not in ("", self.answer)]
+
+    @property
+    def equals(self) -> str:
+        """A choice that the model could have begun as well; empty if there is none."""
+        return next((rival.choice for rival in self._rivals if not rival.gap), "")
+
+    @property
+    def margin(self) -> float | None:
+        """The difference in log-probability between the answer and the best other choice.
+
+        A rival leaves the answer's path at the first token where it differs; its log-probability is
+        that of the path so far and of the token that it would have had there (what it would need
+        after that is left out, so that the margin is never too large). Where no rival is among the
+        reported tokens, the least likely reported one is used instead: the true margin is larger.
+        None if another choice may be as likely, and is not reported.
+        """
+        if self.hides_choices:
+            return None
+        rivals = [rival.logprob for rival in self._rivals]
+        least = min((branch.logprob for branch in self.branches), default=0.0)
+        return self.logprob - max(rivals, default=min(0.0, least, self.logprob))
+
+    @property
+    def probabilities(self) -> tuple[float, ...] | None:
+        """The probability of each choice, among all that were offered.
+
+        Every reported token that begins a choice adds its probability to that choice; what is not
+        reported has none. It is None if only tokens of the answer were reported, or another choice
+        may be as likely, and is not reported.
+        """
+        if self.hides_choices or not self.branches:
+            return None
+        begun = [(self.answer, self.logprob)]
+        begun += [(branch.choice, branch.logprob) for branch in self.branches if branch.choice]
+        # Subtracted, because the probability of a long answer may be too small for a float.
+        most = max(logprob for _, logprob in begun)
+        shares = [(choice, math.exp(logprob - most)) for choice, logprob in begun]
+        total = math.fsum(share for _, share in shares)
+        return tuple(
+            math.fsum(share for each, share in shares if each == choice) / total
+            for choice in self.choices
+        )
+
+
+def followed(reply: ChatReply, start: int, answer: str, choices: Sequence[str]) -> Followed | None:
+    """Follow an answer's tokens; None if they are not reported, or not those of the answer.
+
+    Args:
+        reply: The reply.
+        start: Where the answer begins in its text.
+        answer: The answer.
+        choices: What was offered.
+    """
+    path = _path(reply, start)
+    if not any(token.top for _, token in path):
+        return None
+    # The token after an answer that is the beginning of another choice decides between them.
+    open_end = any(each != answer and each.startswith(answer) for each in choices)
+    written, so_far, branches, hides = "", 0.0, [], False
+    for skipped, token in path:
+        if len(written) >= len(answer):
+            if len(written) > len(answer) or not open_end:
+                break
+            open_end = False
+        here = [
+            Branch(
+                choice_begun_by((written + text).casefold(), answer, choices),
+                so_far + logprob,
+                token.logprob - logprob,
+            )
+            for text, logprob in _alternatives(token, skipped)
+        ]
+        may_differ = any(each != answer and each.startswith(written) for each in choices)
+        if may_differ and not any(branch.choice not in ("", answer) for branch in here):
+            hides = hides or _hides_likelier(token)
+        branches += here
+        written += token.text[skipped:].casefold()
+        so_far += token.logprob
+    if not written.startswith(answer) or (open_end and len(written) == len(answer)):
+        return None
+    return Followed(answer, choices, so_far, branches, hides)
+
+
+def _hides_likelier(token: TokenChoice) -> bool:
+    """Return whether a token that is not reported may be as likely as the one that was written.
+
+    It is at most as likely as the least likely one of the list, and as what the list leaves over.
+    """
+    others = [logprob for text, logprob in token.top if text != token.text]
+    left = 1.0 - math.fsum(map(math.exp, (token.logprob, *others)))
+    return token.logprob <= min(math.log(max(left, _ROUNDING)), min(others, default=0.0))
+
+
+def _alternatives(token: TokenChoice, skipped: int) -> list[tuple[str, float]]:
+    """Return what each other reported token adds in place of this one."""
+    before = token.text[:skipped]
+    return [
+        (text[skipped:], logprob)
+        for text, logprob in token.top
+        if text.startswith(before) and len(text) > skipped and text != token.text
+    ]
+
+
+def choice_begun_by(written: str, answer: str, choices: Sequence[str]) -> str:
+    """Return the choice that a text may become, or is with other text after it; or empty."""
+    order = (answer, *(choice for choice in choices if choice != answer))
+    begun = [choice for choice in order if choice.startswith(written)]
+    whole = [
+        choice
+        for choice in order
+        if written.startswith(choice) and not written[len(choice) :][:1].isalnum()
+    ]
+    return next(iter(begun), max(whole, key=len, default=""))
+
+
+def _path(reply: ChatReply, start: int) -> list[tuple[int, TokenChoice]]:
+    """Return tokens from a character of the text on, with how many characters of each precede it.
+
+    Servers take white space and thoughts off the text and leave them among the tokens, which may
+    also have the token that ends the reply. So the text is looked for in them, from the end on.
+    """
+    at = "".join(token.text for token in reply.tokens).rfind(reply.content)
+    if at < 0 or start < 0:
+        return []
+    path, offset = [], 0
+    for token in reply.tokens:
+        end = offset + len(token.text)
+        if end > at + start:
+            path.append((max(0, at + start - offset), token))
+        offset = end
+    return path
+
 
 NO_VERDICT = "REPLY_OUT_OF_CHOICE"
 """The reason of a claim whose reply is not one of the offered choices."""
@@ -211,135 +374,3 @@ def _only_string(text: str) -> str | None:
     if isinstance(value, _Pairs) and [key for key, _ in value] == [VERDICT_KEY]:
         value = value[0][1]
     return value if isinstance(value, str) else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadReply:
-    """A reply to one question."""
-
-    answers: tuple[ReadAnswer | None, ...]
-    """One for each claim of the question; None if the cache does not have it."""
-    fallback_history: tuple[tuple[Declined, ...], ...]
-    """Why earlier judges gave no verdict, one entry for each claim."""
-    usage: Usage
-    """What the call took."""
-    payer: str = ""
-    """The item whose question was sent."""
-    shares: tuple[float, ...] = ()
-    """How likely the choices are without a constraint, as far as that was measured."""
-    extracted: str = ""
-    """What the model answered to a first question, which is part of this one."""
-
-    def usage_of(self, question: Question) -> Usage:
-        """Return what the reply took for the item that asks a question."""
-        # A failed reply is asked for again by a second run, whose bytes are equal but for its time.
-        usage = self.usage if self.has_verdict else replace(self.usage, latency_seconds=0.0)
-        return usage if self.payer == question.payer else usage.again()
-
-    @property
-    def has_verdict(self) -> bool:
-        """Whether any claim has a verdict."""
-        return any(answer is not None and answer.choice for answer in self.answers)
-
-
-def reading_of(
-    question: Question, fallback_history: Sequence[tuple[Declined, ...]]
-) -> Reading[ReadReply]:
-    """Return how replies to a question are read and kept.
-
-    Args:
-        question: The question.
-        fallback_history: Why earlier judges gave no verdict, one entry for each claim of it.
-    """
-
-    def read(answer: Answer) -> ReadReply:
-        reply = answer.reply
-        if reply.stated is not None:
-            answers = [read_stated(stated, question.choices) for stated in reply.stated]
-        elif question.keyed:
-            answers = read_keyed(reply, len(question.claims), question.choices)
-        elif not question.choices:
-            answers = [read_text(reply)]
-        else:
-            answers = [read_choice(reply, question.choices, question.envelope)]
-        return ReadReply(
-            answers=tuple(answers),
-            fallback_history=tuple(fallback_history),
-            usage=answer.usage,
-            payer=question.payer,
-        )
-
-    return Reading(
-        read=read,
-        to_record=_record_of,
-        from_record=lambda record: _reply_of(record, question),
-        is_whole=lambda reply: all(a is not None and a.choice for a in reply.answers),
-    )
-
-
-def _record_of(reply: ReadReply) -> Record | None:
-    """Return the record for the cache, which has claims with a verdict only."""
-    if not reply.has_verdict:
-        return None
-    answers: dict[str, JsonValue] = {
-        str(position): {
-            "choice": answer.choice,
-            "margin": answer.margin,
-            "probabilities": list(answer.probabilities) if answer.probabilities else None,
-            "fallback_history": [list(declined) for declined in history],
-            **({} if answer.share is None else {"share": answer.share}),
-            **({"listed": True} if answer.is_listed else {}),
-        }
-        for position, (answer, history) in enumerate(
-            zip(reply.answers, reply.fallback_history, strict=True)
-        )
-        if answer is not None and answer.choice
-    }
-    return {"answers": answers, "usage": reply.usage.to_record(), "payer": reply.payer}
-
-
-def _reply_of(record: Mapping[str, object], question: Question) -> ReadReply:
-    """Return the reply of a record; a claim whose entry cannot be read has no answer."""
-    entries = record.get("answers")
-    found = entries if isinstance(entries, dict) else {}
-    read = [_recorded_entry(found.get(str(n)), question) for n in range(len(question.claims))]
-    return ReadReply(
-        answers=tuple(answer for answer, _ in read),
-        fallback_history=tuple(history for _, history in read),
-        usage=Usage.from_record(record.get("usage")),
-        payer=str(record.get("payer", "")),
-    )
-
-
-def _recorded_entry(
-    entry: object, question: Question
-) -> tuple[ReadAnswer | None, tuple[Declined, ...]]:
-    if not isinstance(entry, dict):
-        return None, ()
-    try:
-        history = tuple(Declined(*map(str, declined)) for declined in entry["fallback_history"])
-        answer = ReadAnswer(
-            str(entry["choice"]),
-            _recorded_number(entry["margin"]),
-            probabilities=_recorded_numbers(entry["probabilities"], len(question.choices)),
-            share=_recorded_number(entry.get("share")),
-            is_listed=entry.get("listed") is True,
-        )
-    except (KeyError, TypeError, ValueError):
-        return None, ()
-    offered = answer.choice in question.choices or not question.choices
-    return (answer, history) if offered and answer.choice else (None, ())
-
-
-def _recorded_numbers(values: Any, count: int) -> tuple[float, ...] | None:
-    if values is None:
-        return None
-    numbers = tuple(map(float, values))
-    # The cache is a file, whose content may have been changed.
-    if len(numbers) != count:
-        raise ValueError(f"{len(numbers)} probabilities of {count} choices")
-    return numbers
-
-
-def _recorded_number(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -1,20 +1,21 @@
-"""The rule-based extractors of triplets, keywords, nouns and objects, and their common analysis.
+"""The rule-based extractors of triplets, keywords, nouns, objects and counts.
 
-The rule extractors need no download and no model: a tokenizer, a tagger and pattern rules over a
-packed WordNet lexicon, which is read on first use.
+They need no download and no model: a tokenizer, a tagger and pattern rules over a packed WordNet
+lexicon, which is read on first use.
+
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Generic, NamedTuple, TypeVar
 
 from ...threads import RULES_EFFORT, map_cpu, of_each
-from .. import ExtractedTriplet, Keyword, Keywords
+from .. import ExtractedTriplet, Keyword, Keywords, Span
 from .chunks import Chunker
 from .lexicon import Lexicon, Morphology, load_lexicon
 from .phrases import Chunk, NounPhrase, VerbGroup, without_measures
@@ -313,11 +314,11 @@ _VAGUE = MEDIUM_NOUNS | listed(
     "view top side front back part middle center end kind sort type way direction background "
     "foreground distance lot number variety"
 )
-_NUMBERS = {
-    **{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9},
-    **{"ten": 10, "couple": 2, "pair": 2, "both": 2},
-}
-_LONGEST_NUMBER = 3
+_NAMES = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMERALS = {name: number for number, name in enumerate((*_NAMES, "eleven", "twelve"), start=2)}
+_NUMBERS = {name: _NUMERALS[name] for name in _NAMES} | {"couple": 2, "pair": 2, "both": 2}
+# Longer numbers are years, prices and the like, not counts of things.
+_MOST_DIGITS = 3
 
 
 class CaptionObject(NamedTuple):
@@ -404,7 +405,58 @@ def _object(text: str, phrase: NounPhrase, words: Sequence[tuple[int, int]]) -> 
     )
 
 
-def _number(word: str) -> int:
-    if word.isascii() and word.isdigit() and len(word) <= _LONGEST_NUMBER:
+def _number(word: str, names: Mapping[str, int] = _NUMBERS) -> int:
+    """Return the number that a word states; 0 if it is none, or one."""
+    if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
         return int(word) if int(word) > 1 else 0
-    return _NUMBERS.get(word.lower(), 0)
+    return names.get(word.lower(), 0)
+
+
+# "5-year-old", "1/2" and "3.5" are other words, and count nothing.
+_PRINTED_WORD = re.compile(r"[^\s,;]+")
+# Plurals that look like the singular.
+_ALIKE = frozenset({"people", "sheep", "deer", "fish", "cattle", "police"})
+
+
+class RuleCounts(RuleExtractor[list[ExtractedTriplet]]):
+    """Extracts how many of a thing a text says there are: (dogs, is, 2).
+
+    Only a numeral before the noun, within its phrase, is a count: "a couple of" and "a pair of"
+    are often said of no exact number, and of one thing, such as a pair of glasses.
+    """
+
+    @property
+    def label(self) -> str:
+        """The version of these rules, increased when their results change."""
+        return "counts-1"
+
+    def extract(self, text: str) -> list[ExtractedTriplet]:
+        """Return a claim for each object with a number, in the text's order."""
+        return [
+            claim
+            for sentence in read_caption(text)
+            for found in sentence.objects
+            for claim in _claims(text[found.start : found.end], found)
+        ]
+
+
+def _claims(phrase: str, found: CaptionObject) -> Iterator[ExtractedTriplet]:
+    """Yield the count of an object, if its phrase has one number before a noun in the plural."""
+    length = len(found.name.split())
+    words = _PRINTED_WORD.findall(phrase)
+    noun = words[-length:]
+    numbers = [number for word in words[:-length] if (number := _number(word, _NUMERALS))]
+    # A noun in the singular is part of a compound whose end the tagger took for another word.
+    is_plural = noun[-1].lower() != found.head or found.head in _ALIKE
+    if len(numbers) != 1 or not is_plural:
+        return
+    place = Span(found.start, found.end)
+    yield ExtractedTriplet(
+        subject=" ".join(noun),
+        relation="is",
+        object=str(numbers[0]),
+        start=found.start,
+        end=found.end,
+        subject_span=place,
+        object_span=place,
+    )
