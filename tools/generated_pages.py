@@ -21,7 +21,7 @@ from shlex import split
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmarks_of
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.sdk.archives.example_files import example_archives
 
 ROOT = Path(__file__).resolve().parents[1]

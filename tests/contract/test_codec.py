@@ -148,7 +148,7 @@ def test_a_message_that_is_absent_is_the_default() -> None:
     message = scoring_pb2.ScoreSpec(metric="m", interval={"confidence": 2})  # type: ignore[arg-type]  # protobuf takes dictionaries
     with pytest.raises(
         MalformedError,
-        match=expected_message("metrics.infact.mode_analyses:interval-the-confidence-is-not-in"),
+        match=expected_message("metrics.infact.operators:interval-the-confidence-is-not-in"),
     ):
         read(message)
 

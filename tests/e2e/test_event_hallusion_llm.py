@@ -92,8 +92,7 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
     agreements = {row["split"]: (row["items"], row["agreement"]) for row in table}
     assert agreements == {"all": (3, 1 / 3), "entire": (2, 0.5), "interleave": (1, 0.0)}
     assert (
-        expected_message("studies.analysis.given_judgements:of-scored-items-lack-one-of-the")
-        in run.stderr
+        expected_message("studies.analysis.agreement:of-scored-items-lack-one-of-the") in run.stderr
     )
     report = report_of(tmp_path / "here")
     # An empty description counts as wrong in `published`; what the judge failed at does not count.

@@ -127,7 +127,7 @@ def test_agreement_needs_two_verdicts(tmp_path: Path) -> None:
     assert score(tmp_path, "out", source="strict").returncode == 0
     run = here("analyze", tmp_path / "out")
     assert run.returncode == 0, run.stderr
-    assert expected_message("studies.analysis.given_judgements:no-item-has-both") in run.stderr
+    assert expected_message("studies.analysis.agreement:no-item-has-both") in run.stderr
 
 
 def test_wrong_answers_have_a_cause(tmp_path: Path) -> None:

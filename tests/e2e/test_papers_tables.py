@@ -415,10 +415,10 @@ def test_every_table_and_figure_of_the_papers_is_on_the_page() -> None:
 
 
 def test_every_analysis_is_on_the_page() -> None:
-    source = Path(__file__).parents[2] / "sdk" / "hallujudge" / "sdk" / "analysis"
+    source = Path(__file__).parents[2] / "studies" / "hallujudge" / "studies" / "analysis"
     own = {"pairs", "prediction_errors", "krippendorff_alpha"}
     for path in source.glob("*.py"):
-        if path.stem == "given_judgements":
+        if path.stem == "agreement":
             continue
         for name in re.findall(r'AnalysisTable\(\s*name="([a-z_]+)"', path.read_text()):
             assert name in own or any(name in row.tables for row in ROWS), (path.name, name)

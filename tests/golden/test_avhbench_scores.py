@@ -13,7 +13,7 @@ from support.running import here
 from hallujudge.metrics import Report
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.avhbench import BENCHMARK, CAPTIONING, HEARD, SEEN
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import read_items
 

@@ -15,7 +15,7 @@ from support.running import ServerProcess, here, read_rows
 from hallujudge.metrics import AnswersItem, Report
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.charthal import BENCHMARK
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import read_items
 

@@ -13,7 +13,7 @@ from support.running import here, read_rows
 from hallujudge.metrics import Answer
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.crpe import BENCHMARK
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.sdk import Client, InputOptions, Report
 from hallujudge.sdk.errors import ArchiveError
 

@@ -15,7 +15,7 @@ from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import here, read_rows
 
-from hallujudge.metrics.infact.mode_analyses import mode_means
+from hallujudge.metrics.infact.operators import mode_means
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, build_pope
 
 POPE_FILES = ("random", "popular", "adversarial")

@@ -28,15 +28,17 @@ from hallujudge.asking.video.text_operators import (
 )
 from hallujudge.judge_service.llm.prompt_templates import ASKED, paper_prompt, read_confidence
 from hallujudge.metrics.framework.agreement import pearson
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.metrics.infact import InfactMetric
-from hallujudge.metrics.infact.mode_analyses import (
+from hallujudge.metrics.infact.operators import (
+    EVIDENCE_CORRUPTION,
+    TEMPORAL,
+    VISUAL_DEGRADATION,
     AuditedCase,
     label_audit,
     mode_means,
     taxonomy_means,
 )
-from hallujudge.metrics.infact.operators import EVIDENCE_CORRUPTION, TEMPORAL, VISUAL_DEGRADATION
 from hallujudge.sdk import Client
 
 ITEMS = Items("INFACT")

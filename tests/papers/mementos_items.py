@@ -14,7 +14,7 @@ from hallujudge.judge_service.llm.prompt_templates import (
     paper_prompt,
     read_keyword_lists,
 )
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.metrics.mementos import ASKING, MementosMetric, keyword_scores
 from hallujudge.metrics.mementos.sequence_analyses import (
     BehaviorPairs,

@@ -18,7 +18,7 @@ from hallujudge.judge_service.matchers import MatcherSettings
 from hallujudge.judge_service.settings.judge_settings import FallbackSettings, JudgeSettings
 from hallujudge.metrics.framework.agreement import krippendorff_alpha, pearson
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Sentence, Triplet, Verdict
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.metrics.tri_he import ASKING, TriHeMetric
 from hallujudge.metrics.tri_he.claim_analyses import (
     ClaimTable,

@@ -12,7 +12,7 @@ from papers.paper_items import Items
 
 from hallujudge.asking.vidhal_captions import anchor_prompt, read_wrong, wrong_prompt
 from hallujudge.metrics.answers.orders import PairAnswer, PairQuestion, RelativeOrdering
-from hallujudge.metrics.framework.published import published_rows
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.metrics.vidhal import ORDERING, VidhalMcqaMetric, VidhalOrderingMetric
 from hallujudge.metrics.vidhal.order_analyses import (
     QualityVote,

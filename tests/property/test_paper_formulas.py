@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from hallujudge.metrics.answers.orders import PairAnswer, PairQuestion
 from hallujudge.metrics.framework.agreement import krippendorff_alpha, pearson, spearman
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
-from hallujudge.metrics.infact.mode_analyses import AuditedCase, label_audit, taxonomy_means
-from hallujudge.metrics.infact.operators import TAXONOMY
+from hallujudge.metrics.infact.operators import TAXONOMY, AuditedCase, label_audit, taxonomy_means
 from hallujudge.metrics.mementos.sequence_analyses import (
     ScoredSequence,
     hallucination_correlation,

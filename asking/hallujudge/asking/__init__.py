@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .asked_benchmarks import asked_metrics, preset_names, prompts_text
     from .asked_files import AskedFiles
     from .asking_run import AskResult, AskRun, ask, ask_async, check_asking, estimate_asking
-    from .request_parameters import parsed_parameters
+    from .first_checks import parsed_parameters
 
 __all__ = [
     "AskResult",
@@ -41,7 +41,7 @@ _NAMES = {
     ".asked_benchmarks": "asked_metrics preset_names prompts_text",
     ".asked_files": "AskedFiles",
     ".asking_run": "AskResult AskRun ask ask_async check_asking estimate_asking",
-    ".request_parameters": "parsed_parameters",
+    ".first_checks": "parsed_parameters",
 }
 """Module -> the public names that it defines."""
 

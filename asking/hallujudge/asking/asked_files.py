@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,25 @@ class AskedFiles:
     def unanswered(self) -> Path:
         """The questions without an answer, with their reasons."""
         return self.archive.with_name(f"{self._stem}.unanswered.jsonl")
+
+    def write(
+        self,
+        records: Iterable[Mapping[str, object]],
+        reasons: Sequence[Mapping[str, object]],
+        manifest: Mapping[str, object],
+    ) -> None:
+        """Write the archive, the reasons of questions without an answer, and the manifest.
+
+        Raises:
+            OutputError: A file can't be written.
+        """
+        # The archive is written last: a run that finds one finds its manifest and reasons too.
+        if reasons:
+            write_whole(self.unanswered, lines_of(reasons))
+        else:
+            self.unanswered.unlink(missing_ok=True)
+        write_whole(self.manifest, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"])
+        write_whole(self.archive, lines_of(records))
 
 
 def put_outcome(inquiry: Inquiry, outcome: Answered) -> None:

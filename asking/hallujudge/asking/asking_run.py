@@ -33,11 +33,16 @@ from hallujudge.sdk.runs.progress_bar import Progress
 from hallujudge.sdk.runs.run_inputs import described_file
 
 from .asked_benchmarks import Benchmark, benchmark_of
-from .asked_files import AskedFiles, lines_of, put_outcome, write_whole
-from .first_checks import notes_on_labels, waiting, waits_if_asked
+from .asked_files import AskedFiles, put_outcome
+from .first_checks import (
+    checked_parameters,
+    notes_on_labels,
+    shown_parameters,
+    waiting,
+    waits_if_asked,
+)
 from .inquiries import Inquiries, read_inquiries
 from .replies import CUT_OFF, Answered, Asker
-from .request_parameters import checked_parameters, shown_parameters
 
 _TICK_SECONDS = 1.0
 _URL = "llm.url, the base address of its server (such as http://localhost:8000/v1)"
@@ -464,12 +469,11 @@ class _Prepared:
         Raises:
             OutputError: A file can't be written.
         """
-        files, model = self.run.files, self.settings.judges.llm.model
         shown = asker.shown
         how = self.how(videos=shown.had_videos, sounds=shown.had_sounds)
         about: dict[str, JsonValue] = {
             "benchmark": self.benchmark.name,
-            "model": model,
+            "model": self.settings.judges.llm.model,
             "prompts": self.benchmark.prompt_hashes,
             "how": how,
         }
@@ -491,10 +495,4 @@ class _Prepared:
             "replied": asker.models,
             "usage": asker.usage.to_json(),
         }
-        # The archive is written last: a run that finds one finds its manifest and reasons too.
-        if reasons:
-            write_whole(files.unanswered, lines_of(reasons))
-        else:
-            files.unanswered.unlink(missing_ok=True)
-        write_whole(files.manifest, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"])
-        write_whole(files.archive, lines_of(self.inquiries.records))
+        self.run.files.write(self.inquiries.records, reasons, manifest)

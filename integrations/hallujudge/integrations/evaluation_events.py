@@ -15,7 +15,7 @@ from opentelemetry._logs import get_logger_provider
 from hallujudge.judge_service.observe.evaluation_events import EvaluationEvents, sending
 from hallujudge.metrics import Report
 
-from .explanations import explanation
+from .harness_scores import explanation
 
 # A longer explanation is a caption, and not what its score rests on.
 _MOST_EXPLAINED = 500

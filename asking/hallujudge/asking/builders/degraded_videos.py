@@ -34,7 +34,7 @@ from ..video.text_operators import (
     SubtitleSettings,
 )
 from ..video.vision_attack import AttackSettings
-from .degrade_options import DegradeOptions
+from .infact import DegradeOptions
 from .written_captions import OPERATOR as CAPTIONS
 from .written_captions import CaptionWriter
 

@@ -3,29 +3,210 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from hallujudge.judge_service.llm.estimate import Estimate
-from hallujudge.judge_service.llm.prompt_templates import Template
+from hallujudge.judge_service.llm.ask_once import run_bounded
+from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
+from hallujudge.judge_service.llm.prompt_templates import (
+    Message,
+    Template,
+    load_template,
+    own_template,
+)
 from hallujudge.sdk.cli.options import prompt_text, replies_of, say_failed
 from hallujudge.sdk.cli.output import estimate_line
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs.progress_bar import shown_progress
+from hallujudge.sdk.runs.progress_bar import Progress, shown_progress
 
-from ..misleading_lines import (
-    WrittenLines,
-    estimate_lines,
-    prompt_of,
-    questions_of,
-    write_lines,
-)
-from ..text_calls import text_model
+from ..inquiries import shown_options
+from ..text_calls import NoReplyError, TextModel, text_model
 from ..video.degrading import DegradeSettings
-from ..video.infact_questions import Question, read_questions
+from ..video.infact_questions import Question, by_stem, read_questions, stem_of
+from ..vidhal_captions import read_sentence
+
+_T = TypeVar("_T")
+
+_PROMPT = "infact_misleading"
+_NEEDED, _OPTIONAL = ("answer", "question"), ("options",)
+_SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
+_MOST_TOKENS = 128
+# Three lines at 360p, which hide a tenth of the picture.
+MOST_CHARACTERS = 160
+"""Characters of a caption at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenLines:
+    """What a model wrote."""
+
+    lines: Mapping[str, Sequence[str]]
+    """Video -> lines that mislead about its questions, in their order."""
+    made_by: Mapping[str, Mapping[str, Any]]
+    """Video -> how its lines were written, for its manifest."""
+    failed: Mapping[str, Mapping[str, str]]
+    """Video -> question -> why there is no line."""
+    left_out: Mapping[str, str]
+    """Video that can't be made now -> why: it has no line, or a call failed and is made again."""
+
+
+def prompt_of(own: str | None) -> Template:
+    """Return the prompt for a line.
+
+    Args:
+        own: The text that replaces ours; it may leave out the choices.
+
+    Raises:
+        InvalidInputError: It has other slots.
+    """
+    if own is None:
+        return load_template(_PROMPT)
+    # A question about no choices has none to show, so that a prompt may go without them.
+    left_out = set(_OPTIONAL).difference(_SLOT.findall(own))
+    slots = [slot for slot in (*_NEEDED, *_OPTIONAL) if slot not in left_out]
+    try:
+        return own_template(own, slots)
+    except InvalidInputError as err:
+        raise InvalidInputError(f"--prompt: {err}") from err
+
+
+def questions_of(videos: Iterable[str], questions: Sequence[Question]) -> dict[str, list[Question]]:
+    """Return the questions of each video, by the names of their files.
+
+    Raises:
+        InvalidInputError: No question names one of the videos.
+    """
+    named = by_stem(questions)
+    found = {video: named.get(stem_of(video), []) for video in videos}
+    if found and not any(found.values()):
+        example = questions[0].video or questions[0].id
+        raise InvalidInputError(
+            f"the questions name none of the videos (found {example!r:.60}); name their files"
+        )
+    return found
+
+
+def prompt_about(question: Question, prompt: Template) -> list[Message]:
+    """Return the messages that ask for a line about a question.
+
+    Raises:
+        NoReplyError: The question lacks what the prompt has a slot for.
+    """
+    answer = question.options.get(question.label, question.label).strip()
+    for name, value in (("question", question.asked.strip()), ("label", answer)):
+        if not value:
+            raise NoReplyError(f"{name.upper()}_MISSING", f"the record has no {name}", is_kept=True)
+    values = {"question": question.asked, "answer": answer}
+    return prompt.messages({**values, "options": shown_options(question.options)})
+
+
+def read_line(reply: str) -> str:
+    """Return the caption of a reply.
+
+    Raises:
+        NoReplyError: The reply is empty, has several lines, or does not fit on a video.
+    """
+    try:
+        line = read_sentence(reply)
+    except ValueError as err:
+        raise NoReplyError("REPLY_UNPARSED", str(err), is_kept=True) from err
+    if len(line) > MOST_CHARACTERS:
+        detail = f"{line[:40]!r}… has {len(line)} characters, more than {MOST_CHARACTERS}"
+        raise NoReplyError("CAPTION_TOO_LONG", detail, is_kept=True)
+    return line
+
+
+async def write_lines(
+    asked: Mapping[str, Sequence[Question]],
+    model: TextModel,
+    prompt: Template,
+    *,
+    temperature: float,
+    progress: Progress,
+) -> WrittenLines:
+    """Return a misleading line about each question of each video.
+
+    A video of which a call failed is left out, since the next run makes that call again and would
+    then have other lines to draw from. A reply that gives no line stays what it is.
+    """
+    written: dict[str, dict[str, str]] = defaultdict(dict)
+    failed: dict[str, dict[str, NoReplyError]] = defaultdict(dict)
+
+    async def work(job: tuple[str, Question]) -> None:
+        video, question = job
+        try:
+            messages = prompt_about(question, prompt)
+            reply = await model.reply(messages, max_tokens=_MOST_TOKENS)
+            written[video][question.id] = read_line(reply)
+        except NoReplyError as err:
+            failed[video][question.id] = err
+        progress.scored(1, question.id in failed[video])
+
+    jobs = [*_jobs(asked)]
+    await run_bounded(jobs, work, min(model.client.settings.all_concurrency, len(jobs)))
+    # In the order of the questions, whichever reply came first.
+    missed = {video: _in_order(failed[video], of) for video, of in asked.items()}
+    left_out = {v: why for v in asked if (why := _why_not(missed[v], written[v]))}
+    lines = {v: _in_order(written[v], of) for v, of in asked.items() if v not in left_out}
+    how = {
+        "model": model.name,
+        "temperature": temperature,
+        "prompt": prompt.label,
+        "prompt_sha256": prompt.digest,
+    }
+    return WrittenLines(
+        lines={video: [*found.values()] for video, found in lines.items()},
+        made_by={
+            video: {**how, "lines": found, "unwritten": _reasons(missed[video])}
+            for video, found in lines.items()
+        },
+        failed={v: {key: str(err) for key, err in of.items()} for v, of in missed.items()},
+        left_out=left_out,
+    )
+
+
+def _in_order(found: Mapping[str, _T], questions: Sequence[Question]) -> dict[str, _T]:
+    return {each.id: found[each.id] for each in questions if each.id in found}
+
+
+def _reasons(failed: Mapping[str, NoReplyError]) -> dict[str, str]:
+    return {key: failed[key].reason for key in sorted(failed)}
+
+
+def _why_not(failed: Mapping[str, NoReplyError], written: Mapping[str, str]) -> str:
+    """Return why a video can't be made; empty if it can."""
+    # Failed calls come first: a reason that the next run may not have.
+    for key, err in sorted(failed.items(), key=lambda entry: entry[1].is_kept):
+        if not err.is_kept or not written:
+            return f"no misleading line about question {key!r:.60}: {err}"
+    return "" if written else "QUESTION_MISSING: no question names it"
+
+
+async def estimate_lines(
+    asked: Mapping[str, Sequence[Question]], model: TextModel, prompt: Template
+) -> Estimate:
+    """Return the number of calls and tokens, and the cost, without calling the model."""
+
+    async def calls() -> AsyncIterator[PlannedCall]:
+        for _, question in _jobs(asked):
+            try:
+                messages = prompt_about(question, prompt)
+            except NoReplyError:
+                continue
+            yield await model.plan(messages, max_tokens=_MOST_TOKENS)
+
+    return await estimate_calls(model.name, model.client, calls())
+
+
+def _jobs(asked: Mapping[str, Sequence[Question]]) -> Iterator[tuple[str, Question]]:
+    return ((video, question) for video, questions in asked.items() for question in questions)
+
 
 OPERATOR = "caption_injection"
 """The operator that draws captions."""

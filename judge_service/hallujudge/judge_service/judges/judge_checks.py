@@ -8,8 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hallujudge.metrics.framework.choice_share import LEAST_SHARE
-from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
+from hallujudge.metrics.framework.claims import LEAST_SHARE, ClaimVerdict, Triplet, Verdict
 
 from ..errors import HallujudgeError, UnavailableError
 from ..llm.chat import ChatRequest

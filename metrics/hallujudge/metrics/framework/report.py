@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from .arrays import np
-from .choice_share import ChoiceShare
+from .claims import ChoiceShare
 from .columns_and_scores import Ratio, ScoreDefinition
 from .file_schemas import schema_of
 from .intervals import IntervalSettings, small_sample_notes

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import MergeError
 from .arrays import BoolArray, FloatArray, np
-from .choice_share import choice_share_notes
+from .claims import choice_share_notes
 from .intervals import IntervalSettings, small_sample_notes
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
 from .results import ItemResult, Outcome

@@ -32,8 +32,8 @@ them 0 or 1. The other scores count verdicts: P(right) of a pair does not follow
 
 The released script stops at duplicate questions, and if figure 0 is missing.
 
-An item is one answer; its set is its cluster. :mod:`.question_groups` makes pairs and figures, and
-:mod:`.cause_analyses` finds the causes.
+An item is one answer; its set is its cluster. :mod:`.cause_analyses` makes pairs and figures, and
+finds the causes.
 """
 
 from __future__ import annotations
@@ -75,17 +75,20 @@ from ..framework.arrays import FloatArray, np
 from ..framework.asking import Asking, Shown
 from ..framework.columns_and_scores import Column, ScoreDefinition
 from ..framework.metric import OptionDefinition, soft_option
-from .cause_analyses import CAUSE_SCORES, COMPARED, QUESTION_CAUSES, cause_columns
-from .question_groups import (
+from .cause_analyses import (
     CATEGORIES,
+    CAUSE_SCORES,
+    COMPARED,
     JUDGES,
     NO_VERDICT,
+    QUESTION_CAUSES,
     RIGHT,
     UNCLEAR,
     UNKNOWN_INPUT,
     VERDICTS,
     WRONG,
     Rows,
+    cause_columns,
     code_by,
     code_of,
     group_columns,

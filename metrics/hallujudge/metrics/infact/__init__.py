@@ -64,12 +64,12 @@ from ..answers.declared_metrics import metric_of
 from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
 from ..framework.metric import OptionDefinition
 from ..framework.results import UnscoredReason
-from .mode_analyses import OVERCONFIDENCE_SCORES
 from .operators import (
     BASE,
     EVIDENCE_CORRUPTION,
     INVARIANT,
     OPERATORS,
+    OVERCONFIDENCE_SCORES,
     TAXONOMY,
     TEMPORAL,
     TEXT_ONLY,

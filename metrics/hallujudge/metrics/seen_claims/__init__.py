@@ -19,7 +19,7 @@ from ..framework.metric import (
 )
 from ..framework.papers import paper
 from ..framework.results import ScoredItem, UnscoredReason
-from .claim_kinds import KINDS
+from .items import KINDS
 
 FRAMES = "uniform:16"
 """The frames of a video that a judge is shown by default, as models are asked about it."""
@@ -82,7 +82,7 @@ class SeenClaimsMetric(SoftMetric):
     * ``response_hallucination`` = mean over responses of each response's own share
     * ``clean_responses`` = responses without a claim that is not supported / responses
     * ``object_…``, ``attribute_…``, ``count_…`` and ``relation_hallucination`` = the first score
-      over the claims of one kind (:func:`~.claim_kinds.kind_of`); sentences have none
+      over the claims of one kind (:func:`~.items.kind_of`); sentences have none
     * ``timed_…`` and ``untimed_hallucination`` = the first score over claims about videos: those
       whose text names a moment (:mod:`~.moments`), and all others
 

@@ -14,7 +14,7 @@ import click
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.answers.closed_questions import Bundling
 from hallujudge.metrics.families import benchmark_named
-from hallujudge.metrics.framework.published import printed_names, published_rows
+from hallujudge.metrics.framework.papers import printed_names, published_rows
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from .. import cli

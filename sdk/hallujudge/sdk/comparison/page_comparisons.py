@@ -10,7 +10,7 @@ from typing import Any
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Report
-from hallujudge.metrics.framework.published import PublishedRow, published_rows
+from hallujudge.metrics.framework.papers import PublishedRow, published_rows
 from hallujudge.metrics.framework.signature import judge_of
 
 from ..errors import InvalidInputError

@@ -22,7 +22,7 @@ from hallujudge.metrics import (
     Score,
 )
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
-from hallujudge.metrics.framework.choice_share import ChoiceShare
+from hallujudge.metrics.framework.claims import ChoiceShare
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import parsed_signature
 

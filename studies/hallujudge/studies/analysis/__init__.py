@@ -26,7 +26,7 @@ from .analyzed_run import (
     described,
 )
 
-_MODULES = ("chair", "pope", "tri_he", "mementos", "vidhal", "infact", "given_judgements")
+_MODULES = ("chair", "pope", "tri_he", "mementos", "vidhal", "infact", "agreement")
 """Modules of this package that declare analyses, in the order in which tables are shown."""
 
 

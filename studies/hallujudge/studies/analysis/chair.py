@@ -26,6 +26,7 @@ from hallujudge.sdk.report.table_pages import Cell
 from hallujudge.synonym_graphs import SynonymGraph, load_graph, shipped_graphs
 
 from ..analysis_options import OPTIONS, PROBE
+from .agreement import evidence_of
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
@@ -35,7 +36,6 @@ from .analyzed_run import (
     runs_of,
     with_keys,
 )
-from .given_judgements import evidence_of
 
 # The object of Tables 2 and 9 and of Figure 2; chair and car are in Table 10.
 _CAPTIONS = "captions"

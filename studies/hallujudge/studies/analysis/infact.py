@@ -9,14 +9,17 @@ from typing import Any
 from hallujudge.metrics import Score
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.framework.agreement import pearson, spearman
-from hallujudge.metrics.infact.mode_analyses import (
+from hallujudge.metrics.infact.operators import (
+    INVARIANT,
+    TAXONOMY,
+    TEMPORAL,
     AuditedCase,
     Overconfidence,
     label_audit,
+    level_of,
     mode_means,
     taxonomy_means,
 )
-from hallujudge.metrics.infact.operators import INVARIANT, TAXONOMY, TEMPORAL, level_of
 from hallujudge.sdk.archives.json_files import amount, named
 from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
@@ -25,6 +28,7 @@ from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 
 from ..analysis_options import OPTIONS
+from .agreement import evidence_of
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
@@ -33,7 +37,6 @@ from .analyzed_run import (
     runs_of,
     with_keys,
 )
-from .given_judgements import evidence_of
 
 _RELIABILITY = ("rr_visual_degradation", "rr_evidence_corruption", "tss", "average")
 _SHOWN = ("base_accuracy", *_RELIABILITY)

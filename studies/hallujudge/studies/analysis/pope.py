@@ -29,6 +29,7 @@ from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 from hallujudge.synonym_graphs import load_graph
 
+from .agreement import evidence_of
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
@@ -37,7 +38,6 @@ from .analyzed_run import (
     with_keys,
 )
 from .chair import chair_captions
-from .given_judgements import evidence_of
 
 _PROMPT, _SPLIT, _CATEGORY, _OBJECT = "prompt", "split", "category", "object"
 _SAMPLINGS = ("random", "popular", "adversarial")

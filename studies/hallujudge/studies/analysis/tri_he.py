@@ -36,6 +36,7 @@ from hallujudge.synonym_graphs import GraphError
 
 from ..analysis_options import OPTIONS
 from ..graph_tools.suggestions import find_wordnet, open_wordnet
+from .agreement import judge_agreement_tables
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
@@ -45,7 +46,6 @@ from .analyzed_run import (
     runs_of,
 )
 from .score_sheets import SheetScores, key_of, read_sheets
-from .two_judges import agreement_tables
 
 _PARTS = ("", "object_", "relation_")
 _VERDICTS_KEPT = "verdicts by answer"
@@ -87,7 +87,7 @@ def _make(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
         runs, options
     )
     judged = [(run, run.kept[_VERDICTS_KEPT]) for run in runs_of(runs, "tri-he")]
-    agreed, problems = agreement_tables(judged)
+    agreed, problems = judge_agreement_tables(judged)
     said = sheets.notes(known) if sheets is not None else ()
     return [*tables, *agreed], [*notes, *problems, *said]
 

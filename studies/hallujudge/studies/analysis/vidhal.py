@@ -23,6 +23,7 @@ from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 
 from ..analysis_options import OPTIONS
+from .agreement import evidence_of
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
@@ -30,7 +31,6 @@ from .analyzed_run import (
     run_by_run,
     runs_of,
 )
-from .given_judgements import evidence_of
 from .vidhal_files import Video, Videos, grouped, pairs_tables, people_tables, votes_table
 
 _METRICS = {"vidhal-mcqa": "accuracy", "vidhal-ordering": "ndcg"}

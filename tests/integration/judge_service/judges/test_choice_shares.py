@@ -25,8 +25,7 @@ from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.chat_replies import ChatReply, TokenChoice
 from hallujudge.judge_service.llm.prompt_templates import load_template
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
-from hallujudge.metrics.framework.choice_share import choice_share_notes
-from hallujudge.metrics.framework.claims import Triplet
+from hallujudge.metrics.framework.claims import Triplet, choice_share_notes
 from hallujudge.metrics.framework.report import JudgingCounts
 
 RAMBLING = {"The": 0.9, "Well": 0.05, "sup": 0.03, "object": 0.01, "relation": 0.01}

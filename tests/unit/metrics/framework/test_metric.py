@@ -6,7 +6,7 @@ import pytest
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.metrics.framework.metric import OptionDefinition
-from hallujudge.metrics.framework.published import printed_names, published_rows
+from hallujudge.metrics.framework.papers import printed_names, published_rows
 
 
 def test_help_has_the_choices_or_as_many_as_fit_on_a_line() -> None:

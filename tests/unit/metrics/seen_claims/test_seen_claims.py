@@ -12,8 +12,7 @@ from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.seen_claims import SeenClaimsMetric
-from hallujudge.metrics.seen_claims.claim_kinds import kind_of
-from hallujudge.metrics.seen_claims.items import SeenClaimsItem
+from hallujudge.metrics.seen_claims.items import SeenClaimsItem, kind_of
 
 DOG, BROWN, TWO, SOFA = (
     Triplet("dog", "is", "present"),

@@ -12,13 +12,13 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.pictures import Picture, ShownPicture
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.seen_claims import SeenClaimsMetric
-from hallujudge.metrics.seen_claims.claim_kinds import kind_of
 from hallujudge.metrics.seen_claims.items import (
     MOMENT,
     SeenClaim,
     SeenClaimsEvidence,
     SeenClaimsItem,
     ShownLook,
+    kind_of,
 )
 from hallujudge.metrics.seen_claims.moments import moment_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.metrics.framework.claims import Sentence, Triplet
-from hallujudge.metrics.seen_claims.claim_kinds import kind_of
+from hallujudge.metrics.seen_claims.items import kind_of
 
 
 @pytest.mark.parametrize(

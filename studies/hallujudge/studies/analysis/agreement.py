@@ -1,4 +1,4 @@
-"""Agreement of a run's verdicts with the judgements that came with its items.
+"""Agreement of a run's verdicts with the judgements that came with its items, and of two judges.
 
 HallusionBench's archives carry correctness labels, EventHallusion's carry judgements of
 descriptions, MMHal-Bench's carry reviews, and those of VQA the replies of a judge.
@@ -7,26 +7,31 @@ descriptions, MMHal-Bench's carry reviews, and those of VQA the replies of a jud
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias
 
 from hallujudge.metrics.event_hallusion import DESCRIPTION
-from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
+from hallujudge.metrics.framework.agreement import (
+    JudgedTwice,
+    cohen_kappa,
+    kendall,
+    pearson,
+    spearman,
+)
+from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Verdict
+from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.metrics.hallusion_bench import verdict_of
+from hallujudge.metrics.seen_claims.items import KINDS, kind_of
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.table_pages import Cell
 
-from .analyzed_run import (
-    AnalyzedRun,
-    FamilyAnalyses,
-    Tables,
-    run_by_run,
-)
+from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, run_by_run
 
-_ALL_ITEMS = "all"
+_ALL = "all"
 
 
 def _correctness_verdicts(record: Record) -> Verdicts:
@@ -97,7 +102,7 @@ def agreement_tables(
     Raises:
         ArchiveError: A line of items.jsonl is not one that the metric writes.
     """
-    pairs: dict[str, list[JudgedTwice]] = {_ALL_ITEMS: []}
+    pairs: dict[str, list[JudgedTwice]] = {_ALL: []}
     items = 0
     for record in run.scored():
         items += 1
@@ -105,16 +110,16 @@ def agreement_tables(
         if found.judge is None or found.given is None:
             continue
         pair = JudgedTwice(str(record.values.get("group_id")), found.given, found.judge)
-        for name in (_ALL_ITEMS, _field(record, field)) if field else (_ALL_ITEMS,):
+        for name in (_ALL, _field(record, field)) if field else (_ALL,):
             pairs.setdefault(name, []).append(pair)
-    compared = len(pairs[_ALL_ITEMS])
+    compared = len(pairs[_ALL])
     if not compared:
         return [], ["no agreement: no item has both a verdict of this run and a given judgement"]
     left_out = (
         f"{items - compared} of {items} scored items lack one of the verdicts and are left out"
     )
     notes = [f"agreement with given judgements: {left_out}"] if compared < items else []
-    groups = {name: pairs[name] for name in (_ALL_ITEMS, *sorted(pairs.keys() - {_ALL_ITEMS}))}
+    groups = {name: pairs[name] for name in (_ALL, *sorted(pairs.keys() - {_ALL}))}
     shown = field or "items_of"
     return [_kappas(shown, groups), _counts(shown, groups)], notes
 
@@ -167,3 +172,127 @@ ANALYSES = tuple(
         ("vqa", "", _answer_verdicts),
     )
 )
+
+
+JudgedAnswers: TypeAlias = "Mapping[str, tuple[str, Sequence[ClaimVerdict]]]"
+"""Id of an answer -> its image, and the verdicts on its claims in order."""
+
+_SENTENCE = "sentence"
+
+
+class _Pair(NamedTuple):
+    """What two judges say of one claim."""
+
+    answer: str
+    image: str
+    kind: str
+    one: Verdict
+    other: Verdict
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether both have a verdict."""
+        return Verdict.UNSCORED not in (self.one, self.other)
+
+
+def judge_agreement_tables(
+    runs: Sequence[tuple[AnalyzedRun, JudgedAnswers]],
+) -> tuple[list[AnalysisTable], list[str]]:
+    """Return the agreement of each two runs that judge the same claims by different judges.
+
+    Args:
+        runs: Runs of one metric, with their verdicts.
+    """
+    counts: list[Mapping[str, Cell]] = []
+    rates: list[Mapping[str, Cell]] = []
+    notes: list[str] = []
+    for (one, mine), (other, theirs) in combinations(runs, 2):
+        if judge_of(one.signature) == judge_of(other.signature):
+            continue
+        names: dict[str, Cell] = {"judge": one.name, "other_judge": other.name}
+        common = mine.keys() & theirs.keys()
+        # Verdicts are paired by their place, which requires the same claims in the same order.
+        if not common or any(_claims(mine[each]) != _claims(theirs[each]) for each in common):
+            notes.append(
+                f"no agreement of {one.name} and {other.name}: their judges differ, and so do "
+                "their claims; score the same answers with the same extractor"
+            )
+            continue
+        pairs = [pair for each in mine if each in common for pair in _pairs(each, mine, theirs)]
+        for kind, some in _by_kind(pairs):
+            counts.append({**names, "claims_on": kind, **_agreement(some)})
+            rates.append({**names, "claims_on": kind, **_correlation(some)})
+    tables = (
+        AnalysisTable(
+            name="judge_agreement",
+            source="ours: claims that two judges decide alike, and Cohen's kappa over images",
+            rows=tuple(counts),
+        ),
+        AnalysisTable(
+            name="judge_correlation",
+            source="in the form of Wu et al., Table 3: an answer's share of claims that are not "
+            "supported, by one judge and by the other",
+            rows=tuple(rates),
+        ),
+    )
+    return [table for table in tables if table.rows], notes
+
+
+def _claims(answer: tuple[str, Sequence[ClaimVerdict]]) -> list[tuple[str, ...]]:
+    return [tuple(claim.triplet) for claim in answer[1]]
+
+
+def _pairs(answer: str, mine: JudgedAnswers, theirs: JudgedAnswers) -> Iterator[_Pair]:
+    image, claims = mine[answer]
+    for one, other in zip(claims, theirs[answer][1], strict=True):
+        is_sentence = isinstance(one.triplet, Sentence)
+        kind = _SENTENCE if is_sentence else kind_of(one.triplet)
+        yield _Pair(answer, image, kind, one.verdict, other.verdict)
+
+
+def _by_kind(pairs: Sequence[_Pair]) -> Iterator[tuple[str, Sequence[_Pair]]]:
+    """Yield all claims, then those of each kind that there is."""
+    yield _ALL, pairs
+    found = {pair.kind for pair in pairs}
+    for kind in (*KINDS, _SENTENCE):
+        # Of one kind alone, the first row says it all.
+        if kind in found and len(found) > 1:
+            yield kind, [pair for pair in pairs if pair.kind == kind]
+
+
+def _agreement(pairs: Sequence[_Pair]) -> dict[str, Cell]:
+    decided = [pair for pair in pairs if pair.is_decided]
+    cells = Counter((pair.one, pair.other) for pair in decided)
+    yes, no = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED
+    found = cohen_kappa([JudgedTwice(p.image, p.one.value, p.other.value) for p in decided])
+    return {
+        "claims": len(decided),
+        "both_support": cells[yes, yes],
+        "judge_only": cells[yes, no],
+        "other_only": cells[no, yes],
+        "neither": cells[no, no],
+        "without_verdict": len(pairs) - len(decided),
+        "agreement": found.agreement,
+        "kappa": found.kappa,
+        "kappa_low": found.ci_low,
+        "kappa_high": found.ci_high,
+    }
+
+
+def _correlation(pairs: Sequence[_Pair]) -> dict[str, Cell]:
+    decided: dict[str, list[_Pair]] = {}
+    for pair in pairs:
+        if pair.is_decided:
+            decided.setdefault(pair.answer, []).append(pair)
+    one = [_share([pair.one for pair in some]) for some in decided.values()]
+    other = [_share([pair.other for pair in some]) for some in decided.values()]
+    return {
+        "pearson": pearson(one, other),
+        "spearman": spearman(one, other),
+        "kendall": kendall(one, other),
+        "answers": len(decided),
+    }
+
+
+def _share(verdicts: Sequence[Verdict]) -> float:
+    return verdicts.count(Verdict.NOT_SUPPORTED) / len(verdicts)

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Triplet, Verdict
+from hallujudge.studies.analysis.agreement import JudgedAnswers, judge_agreement_tables
 from hallujudge.studies.analysis.analyzed_run import AnalyzedRun
-from hallujudge.studies.analysis.two_judges import JudgedAnswers, agreement_tables
 
 CLAIMS = (Triplet("dog", "is", "brown"), Triplet("dog", "on", "sofa"), Sentence("It sleeps."))
 YES, NO, OPEN = Verdict.SUPPORTED, Verdict.NOT_SUPPORTED, Verdict.UNSCORED
@@ -29,7 +29,7 @@ def run(name: str, judge: str, *said: Verdict, claims: Any = CLAIMS) -> Any:
 
 
 def test_claims_are_counted_by_kind() -> None:
-    tables, notes = agreement_tables(
+    tables, notes = judge_agreement_tables(
         [run("graph", "matcher", YES, NO, OPEN), run("image", "sees", YES, YES, NO)]
     )
     assert notes == []
@@ -49,19 +49,22 @@ def test_claims_are_counted_by_kind() -> None:
 
 
 def test_one_judge_twice_has_no_agreement() -> None:
-    assert agreement_tables([run("a", "m", YES, NO, NO), run("b", "m", YES, YES, NO)]) == ([], [])
+    assert judge_agreement_tables([run("a", "m", YES, NO, NO), run("b", "m", YES, YES, NO)]) == (
+        [],
+        [],
+    )
 
 
 @pytest.mark.parametrize("claims", [CLAIMS[::-1], CLAIMS[:2]])
 def test_other_claims_are_named(claims: Any) -> None:
     other = run("b", "sees", *(YES for _ in claims), claims=claims)
-    tables, [note] = agreement_tables([run("a", "matcher", YES, NO, NO), other])
+    tables, [note] = judge_agreement_tables([run("a", "matcher", YES, NO, NO), other])
     assert tables == []
     assert note.startswith("no agreement of a and b: their judges differ, and so do their claims")
 
 
 def test_three_judges_are_compared_in_pairs() -> None:
     runs = [run(name, name, YES, NO, NO) for name in ("one", "two", "three")]
-    tables, _ = agreement_tables(runs)
+    tables, _ = judge_agreement_tables(runs)
     pairs = {(row["judge"], row["other_judge"]) for row in tables[0].rows}
     assert pairs == {("one", "two"), ("one", "three"), ("two", "three")}

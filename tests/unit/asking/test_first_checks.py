@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from hallujudge.asking.request_parameters import (
+from hallujudge.asking.first_checks import (
     checked_parameters,
     parsed_parameters,
     shown_parameters,
