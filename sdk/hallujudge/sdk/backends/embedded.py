@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.read_responses import read_items
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.session import extract, normalize
 from hallujudge.judge_service.engine.streams import (
@@ -138,7 +139,8 @@ class EmbeddedBackend:
 
         async def work(batch: Batch) -> BatchResult:
             results = await session.evaluate(batch)
-            return BatchResult(items=session.read(batch, results), results=results)
+            read = read_items(session.metric, spec.options, batch, results)
+            return BatchResult(items=read, results=results)
 
         # Without models, threads would only share the interpreter lock, and load a lexicon each.
         results = ordered_map(batches, work, limit=_MAX_CONCURRENCY if session.needs_models else 1)

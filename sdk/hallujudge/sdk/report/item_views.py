@@ -1,6 +1,7 @@
 """Views of items on the HTML page: passages with marks, claims with reasons, lists and facts.
 
-Each kind of evidence has a view, which its family's module declares.
+Each kind of evidence has a view in one of the modules :data:`_SHIPPED`, or in a module of its
+family's name. Evidence without one is shown by its fields.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _ENTRIES = 200
 _ENTRY_CHARS = 400
 # Shown elsewhere: in the heading, and as the marked response.
 _SHOWN_FIELDS = frozenset({"id", "group_id", "fields", "response", "thought"})
+# Imported when the first item is shown: they take from here what a view is made of.
+_SHIPPED = ("answer_views", "claim_views", "object_views")
 ANSWER_WORDS = ("right", "wrong")
 """Words of the page for the verdicts on answers."""
 
@@ -302,12 +305,11 @@ def _thought_of(item: Item, result: ItemResult) -> Passage:
 
 @cache
 def _views(families: tuple[str, ...]) -> Mapping[type[object], View]:
-    """Return the shared views of answers and the views of the families."""
+    """Return the views of each kind of evidence, those of families with a module here included."""
+    own = (name for name in families if has_module(__package__, name))
     views: dict[type[object], View] = {}
-    for name in ("verdict_views", *families):
-        # A family's module is optional: the general view shows any evidence.
-        if has_module(__package__, name):
-            views |= import_module(f".{name}", __package__).VIEWS
+    for name in (*_SHIPPED, *own):
+        views |= import_module(f".{name}", __package__).VIEWS
     return views
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from hallujudge.judge_service.engine.read_responses import read_items
 from hallujudge.judge_service.process_pool import DiedError
 from hallujudge.metrics.families import add_benchmarks, added_sources
 
@@ -315,7 +316,7 @@ class Worker:
         if isinstance(task, AloneScored):
             pairs = zip(task.batch, task.results, strict=True)
             results = [kept or session.unscored([item], _DIED)[0] for item, kept in pairs]
-            return [maker.make(_read(session, task.batch, results), task.first)]
+            return [maker.make(self._read(session, task.batch, results), task.first)]
         return await self.parts(task)
 
     async def parts(self, group: Group) -> list[Part]:
@@ -326,7 +327,7 @@ class Worker:
         first = group.first
         for batch in group.batches(self._readers, size):
             results = await session.evaluate(batch)
-            parts.append(maker.make(_read(session, batch, results), first))
+            parts.append(maker.make(self._read(session, batch, results), first))
             first += len(batch)
         return parts
 
@@ -334,9 +335,11 @@ class Worker:
         """Return what a slice of an archive holds."""
         return self._readers.of(task.reader).check(*task.span)
 
-
-def _read(session: ScoringSession, batch: Batch, results: Sequence[ItemResult]) -> BatchResult:
-    return BatchResult(items=session.read(batch, results), results=results)
+    def _read(
+        self, session: ScoringSession, batch: Batch, results: Sequence[ItemResult]
+    ) -> BatchResult:
+        read = read_items(session.metric, self._settings.spec.options, batch, results)
+        return BatchResult(items=read, results=results)
 
 
 def run_worker(settings: WorkerSettings) -> Callable[[Task | SliceCheck], Any]:

@@ -151,7 +151,7 @@ def test_what_was_made_up_comes_before_what_was_missed() -> None:
         "Hallucinated behaviours",
         "Missed objects",
         "Missed behaviours",
-        expected_message("sdk.report.mementos:objects-unknown-to-the-graph"),
+        expected_message("sdk.report.object_views:objects-unknown-to-the-graph"),
     ]
 
 
