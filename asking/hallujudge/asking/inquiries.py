@@ -9,13 +9,7 @@ from pathlib import Path
 from hallujudge.judge_service.llm.chat_replies import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
 from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.framework.asking import (
-    CHOOSE_ONE,
-    CHOOSING,
-    OwnAsking,
-    Shown,
-    is_name,
-)
+from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, OwnAsking, Shown, is_name
 from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.sdk.archives.answer_records import Fault, remedies_of
 from hallujudge.sdk.archives.answers import listed_questions

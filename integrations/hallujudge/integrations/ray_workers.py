@@ -29,12 +29,7 @@ from hallujudge.judge_service.settings.judge_settings import JudgeSettings, judg
 from hallujudge.judge_service.settings.loading import load_settings
 from hallujudge.sdk.errors import InternalError, MissingExtraError, UnavailableError
 from hallujudge.sdk.runs.parts import Part, batch_size
-from hallujudge.sdk.runs.worker import (
-    Group,
-    Worker,
-    WorkerSettings,
-    item_groups,
-)
+from hallujudge.sdk.runs.worker import Group, Worker, WorkerSettings, item_groups
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.llm.budget import Budget, SharedCalls, Usage

@@ -27,20 +27,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .answers.answer_scores import (
-    AnswerScore,
-    all_right,
-    combined,
-    unparsed_rate,
-)
+from .answers.answer_scores import AnswerScore, all_right, combined, unparsed_rate
 from .answers.answers_metric import AnswersMetric
-from .answers.closed_questions import (
-    Answer,
-    AnswersItem,
-    Bundling,
-    ClosedQuestions,
-    Keys,
-)
+from .answers.closed_questions import Answer, AnswersItem, Bundling, ClosedQuestions, Keys
 from .answers.yes_no import CONTAINS_VARIANTS
 from .framework.arrays import FloatArray, np
 from .framework.asking import name_under

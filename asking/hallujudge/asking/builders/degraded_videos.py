@@ -27,12 +27,7 @@ from ..video.degraded_folders import (
 from ..video.degrading import MADE, PROCEDURAL, DegradeSettings, Making
 from ..video.frame_operators import BlurSettings, NoiseSettings, Step
 from ..video.infact_questions import procedural_questions
-from ..video.text_operators import (
-    CAPTION_KINDS,
-    CaptionKind,
-    CaptionSettings,
-    SubtitleSettings,
-)
+from ..video.text_operators import CAPTION_KINDS, CaptionKind, CaptionSettings, SubtitleSettings
 from ..video.vision_attack import AttackSettings
 from .infact import DegradeOptions
 from .written_captions import OPERATOR as CAPTIONS

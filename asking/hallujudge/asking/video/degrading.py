@@ -55,12 +55,7 @@ from .text_operators import (
     read_subtitles,
 )
 from .video_writer import STILLS, Encoding, VideoWriter, write_temporary, write_whole
-from .vision_attack import (
-    AttackSettings,
-    EncoderEnsemble,
-    attack_versions,
-    fingerprint,
-)
+from .vision_attack import AttackSettings, EncoderEnsemble, attack_versions, fingerprint
 
 if TYPE_CHECKING:
     from av import VideoFrame

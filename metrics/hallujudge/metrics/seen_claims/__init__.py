@@ -10,13 +10,7 @@ from typing import ClassVar, Literal, NamedTuple
 from ..framework.arrays import FloatArray, np
 from ..framework.claims import ClaimVerdict, Verdict, invalid_note, support_probability
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
-from ..framework.metric import (
-    OptionDefinition,
-    Paper,
-    SoftMetric,
-    VariantDefinition,
-    soft_option,
-)
+from ..framework.metric import OptionDefinition, Paper, SoftMetric, VariantDefinition, soft_option
 from ..framework.papers import paper
 from ..framework.results import ScoredItem, UnscoredReason
 from .items import KINDS

@@ -37,12 +37,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from ..answers.answer_scores import (
-    ReadAnswer,
-    count,
-    is_right,
-    share,
-)
+from ..answers.answer_scores import ReadAnswer, count, is_right, share
 from ..answers.answers_metric import AnswersMetric
 from ..answers.choices import parse_as_labelled
 from ..answers.closed_questions import (
@@ -55,13 +50,7 @@ from ..answers.closed_questions import (
     Parsed,
 )
 from ..answers.declared_metrics import metric_of
-from ..answers.orders import (
-    ndcg_of,
-    ordered_by,
-    ranks_in,
-    read_order,
-    read_order_published,
-)
+from ..answers.orders import ndcg_of, ordered_by, ranks_in, read_order, read_order_published
 from ..framework.asking import Asking, AskingProtocol, AskingStep, Shown, plain
 from ..framework.metric import Paper
 from ..framework.papers import paper

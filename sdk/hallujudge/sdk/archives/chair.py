@@ -47,14 +47,7 @@ from .json_lines import Mark, Marks
 from .local_files import as_path
 from .named_keys import SharedFields
 from .positions import IdMap
-from .records import (
-    TEXT_FLAG,
-    Record,
-    choose_key,
-    first_record,
-    id_under,
-    read_records,
-)
+from .records import TEXT_FLAG, Record, choose_key, first_record, id_under, read_records
 from .response_values import response_text
 from .rival_keys import LOOKED_AT, refuse_other_texts
 from .typed_rows import Row, RowDecoder

@@ -19,24 +19,8 @@ from hallujudge.metrics.framework.claims import well_formed, well_formed_value
 
 from ..errors import ArchiveError
 from .bad_records import Unreadable, finds_unreadable
-from .json_lines import (
-    BLOCK,
-    Batch,
-    BlockDecoder,
-    LineReader,
-    Mark,
-    Marks,
-    Placed,
-    list_of,
-)
-from .local_files import (
-    OpenPath,
-    is_plain,
-    open_binary,
-    open_text,
-    reading,
-    refuse_other_start,
-)
+from .json_lines import BLOCK, Batch, BlockDecoder, LineReader, Mark, Marks, Placed, list_of
+from .local_files import OpenPath, is_plain, open_binary, open_text, reading, refuse_other_start
 
 _EMPTY = "the file is empty or holds white space only; check that it was written"
 # Characters that are read at a time.

@@ -14,11 +14,7 @@ from ..errors import ArchiveError
 from .archive_files import Archive, first_values, gathered, open_file
 from .formats import read_format
 from .found_files import FoundFile, found_files, with_given_name
-from .inputs import (
-    References,
-    Responses,
-    are_paths,
-)
+from .inputs import References, Responses, are_paths
 from .json_files import amount, named
 from .layouts import declared_layout, recognised
 from .layouts.archive_reader import ArchiveReader

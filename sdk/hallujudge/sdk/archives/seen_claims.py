@@ -37,13 +37,7 @@ from .records import (
 )
 from .response_values import response_text
 from .rival_keys import refuse_other_texts
-from .shown_pictures import (
-    IMAGE_KEYS,
-    PicturesOfIds,
-    ShownRecords,
-    pictures_of_ids,
-    unshown,
-)
+from .shown_pictures import IMAGE_KEYS, PicturesOfIds, ShownRecords, pictures_of_ids, unshown
 from .table_files import structured
 
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption", "description")

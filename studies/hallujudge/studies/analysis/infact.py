@@ -29,14 +29,7 @@ from hallujudge.sdk.report.table_pages import Cell
 
 from ..analysis_options import OPTIONS
 from .agreement import evidence_of
-from .analyzed_run import (
-    AnalyzedRun,
-    FamilyAnalyses,
-    Tables,
-    run_by_run,
-    runs_of,
-    with_keys,
-)
+from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, run_by_run, runs_of, with_keys
 
 _RELIABILITY = ("rr_visual_degradation", "rr_evidence_corruption", "tss", "average")
 _SHOWN = ("base_accuracy", *_RELIABILITY)

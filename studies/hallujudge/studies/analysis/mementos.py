@@ -25,12 +25,7 @@ from hallujudge.sdk.runs.score_run import by_domain
 from hallujudge.synonym_graphs import shipped_graphs
 
 from ..analysis_options import OPTIONS
-from .analyzed_run import (
-    AnalyzedRun,
-    FamilyAnalyses,
-    Tables,
-    run_by_run,
-)
+from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, run_by_run
 
 _GENERAL = "general"
 

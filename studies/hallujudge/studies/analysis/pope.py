@@ -8,10 +8,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from hallujudge.judge_service.engine.pipelines import record_hash
-from hallujudge.metrics.pope.answer_analyses import (
-    caption_consistency,
-    template_stability,
-)
+from hallujudge.metrics.pope.answer_analyses import caption_consistency, template_stability
 from hallujudge.metrics.pope.question_builder import questions_about
 from hallujudge.sdk.archives.chair_references import coco_number
 from hallujudge.sdk.archives.records import Record
@@ -30,13 +27,7 @@ from hallujudge.sdk.report.table_pages import Cell
 from hallujudge.synonym_graphs import load_graph
 
 from .agreement import evidence_of
-from .analyzed_run import (
-    AnalyzedRun,
-    FamilyAnalyses,
-    Tables,
-    runs_of,
-    with_keys,
-)
+from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, runs_of, with_keys
 from .chair import chair_captions
 
 _PROMPT, _SPLIT, _CATEGORY, _OBJECT = "prompt", "split", "category", "object"

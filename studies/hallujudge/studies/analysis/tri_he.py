@@ -37,14 +37,7 @@ from hallujudge.synonym_graphs import GraphError
 from ..analysis_options import OPTIONS
 from ..graph_tools.suggestions import find_wordnet, open_wordnet
 from .agreement import judge_agreement_tables
-from .analyzed_run import (
-    AnalyzedRun,
-    FamilyAnalyses,
-    Tables,
-    cut_offs,
-    run_by_run,
-    runs_of,
-)
+from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, cut_offs, run_by_run, runs_of
 from .score_sheets import SheetScores, key_of, read_sheets
 
 _PARTS = ("", "object_", "relation_")

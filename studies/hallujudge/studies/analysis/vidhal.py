@@ -8,9 +8,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from hallujudge.metrics.answers.answer_scores import ReadAnswer
-from hallujudge.metrics.answers.orders import (
-    ranks_in,
-)
+from hallujudge.metrics.answers.orders import ranks_in
 from hallujudge.metrics.framework.columns_and_scores import mean_of_known
 from hallujudge.metrics.vidhal.order_analyses import (
     frame_reliance,
@@ -24,13 +22,7 @@ from hallujudge.sdk.report.table_pages import Cell
 
 from ..analysis_options import OPTIONS
 from .agreement import evidence_of
-from .analyzed_run import (
-    AnalyzedRun,
-    FamilyAnalyses,
-    Tables,
-    run_by_run,
-    runs_of,
-)
+from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, run_by_run, runs_of
 from .vidhal_files import Video, Videos, grouped, pairs_tables, people_tables, votes_table
 
 _METRICS = {"vidhal-mcqa": "accuracy", "vidhal-ordering": "ndcg"}
