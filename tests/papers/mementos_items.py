@@ -16,14 +16,14 @@ from hallujudge.judge_service.llm.prompt_templates import (
 )
 from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.metrics.mementos import ASKING, MementosMetric, keyword_scores
-from hallujudge.metrics.mementos.sequence_analyses import (
+from hallujudge.sdk.media.video_frames import Sampling
+from hallujudge.studies.analysis.mementos import (
     BehaviorPairs,
     ScoredSequence,
     companions,
     hallucination_correlation,
     recall_by_length,
 )
-from hallujudge.sdk.media.video_frames import Sampling
 from hallujudge.synonym_graphs import compile_keywords, load_graph, parse_graph
 from hallujudge.synonym_graphs.tools import suggest_roots
 

@@ -16,12 +16,6 @@ from hallujudge.metrics.answers.orders import PairAnswer, PairQuestion
 from hallujudge.metrics.framework.agreement import krippendorff_alpha, pearson, spearman
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.infact.operators import TAXONOMY, AuditedCase, label_audit, taxonomy_means
-from hallujudge.metrics.mementos.sequence_analyses import (
-    ScoredSequence,
-    hallucination_correlation,
-    recall_by_length,
-    snowballing,
-)
 from hallujudge.metrics.pope.answer_analyses import caption_consistency, template_stability
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.tri_he.claim_analyses import ClaimTable, JudgedAnswer, frequent_pair_rates
@@ -30,6 +24,12 @@ from hallujudge.metrics.vidhal.order_analyses import (
     input_order_sensitivity,
     model_consensus,
     transitive_inconsistency,
+)
+from hallujudge.studies.analysis.mementos import (
+    ScoredSequence,
+    hallucination_correlation,
+    recall_by_length,
+    snowballing,
 )
 
 RATES = st.integers(0, 20).map(lambda number: number / 20)

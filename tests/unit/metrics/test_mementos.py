@@ -20,7 +20,7 @@ from hallujudge.metrics.mementos import (
     NearKeyword,
     keyword_scores,
 )
-from hallujudge.metrics.mementos.sequence_analyses import (
+from hallujudge.studies.analysis.mementos import (
     BehaviorPairs,
     ScoredSequence,
     companions,

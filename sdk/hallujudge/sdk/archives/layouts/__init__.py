@@ -12,7 +12,7 @@ from ...entry_points import loaded, registered
 from ...errors import ArchiveError
 from ..json_files import named
 from ..question_files import label_of
-from . import batches, benchmarks, closed_questions, harnesses, toolkits
+from . import benchmarks, closed_questions, harnesses, toolkits
 from .archive_reader import ArchiveReader, mapping_at
 
 _ENTRY_POINTS = "hallujudge.archive_readers"
@@ -36,7 +36,7 @@ _BUILT_IN = (
     *harnesses.LM_EVAL_READERS,
     *harnesses.INSPECT_AI_READERS,
     *toolkits.EVALSCOPE_READERS,
-    *batches.READERS,
+    *toolkits.BATCH_READERS,
     *VLMEVALKIT_READERS,
     *benchmarks.CHAIR_SCRIPT_READERS,
     *closed_questions.READERS,

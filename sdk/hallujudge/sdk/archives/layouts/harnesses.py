@@ -16,6 +16,7 @@ from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..records import Record
 from .archive_reader import (
+    NAME_A_METRIC,
     ArchiveReader,
     converting,
     first_text,
@@ -198,7 +199,7 @@ OTHER_LMMS_EVAL_READERS = (
         ),
         any_metric=True,
         convert=converting(lmms_values),
-        remedy="name a metric that scores its answers, and give its references with references=…",
+        remedy=NAME_A_METRIC,
     ),
 )
 
@@ -277,7 +278,7 @@ LM_EVAL_READERS = (
         keys=_LM_EVAL_KEYS,
         any_metric=True,
         convert=_lm_eval_records,
-        remedy="name a metric that scores its answers, and give its references with references=…",
+        remedy=NAME_A_METRIC,
     ),
 )
 
@@ -392,7 +393,7 @@ INSPECT_AI_READERS = (
     _inspect_reader(
         "",
         lambda _values: True,
-        remedy="name a metric that scores its answers, and give its references with references=…",
+        remedy=NAME_A_METRIC,
     ),
     ArchiveReader(
         name="an Inspect AI log without samples",

@@ -1,4 +1,4 @@
-"""Files of evaluation toolkits: predictions and reviews of EvalScope, tables of VLMEvalKit."""
+"""Files of evaluation toolkits and of batch APIs: EvalScope, VLMEvalKit, OpenAI, Anthropic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .archive_reader import ArchiveReader, converting, first_text, mapping_at, yes_or_no
+from .archive_reader import (
+    NAME_A_METRIC,
+    ArchiveReader,
+    converting,
+    first_text,
+    mapping_at,
+    message_text,
+    yes_or_no,
+)
 from .harnesses import response_of_output, user_question
 
 # EvalScope (since 1.0) writes a file for each subset of a benchmark. A prediction holds the model's
@@ -86,8 +94,7 @@ def _readers(kind: str, keys: tuple[str, ...], **more: Any) -> tuple[ArchiveRead
             "",
             lambda _values: True,
             any_metric=True,
-            remedy="name a metric that scores its answers, and give its references with "
-            "references=…",
+            remedy=NAME_A_METRIC,
         ),
     )
 
@@ -248,6 +255,72 @@ OTHER_VLMEVALKIT_READERS = (
         keys=VLMEVALKIT_KEYS,
         any_metric=True,
         convert=converting(vlmevalkit_values),
-        remedy="name a metric that scores its answers, and give its references with references=…",
+        remedy=NAME_A_METRIC,
+    ),
+)
+
+
+def _openai(values: Mapping[str, object]) -> Mapping[str, object]:
+    body = mapping_at(mapping_at(values, "response"), "body")
+    # Providers put the error beside the response, or in its body.
+    failed = values.get("error") or body.get("error")
+    text = _completion(body)
+    return {
+        "id": values.get("custom_id"),
+        "response": {"error": failed} if failed and text is None else text,
+    }
+
+
+def _completion(body: Mapping[str, object]) -> object:
+    """Return the text of a body of ``/chat/completions``, ``/completions`` or ``/responses``."""
+    choice = first_text(body.get("choices"))
+    if isinstance(choice, Mapping):
+        message = mapping_at(choice, "message")
+        found = response_of_output(body)
+        return message_text(message.get("refusal", choice.get("text"))) if found is None else found
+    output = body.get("output")
+    said = [
+        each
+        for each in (output if isinstance(output, list) else ())
+        if isinstance(each, Mapping) and each.get("type") == "message"
+    ]
+    return message_text(said[-1].get("content")) if said else None
+
+
+def _anthropic(values: Mapping[str, object]) -> Mapping[str, object]:
+    result = mapping_at(values, "result")
+    text = message_text(mapping_at(result, "message").get("content"))
+    failed = result.get("error") or result.get("type")
+    return {
+        "id": values.get("custom_id"),
+        "response": {"error": failed} if text is None else text,
+    }
+
+
+def _is_openai(values: Mapping[str, object]) -> bool:
+    response = values.get("response")
+    return (isinstance(response, Mapping) and "body" in response) or (
+        response is None and isinstance(values.get("error"), Mapping)
+    )
+
+
+BATCH_READERS = (
+    ArchiveReader(
+        name="an output file of OpenAI's batch API",
+        keys=("custom_id", "response"),
+        matches=_is_openai,
+        any_metric=True,
+        convert=converting(_openai),
+        model_key="response.body.model",
+        remedy=NAME_A_METRIC,
+    ),
+    ArchiveReader(
+        name="an output file of Anthropic's batch API",
+        keys=("custom_id", "result"),
+        matches=lambda values: "type" in mapping_at(values, "result"),
+        any_metric=True,
+        convert=converting(_anthropic),
+        model_key="result.message.model",
+        remedy=NAME_A_METRIC,
     ),
 )

@@ -8,13 +8,13 @@ from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from ..framework.arrays import FloatArray
-from ..framework.asking import AskingProtocol, AskingStep, OwnAsking, Shown
-from ..framework.claims import InvalidEntry, invalid_note, invalid_to_json
-from ..framework.columns_and_scores import Column, ScoreDefinition, share
-from ..framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
-from ..framework.papers import paper
-from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem
+from .framework.arrays import FloatArray
+from .framework.asking import AskingProtocol, AskingStep, OwnAsking, Shown
+from .framework.claims import InvalidEntry, invalid_note, invalid_to_json
+from .framework.columns_and_scores import Column, ScoreDefinition, share
+from .framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
+from .framework.papers import paper
+from .framework.results import Item, ItemRecords, JsonValue, ScoredItem
 
 
 class MementosItem(Item, frozen=True, kw_only=True):
