@@ -21,9 +21,10 @@ from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import InvalidInputError
 from ..judges import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
+from ..judges.judge_rules import Escalation, PanelRule
 from ..judges.llm_judge import LlmJudge, estimate_judge
-from ..judges.panel import Panel, PanelRule
-from ..judges.router import Escalation, Router
+from ..judges.panel import Panel
+from ..judges.router import Router
 from ..judges.seeing_judge import ALL_CLAIMS, SeeingJudge
 from ..llm.budget import Usage
 from ..llm.estimate import Estimate, TokenCounter

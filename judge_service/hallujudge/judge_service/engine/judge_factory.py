@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from ..errors import InvalidInputError
 from ..judges import Judge
 from ..judges.choice_judge import ChoiceJudge
-from ..judges.choice_shares import ShareRule
+from ..judges.judge_rules import PanelRule, ShareRule
 from ..judges.llm_judge import LlmJudge
-from ..judges.panel import Panel, PanelRule
+from ..judges.panel import Panel
 from ..judges.router import Router
 from ..judges.small_judges import MatcherJudge, PooledJudge, ServedJudge, ServedPreset
 from ..llm.budget import Budget, Prices, Usage
@@ -47,7 +47,7 @@ from .judge_options import (
 from .streams import RunProgress
 
 if TYPE_CHECKING:
-    from ..judges.router import Escalation
+    from ..judges.judge_rules import Escalation
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
     from ..matchers import TextComparer
     from ..matchers.matcher_models import MatcherModels

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, cast, get_args
 from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
 
 from ..errors import InvalidInputError
-from ..judges.choice_shares import ShareRule
-from ..judges.panel import PanelRule
+from ..judges.judge_rules import Escalation, PanelRule, ShareRule
 from ..judges.questions import WORDINGS
-from ..judges.router import Escalation
 from ..judges.small_judges import SERVED_JUDGES, ServedPreset
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import ApiName, Dialect, Sampling

@@ -19,7 +19,7 @@ from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
 from ..errors import InvalidInputError
-from ..judges.option_files import option_file
+from ..judges.judge_rules import option_file
 from ..matchers import MatcherSettings
 from .judge_options import ALL_SMALL_JUDGES, judges_of
 

@@ -24,7 +24,7 @@ from ..llm.budget import Usage
 from ..tenancy import tenancy, within
 
 if TYPE_CHECKING:
-    from .choice_shares import ShareRule
+    from .judge_rules import ShareRule
 
 DIGITS = 6
 """Digits of probabilities in evidence."""

@@ -15,12 +15,12 @@ from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..llm.prompt_templates import Template
 from ..tenancy import tenancy
 from . import DIGITS, Asked, Declined, JudgeIdentity, count_verdicts
-from .choice_shares import ShareRule
-from .drafts import ReadReply
+from .judge_calls import ReadReply
+from .judge_rules import Escalation, ShareRule
 from .llm_judge import LlmJudge
 from .questions import Question
 from .replies import ReadAnswer
-from .router import Escalation, JudgesInOrder, history_before
+from .router import JudgesInOrder, history_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

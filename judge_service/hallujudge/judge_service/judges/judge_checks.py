@@ -19,7 +19,7 @@ from ..llm.client import Answer, ChatClient
 from ..llm.failures import CallFailedError, FailureKind
 from ..llm.vllm import logits_problem
 from . import JudgeRequestItem
-from .choice_shares import share_of
+from .judge_calls import share_of
 from .llm_judge import LlmJudge
 from .questions import WORDINGS
 from .replies import read_choice

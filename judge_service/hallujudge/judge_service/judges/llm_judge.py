@@ -31,8 +31,8 @@ from . import (
     Recalled,
     unscored_claim,
 )
-from .choice_shares import MeasuredShare, ShareMeter, ShareRule
-from .drafts import Draft, ReadReply, reading_of, settled_choice
+from .judge_calls import Draft, MeasuredShare, ReadReply, ShareMeter, reading_of, settled_choice
+from .judge_rules import ShareRule
 from .questions import TRIPLET_CHOICES, WRONG_PARTS, Question, each_alone, questions_of
 from .replies import ReadAnswer, has_tokens
 

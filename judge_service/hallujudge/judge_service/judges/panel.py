@@ -1,22 +1,13 @@
-"""A panel: several judges vote on each claim, by majority or by learnt weights.
-
-Majorities of different judges follow PoLL (Verga et al., arXiv:2404.18796). Learnt weights are the
-logarithms of likelihood ratios of a judge's votes, as in Dawid and Skene (Applied Statistics 28,
-1979), so that their sum is the log odds that a claim is supported.
-"""
+"""A panel: several judges vote on each claim, by majority or by learnt weights."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Part, Verdict
 from hallujudge.metrics.framework.results import UnscoredReason
 
-from ..errors import InvalidInputError
 from ..llm.ask_once import run_bounded
 from ..llm.budget import Usage
 from . import (
@@ -28,104 +19,13 @@ from . import (
     JudgeIdentity,
     JudgeRequestItem,
     joined_identity,
-    logistic,
     unscored_claim,
 )
-from .choice_shares import ShareRule
-from .option_files import finite, option_file, share_of_option, text_sha256
+from .judge_rules import PanelRule, ShareRule
 from .router import JudgesInOrder
 
 PANEL = "panel"
 """The panel's name, as the judge of its verdicts."""
-_SHOWN_HASH = 12
-
-
-class VoteWeights(NamedTuple):
-    """What a judge's votes add to the log odds that a claim is supported."""
-
-    supported: float
-    """What a vote for support adds."""
-    not_supported: float
-    """What a vote against it adds; below 0 unless the judge is wrong more often than right."""
-
-
-_MAJORITY = VoteWeights(1.0, -1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelRule:
-    """Who votes, on which claims, and how votes are combined."""
-
-    members: tuple[str, ...]
-    """Names of the judges; the first one judges every claim."""
-    share: float = 1.0
-    """Share of claims on which the others vote, too."""
-    weights: Mapping[str, VoteWeights] = field(default_factory=dict)
-    """The weights of each member; empty for a majority."""
-    prior: float = 0.0
-    """Log odds that a claim is supported before any vote."""
-    sha256: str = ""
-    """The hash of the weights' file."""
-
-    @classmethod
-    def of(cls, *, members: str, share: str, weights: str) -> PanelRule | None:
-        """Return the rule of a run's options, or None without a panel.
-
-        Args:
-            members: Names with commas between, or empty.
-            share: A number above 0 and up to 1, or empty for 1.
-            weights: The text of ``panel.json``, or empty.
-
-        Raises:
-            InvalidInputError: An option can't be used.
-        """
-        names = tuple(filter(None, map(str.strip, members.split(","))))
-        if not names:
-            given = [name for name, of in (("share", share), ("weights", weights)) if of]
-            if given:
-                raise InvalidInputError(
-                    f"the option panel_{given[0]} is about a panel; set the option panel to the "
-                    "names of its judges"
-                )
-            return None
-        if len(names) < 2 or len({*names}) < len(names):
-            raise InvalidInputError(
-                f"the option panel is {members!r:.200}; name two or more different judges, such as "
-                "llm,matcher"
-            )
-        made = cls(
-            members=names, share=share_of_option("panel_share", share, default="1", above_zero=True)
-        )
-        return _learnt(made, weights) if weights else made
-
-    @property
-    def text(self) -> str:
-        """The rule, for the signature."""
-        how = f"weights@{self.sha256[:_SHOWN_HASH]}" if self.weights else "majority"
-        part = f"/{self.share:g}" if self.share < 1 else ""
-        return f"{how}({'+'.join(self.members)}){part}"
-
-    def draws(self, item: JudgeRequestItem, claim: ClaimParts) -> bool:
-        """Return whether all members vote on a claim; the same in every run and order."""
-        if self.share >= 1:
-            return True
-        text = json.dumps([item.id, *claim]).encode()
-        return int.from_bytes(sha256(text).digest()[:8]) < self.share * 2**64
-
-    def odds(self, votes: Mapping[str, ClaimVerdict]) -> float:
-        """Return the log odds of support; of a majority, votes for it minus votes against it."""
-        sums = self.prior
-        for name, vote in votes.items():
-            weights = self.weights.get(name, _MAJORITY)
-            supports = vote.verdict is Verdict.SUPPORTED
-            sums += weights.supported if supports else weights.not_supported
-        return sums
-
-    def probability(self, votes: Mapping[str, ClaimVerdict]) -> float:
-        """Return the probability of support; of a majority, the share of votes for it."""
-        if self.weights:
-            return logistic(self.odds(votes))
-        return sum(vote.verdict is Verdict.SUPPORTED for vote in votes.values()) / len(votes)
 
 
 class Panel(JudgesInOrder[Judge]):
@@ -256,24 +156,3 @@ def _part_of(votes: Sequence[ClaimVerdict]) -> Part | None:
     """Return the wrong part that most votes name; the first of equals by :class:`Part`."""
     named = [vote.part for vote in votes if vote.part is not None]
     return max(Part, key=named.count) if named else None
-
-
-def _learnt(rule: PanelRule, text: str) -> PanelRule:
-    """Return a rule with the weights of a file that ``hallujudge judge panel`` wrote."""
-    advice = "give the JSON file that hallujudge judge panel writes"
-    with option_file(
-        "panel_weights", text, "judge-panel", what="a panel's weights", advice=advice
-    ) as content:
-        weights = dict(_weights(content["weights"]))
-        prior = finite(content["prior"])
-    if unknown := [name for name in rule.members if name not in weights]:
-        raise InvalidInputError(
-            f"panel_weights has no weights of {', '.join(unknown)}, only of {', '.join(weights)}; "
-            "learn them from a run of this panel"
-        )
-    return replace(rule, weights=weights, prior=prior, sha256=text_sha256(text))
-
-
-def _weights(content: Mapping[str, Any]) -> Iterator[tuple[str, VoteWeights]]:
-    for name, of in content.items():
-        yield str(name), VoteWeights(finite(of["supported"]), finite(of["not_supported"]))

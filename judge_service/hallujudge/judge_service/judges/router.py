@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from msgspec import structs
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict, certainty
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.framework.signature import signature_value
 
 from ..errors import InvalidInputError
 from ..llm.budget import Usage
@@ -31,127 +30,11 @@ from . import (
     joined_identity,
     unscored_claim,
 )
-from .choice_shares import ShareRule
-from .option_files import finite, option_file, text_sha256
+from .judge_rules import Escalation, ShareRule
 
-# Characters of a judge's signature in a note.
-_REFERENCE = 300
 _Judge = TypeVar("_Judge", bound=Judge)
-_TOO_SMALL = str(UnscoredReason.MARGIN_TOO_SMALL)
 # Reasons that depend on the options of a run, and not on the reply alone.
-_OF_OPTIONS = (_TOO_SMALL, str(UnscoredReason.CHOICES_UNLIKELY))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """The promise of a learned threshold, from ``cascade.json``."""
-
-    judge: str
-    """The signature of the judge whose verdicts were labelled."""
-    target: float
-    """The least agreement of kept verdicts with labels."""
-    confidence: float
-    """How often thresholds learned in this way keep their promise."""
-    labels: int
-    """Labelled claims with kept verdicts."""
-    sha256: str
-    """The hash of the file."""
-    reference: str = ""
-    """The signature of the judge whose verdicts were taken for labels; empty for people's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Escalation:
-    """The rule by which a verdict of the first judge goes to the next one."""
-
-    below: float
-    """The margin below which a verdict is not kept."""
-    abstain: bool = False
-    """Whether such a claim stays without a verdict, though there is a next judge."""
-    promise: Promise | None = None
-    """The promise of the threshold, if it was learned."""
-
-    @classmethod
-    def of(cls, *, below: str, cascade: str, abstain: str) -> Escalation | None:
-        """Return the rule of a run's options, or None if every verdict is kept.
-
-        Args:
-            below: The margin, or empty.
-            cascade: The text of ``cascade.json``, or empty.
-            abstain: ``yes`` or ``no``.
-
-        Raises:
-            InvalidInputError: An option can't be used, or two of them contradict each other.
-        """
-        if below and cascade:
-            raise InvalidInputError(
-                "give the option escalate_below or the option cascade, not both"
-            )
-        if not below and not cascade:
-            if abstain == "yes":
-                raise InvalidInputError(
-                    "the option abstain needs a margin; set the option escalate_below or "
-                    "the option cascade"
-                )
-            return None
-        made = _learnt(cascade) if cascade else cls(below=_margin(below))
-        return replace(made, abstain=abstain == "yes")
-
-    def check(self, identity: JudgeIdentity) -> None:
-        """Reject a threshold that was learned from another judge than the first one.
-
-        Raises:
-            InvalidInputError: It was.
-        """
-        signature = signature_value(identity.signature)
-        if self.promise is not None and self.promise.judge != signature:
-            raise InvalidInputError(
-                f"the cascade was learnt from verdicts of {self.promise.judge!r:.300}, but the "
-                f"first judge is {signature!r:.300}; calibrate a run of this judge with a level of "
-                "agreement, or name the other judge first in the setting judge_order"
-            )
-
-    def declines(self, judge: str, margin: float | None) -> Declined | None:
-        """Return why a verdict of the first judge is not kept, or None if it is.
-
-        Args:
-            judge: The judge's name, ``llm`` or ``fallback`` for language models.
-            margin: The verdict's margin.
-        """
-        sure = None if margin is None else certainty(margin, judge)
-        if sure is not None and sure >= self.below:
-            return None
-        found = "no margin" if sure is None else f"margin {sure:.6g}"
-        return Declined(judge, _TOO_SMALL, f"{found}, and {self.below:.6g} is needed")
-
-    def identity(self, judges: JudgeIdentity) -> JudgeIdentity:
-        """Return the identity of judges with the rule among the parameters."""
-        more = [("escalate_below", str(self.below))]
-        if self.promise is not None:
-            more.append(("cascade", self.promise.sha256[:12]))
-        if self.abstain:
-            more.append(("abstain", "yes"))
-        return replace(judges, parameters=(*judges.parameters, *more))
-
-    def note(self, first: str) -> str:
-        """Return the sentence for the report about what kept verdicts are worth.
-
-        Args:
-            first: The first judge's name.
-        """
-        kept = f"Verdicts of {first} with a margin of at least {self.below:.6g} are kept"
-        if self.promise is None:
-            return f"{kept}. This margin was set by hand and promises no agreement."
-        of = self.promise
-        taken = "verdicts" if of.reference else "labels"
-        name = of.reference.partition(",")[0]
-        truth = f"verdicts of {name}" if name else taken
-        return (
-            f"{kept}. They agree with {truth} in at least {of.target:.1%}, with a confidence of "
-            f"{of.confidence:.0%} (fixed-sequence test on {of.labels:,} {taken}; Angelopoulos et "
-            "al., arXiv:2110.01052). This holds for claims like those that it was learnt from, and "
-            "not for verdicts of other judges."
-        )
+_OF_OPTIONS = (str(UnscoredReason.MARGIN_TOO_SMALL), str(UnscoredReason.CHOICES_UNLIKELY))
 
 
 class JudgesInOrder(ABC, Generic[_Judge]):
@@ -232,35 +115,6 @@ def history_before(
     small = len(failed) < sum(declined.judge in names for declined in kept)
     unknown = escalates and not any(declined.judge == names[0] for declined in failed)
     return None if small or unknown else failed
-
-
-def _margin(text: str) -> float:
-    try:
-        return finite(text)
-    except ValueError as err:
-        raise InvalidInputError(
-            f"the option escalate_below is {text!r:.40}; give a number"
-        ) from err
-
-
-def _learnt(text: str) -> Escalation:
-    """Return the rule of a file that ``hallujudge calibrate --agreement`` wrote."""
-    advice = "give the file that a calibration with a level of agreement writes"
-    with option_file("cascade", text, "cascade", what="a cascade.json", advice=advice) as content:
-        if content["escalate_below"] is None:
-            raise InvalidInputError(
-                "the cascade has no margin: too few labels, or the judge is too weak; label more, "
-                "or ask for less agreement"
-            )
-        promise = Promise(
-            judge=str(content["judge"]),
-            target=finite(content["target"]),
-            confidence=finite(content["confidence"]),
-            labels=int(content["labels"]),
-            reference=str(content["reference"])[:_REFERENCE],
-            sha256=text_sha256(text),
-        )
-        return Escalation(below=_margin(str(content["escalate_below"])), promise=promise)
 
 
 @dataclass(slots=True)

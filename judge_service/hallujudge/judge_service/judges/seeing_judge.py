@@ -14,7 +14,7 @@ from hallujudge.metrics.framework.results import UnscoredReason
 from ..errors import InvalidInputError
 from ..llm.budget import Usage
 from . import JudgedItem, JudgeRequestItem, Recalled, unscored_claim
-from .drafts import ReadReply
+from .judge_calls import ReadReply
 from .llm_judge import LlmJudge
 from .questions import Question, seen_questions
 from .replies import ReadAnswer

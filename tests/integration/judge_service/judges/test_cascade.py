@@ -11,8 +11,9 @@ from support.llm_judges import CLAIMS, as_bytes, item, judge_of, shown
 
 from hallujudge.judge_service.judges import counting_verdicts
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge, Chosen
+from hallujudge.judge_service.judges.judge_rules import Escalation
 from hallujudge.judge_service.judges.questions import Question
-from hallujudge.judge_service.judges.router import Escalation, Router
+from hallujudge.judge_service.judges.router import Router
 from hallujudge.judge_service.llm.prompt_templates import load_template
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 

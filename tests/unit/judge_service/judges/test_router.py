@@ -17,8 +17,9 @@ from hallujudge.judge_service.judges import (
     JudgeRequestItem,
     unscored_claim,
 )
+from hallujudge.judge_service.judges.judge_rules import Escalation
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.judges.router import Escalation, Router, history_before
+from hallujudge.judge_service.judges.router import Router, history_before
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint

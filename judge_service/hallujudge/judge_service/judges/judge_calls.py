@@ -1,25 +1,181 @@
-"""The answers of a language model on one item, as they arrive and as the cache keeps them.
+"""What a language model returns on one item: replies, and how likely the choices were.
 
-The cache keeps what was read of a reply, not the reply.
+Servers mask what a constraint rules out before they report log-probabilities (vLLM 0.32.0 does), so
+that margins and probabilities are among the choices: a judge that wants to write something else has
+margins like any other. One token that is generated without a constraint shows it. Its call is made
+for a part of the claims, which is drawn by their prompts: the same in every run, order and worker.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
-from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
 
-from ..llm.ask_once import Reading
-from ..llm.budget import Usage
-from ..llm.cache_file import Record
-from ..llm.client import Answer
-from . import Declined, JudgedItem, JudgeRequestItem, Recalled, count_verdicts
-from .choice_shares import MeasuredShare, ShareRule
+from ..llm.ask_once import AskOnce, Reading
+from ..llm.budget import Usage, VerdictStore
+from ..llm.cache_file import Record, cache_key
+from ..llm.chat import ChatRequest
+from ..llm.chat_replies import ChatReply
+from ..llm.client import Answer, ChatClient
+from ..llm.estimate import PlannedCall
+from ..llm.failures import CallFailedError
+from . import DIGITS, Declined, JudgedItem, JudgeRequestItem, Recalled, count_verdicts
+from .judge_rules import ShareRule
 from .questions import Question
-from .replies import ReadAnswer, read_choice, read_keyed, read_stated, read_text
+from .replies import (
+    WRAPPING,
+    ReadAnswer,
+    choice_begun_by,
+    read_choice,
+    read_keyed,
+    read_stated,
+    read_text,
+)
+
+# vLLM and OpenAI list at most so many.
+_MOST_LISTED = 20
+
+
+class MeasuredShare(NamedTuple):
+    """What the first free token of a reply says."""
+
+    share: float | None
+    """Probability that it begins one of the choices; None if it is not known."""
+    usage: Usage = Usage()
+    """What the call took."""
+    payer: str = ""
+    """The item whose question was sent."""
+    reason: str = ""
+    """Why the call failed."""
+    detail: str = ""
+    """The reason in words."""
+
+    def usage_of(self, question: Question) -> Usage:
+        """Return what the call took for the item that asks a question."""
+        return self.usage if self.payer == question.payer else self.usage.again()
+
+
+class ShareMeter:
+    """Asks for the first free token of replies, each once, as other calls are made.
+
+    Args:
+        client: Calls the model.
+        cache: Keeps what was measured between runs; None keeps it in memory only.
+    """
+
+    def __init__(self, client: ChatClient, cache: VerdictStore | None) -> None:
+        self._client = client
+        self._calls: AskOnce[MeasuredShare] = AskOnce(client, cache)
+
+    async def known(self, key: str, question: Question) -> MeasuredShare | None:
+        """Return what was measured before; None if nothing was.
+
+        Args:
+            key: The cache key of the question.
+            question: The question about one claim.
+        """
+        return await self._calls.known(_key_of(key), _share_reading(question))
+
+    async def ask(
+        self, key: str, question: Question, *, label: str, has_fallback: bool
+    ) -> MeasuredShare:
+        """Return the share of the choices, which is measured only if it was not before.
+
+        Args:
+            key: The cache key of the question.
+            question: The question about one claim.
+            label: The judge in words, for people who look at the cache.
+            has_fallback: Whether another judge is asked if this one fails.
+
+        Raises:
+            InvalidInputError: The key is rejected, or the model does not exist.
+            UnavailableError: The judge answered no call for a long time.
+        """
+        try:
+            return await self._calls.ask(
+                _key_of(key),
+                self.request_of(question),
+                _share_reading(question),
+                label=label,
+                has_fallback=has_fallback,
+            )
+        except CallFailedError as failure:
+            return MeasuredShare(None, reason=failure.kind.value, detail=failure.detail)
+
+    async def planned(self, key: str, question: Question) -> PlannedCall:
+        """Return the call, for estimates."""
+        cached = await self.known(key, question) is not None
+        return PlannedCall(
+            key=_key_of(key), cached=cached, request=self.request_of(question), measures=True
+        )
+
+    def request_of(self, question: Question) -> ChatRequest:
+        """Return the request for one token of the reply to a question, without a constraint."""
+        settings = self._client.settings
+        listed = settings.sampling.top_logprobs if settings.dialect == "plain" else _MOST_LISTED
+        return ChatRequest(
+            messages=question.messages,
+            max_tokens=1,
+            extra={"top_logprobs": listed},
+            affinity=question.affinity,
+        )
+
+
+def _key_of(key: str) -> str:
+    return cache_key({"kind": "choice_share", "question": key})
+
+
+def share_of(reply: ChatReply, choices: Sequence[str]) -> float | None:
+    """Return the probability that a reply's first token begins a choice.
+
+    It is None if no log-probabilities are reported, and if the token is one of a thought, after
+    which the reply is still to come. What would be dropped around a choice does not count; a token
+    that is nothing else, such as a quotation mark, begins none.
+
+    Args:
+        reply: The reply, of one token.
+        choices: What is offered.
+    """
+    if reply.thought or reply.logit or not reply.tokens:
+        return None
+    first = reply.tokens[0]
+    listed = {first.text: first.logprob, **dict(first.top)}
+    begins = [
+        math.exp(logprob)
+        for text, logprob in listed.items()
+        if (written := text.strip(WRAPPING).casefold()) and choice_begun_by(written, "", choices)
+    ]
+    return round(min(1.0, math.fsum(begins)), DIGITS)
+
+
+def _share_reading(question: Question) -> Reading[MeasuredShare]:
+    """Return how the reply to a request for a free token is read and kept."""
+
+    def read(answer: Answer) -> MeasuredShare:
+        share = share_of(answer.reply, question.choices)
+        return MeasuredShare(share, answer.usage, question.payer)
+
+    return Reading(read=read, to_record=_share_record, from_record=_share_of_record)
+
+
+def _share_record(measured: MeasuredShare) -> Record | None:
+    if measured.share is None:
+        return None
+    usage = measured.usage.to_record()
+    return {"choice_share": measured.share, "usage": usage, "payer": measured.payer}
+
+
+def _share_of_record(record: Record) -> MeasuredShare | None:
+    share = record.get("choice_share")
+    if not isinstance(share, float):
+        return None
+    usage = Usage.from_record(record.get("usage"))
+    return MeasuredShare(share, usage, str(record.get("payer", "")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +370,9 @@ class Draft:
     def settled(self, at: int) -> ReadAnswer:
         """Return the answer on a claim, or why it does not count."""
         rule = self.item.measuring
-        return self.answers[at] if rule is None else rule.settled(self.answers[at], self._share(at))
+        if rule is None:
+            return self.answers[at]
+        return _with_enough_share(self.answers[at], self._share(at), rule.least)
 
     def judged(self, judge: str, verdict_of: VerdictOf) -> JudgedItem:
         """Return the verdicts on all claims, each of which has an answer.
@@ -257,6 +415,18 @@ class Draft:
 
     def _share(self, at: int) -> MeasuredShare:
         return self.measured.get(at) or MeasuredShare(self.answers[at].share)
+
+
+def _with_enough_share(answer: ReadAnswer, measured: MeasuredShare, least: float) -> ReadAnswer:
+    """Return an answer, or why it does not count because of the share of the choices."""
+    share = measured.share
+    if not least or not answer.choice or (share is not None and share >= least):
+        return answer
+    if measured.reason:
+        return ReadAnswer("", None, measured.reason, f"choice share: {measured.detail}")
+    found = "the server reports no log-probabilities" if share is None else f"it is {share:.6g}"
+    detail = f"the choices need a share of {least:g}, and {found}"
+    return ReadAnswer("", None, UnscoredReason.CHOICES_UNLIKELY.value, detail)
 
 
 def settled_choice(
