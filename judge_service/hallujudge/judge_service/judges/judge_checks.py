@@ -12,12 +12,18 @@ from hallujudge.metrics.framework.claims import LEAST_SHARE, ClaimVerdict, Tripl
 
 from ..errors import HallujudgeError, UnavailableError
 from ..llm.chat import ChatRequest
-from ..llm.chat_replies import NO_THOUGHT, ChatReply, Stated, is_cut_thought, without_thought
+from ..llm.chat_replies import (
+    NO_THOUGHT,
+    ChatReply,
+    Stated,
+    is_cut_thought,
+    logits_problem,
+    without_thought,
+)
 from ..llm.chat_servers import ChatServer
 from ..llm.chat_settings import ChatSettings
 from ..llm.client import Answer, ChatClient
 from ..llm.failures import CallFailedError, FailureKind
-from ..llm.vllm import logits_problem
 from . import JudgeRequestItem
 from .judge_calls import share_of
 from .llm_judge import LlmJudge

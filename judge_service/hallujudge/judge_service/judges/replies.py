@@ -24,12 +24,12 @@ from ..llm.chat_replies import (
     ReplyProblem,
     Stated,
     TokenChoice,
+    logits_problem,
     reply_problem,
     shown,
     without_thought,
 )
 from ..llm.failures import FailureKind
-from ..llm.vllm import logits_problem
 from .questions import VERDICT_KEY
 
 # Probabilities of a list are rounded, so that one more token of this size is never ruled out.

@@ -418,3 +418,16 @@ def _is_mostly_white(text: str) -> bool:
 def shown(text: str) -> str:
     """Quote the beginning of a text for a message."""
     return repr(text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…")
+
+
+def logits_problem(token: str) -> str:
+    """Return why a reply's log-probabilities are none, and what to do.
+
+    Args:
+        token: A token with a number above 0.
+    """
+    return (
+        f"the log-probability of a token is above 0 ({token}), which none can be: the server sends "
+        "logits, as vLLM does with --logprobs-mode raw_logits; start it with --logprobs-mode "
+        "raw_logprobs"
+    )

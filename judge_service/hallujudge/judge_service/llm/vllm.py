@@ -414,16 +414,3 @@ def _run_of(settings: VllmSettings, data_folder: Path) -> VllmRun:
         executable=tuple(shlex.split(settings.command)) or ("vllm",),
         added=AddedArguments.of(settings.arguments),
     )
-
-
-def logits_problem(token: str) -> str:
-    """Return why a reply's log-probabilities are none, and what to do.
-
-    Args:
-        token: A token with a number above 0.
-    """
-    return (
-        f"the log-probability of a token is above 0 ({token}), which none can be: the server sends "
-        "logits, as vLLM does with --logprobs-mode raw_logits; start it with --logprobs-mode "
-        "raw_logprobs"
-    )
