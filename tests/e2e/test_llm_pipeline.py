@@ -19,7 +19,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Offers, Resources
 from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.judge_service.errors import InvalidInputError, NotFoundError
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.metrics.framework.claims import Triplet

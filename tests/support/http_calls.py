@@ -15,7 +15,7 @@ from support.threads import PATIENCE
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hallujudge.judge_service.settings.definitions import Setting
+from hallujudge.judge_service.settings import Setting
 from hallujudge.judge_service.settings.judge_settings import JUDGES
 from hallujudge.judge_service.settings.loading import load_settings
 

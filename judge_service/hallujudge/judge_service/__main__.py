@@ -10,12 +10,11 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
+from .command_process import address_space, memory_problem, run_command
 from .errors import HallujudgeError, InvalidInputError
 from .installation import __version__
-from .memory_budget import address_space, memory_problem
 from .server.logs import say, set_up_logging
 from .settings.loading import load_settings, silence_grpc
-from .standard_files import run_command
 
 # Threads, gRPC and OpenBLAS reserve addresses: 684 MiB are too few, 977 MiB suffice.
 _LEAST_MEMORY = 960 << 20

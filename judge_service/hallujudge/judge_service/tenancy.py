@@ -19,12 +19,17 @@ from typing import Protocol, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .errors import OverloadedError
+
 Attributes: TypeAlias = Mapping[str, str | int | float | bool]
 """The attributes of a span."""
 Outcomes: TypeAlias = Mapping[str, int]
 """Reason -> number of unscored items; the empty reason has the scored items."""
 
 _NO_SPAN = nullcontext()
+# Memory is given back when a call ends, and most calls take less than a second.
+_RETRY_SECONDS = 1.0
+_MIB = 1 << 20
 MAX_WEIGHT = 100
 """The largest weight of a user."""
 
@@ -207,6 +212,56 @@ class Scheduler(Protocol):
 
     async def in_thread(self, work: Callable[[], _T], *, short: bool = False) -> _T:
         """Run work in a thread, for which users queue."""
+
+
+class MemoryBudget:
+    """Counts the memory that callers make the process hold; safe to use from several threads.
+
+    Args:
+        limit: The most bytes; None to only count them.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self._held = 0
+        self._lock = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        """The bytes that are held."""
+        return self._held
+
+    def take(self, size: int, what: str = "the message") -> None:
+        """Take bytes, which the caller returns later.
+
+        Raises:
+            OverloadedError: They do not fit.
+        """
+        with self._lock:
+            if self.limit is not None and self._held + size > self.limit:
+                raise self._full(size, what)
+            self._held += size
+
+    def add(self, size: int) -> None:
+        """Count bytes that are already held, such as a finished response."""
+        with self._lock:
+            self._held += size
+
+    def give_back(self, size: int) -> None:
+        """Give bytes back."""
+        with self._lock:
+            self._held -= size
+
+    def _full(self, size: int, what: str) -> OverloadedError:
+        limit = self.limit or 0
+        more = "" if size <= limit else "; send less in one message"
+        return OverloadedError(
+            f"the server's memory budget of {limit // _MIB} MiB has no room for {what} "
+            f"({size / _MIB:.1f} MiB with what is made of it){more}",
+            reason="MEMORY_FULL",
+            metadata={"limit": str(limit), "needed": str(size)},
+            retry_after=_RETRY_SECONDS if size <= limit else None,
+        )
 
 
 class CallGate:

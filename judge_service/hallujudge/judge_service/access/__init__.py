@@ -15,8 +15,16 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from ..errors import OverloadedError, PermissionDeniedError
-from ..memory_budget import MemoryBudget
-from ..tenancy import RunningCall, Scheduler, User, quota_text, tenancy, within, work_as
+from ..tenancy import (
+    MemoryBudget,
+    RunningCall,
+    Scheduler,
+    User,
+    quota_text,
+    tenancy,
+    within,
+    work_as,
+)
 
 MAX_LIMIT = 2**31 - 1
 """The largest number of a caller's limits, which is that of the server's settings."""

@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from ..llm.budget import CallBudget, SharedCalls, VerdictStore
     from ..matchers import TextComparer
     from ..matchers.matcher_models import MatcherModels
-    from ..memory_budget import MemoryBudget
-    from ..tenancy import JudgeState, Spending
+    from ..tenancy import JudgeState, MemoryBudget, Spending
 
 _ExtractorT = TypeVar("_ExtractorT")
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
-from ..memory_budget import MemoryBudget
 from ..settings.connection import listed
+from ..tenancy import MemoryBudget
 from ..threads import LONG_CHARS
 from .spec import GraphSource, InlineGraph, ShippedGraph
 

@@ -28,7 +28,7 @@ from .small_matcher import SmallMatcher
 from .torch_models import TorchEncoder, TorchPairs, TorchWeights
 
 if TYPE_CHECKING:
-    from ..memory_budget import MemoryBudget
+    from ..tenancy import MemoryBudget
 
 # How many models of each kind are kept; the least recently used is dropped first.
 _KEPT_MODELS = 4

@@ -15,8 +15,8 @@ from grpc_status import rpc_status
 from ..access import Caller, CallMemory, Scope, begin_call, begin_memory, current_caller
 from ..errors import HallujudgeError
 from ..fair_queue import CpuScheduler
-from ..memory_budget import MemoryBudget
 from ..observe import record_caller, record_failure, record_running, record_waiting
+from ..tenancy import MemoryBudget
 from ..wire.errors import pushback, status_of
 from .authentication import Authenticator, anonymous
 from .connections import ConnectionGuard

@@ -18,8 +18,8 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 
+from ..command_process import STANDARD_ERROR, STANDARD_OUTPUT
 from ..errors import InternalError
-from ..standard_files import STANDARD_ERROR, STANDARD_OUTPUT
 
 # Lines that wait for a slow reader; more are dropped, because calls must not wait for it.
 _MAX_LINES = 10_000

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from ..command_process import STANDARD_OUTPUT
 from ..engine import Engine, ScoreSpec
 from ..engine.registry import metric_entry
 from ..errors import OutputError
@@ -28,7 +29,6 @@ from ..observe import (
     begin_recording,
     record_end,
 )
-from ..standard_files import STANDARD_OUTPUT
 from .authentication import host_of
 from .interceptors import Context, Handler, WrappingInterceptor, rule_of
 from .logs import LineWriter, dropped_lines

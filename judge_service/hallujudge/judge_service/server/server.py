@@ -32,7 +32,6 @@ from ..judges.judge_checks import check_answer
 from ..llm.vllm import VllmServer, vllm_server
 from ..matchers.model_folders import find_model, find_tokenizer
 from ..matchers.small_judge_presets import SMALL_JUDGES
-from ..memory_budget import MemoryBudget
 from ..observe import begin_recording
 from ..settings.connection import with_port
 from ..settings.judge_settings import MatcherDownloads
@@ -40,15 +39,15 @@ from ..settings.loading import ResolvedSettings, child_environment, spending_pat
 from ..settings.server_settings import ServerSettings
 from ..state_files import make_private, warn_of_readers
 from ..stopping import MARGIN_SECONDS, Grace, begun, cancel_all, in_daemon_thread
+from ..tenancy import MemoryBudget
 from ..threads import use_scheduler
-from .authentication import describes_itself, is_loopback, new_authenticator
+from .authentication import describes_itself, is_loopback, new_authenticator, server_credentials
 from .connections import raise_file_limit
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
 from .known_databases import refuse_foreign_folders, refuse_lost_databases, remember_database
 from .logs import open_again
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
-from .tls import server_credentials
 from .workers import Workers, started
 
 if TYPE_CHECKING:

@@ -25,9 +25,8 @@ from ..engine.spec import ScoreSpec
 from ..engine.streams import keys_of
 from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ..forked_workers import Answer, Program
-from ..memory_budget import MemoryBudget
 from ..observe import Recorder, begin_recording
-from ..tenancy import EvaluatedItem, Outcomes
+from ..tenancy import EvaluatedItem, MemoryBudget, Outcomes
 from ..wire.convert import WireCodec
 from .calls import Calls, died_of, with_scores
 from .logs import internal_error, set_up_logging

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import reduce
 
+from . import definitions, setting
 from .connection import Secret, hosted_by, masked_repr, read_secret
-from .definitions import definitions, setting
 
 APIS = ("chat", "scoring", "decisions")
 """How choices are asked for."""

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from ..errors import InvalidInputError, fault_of
+from . import ENV_PREFIX, Definition, Setting, from_names
 from .connection import Connection, is_host, shown
-from .definitions import ENV_PREFIX, Definition, Setting, from_names
 from .judge_settings import JUDGES, JudgeKeys, JudgeSettings, judge_values, load_judge_keys
 from .server_settings import SERVER, ServerSettings
 

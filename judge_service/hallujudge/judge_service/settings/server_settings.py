@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from . import NO_PREFIX, definitions, setting
 from .connection import listed, masked_repr
-from .definitions import NO_PREFIX, definitions, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

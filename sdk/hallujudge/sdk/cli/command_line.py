@@ -19,8 +19,7 @@ try:
 
     import click
 
-    from hallujudge.judge_service.memory_budget import memory_problem
-    from hallujudge.judge_service.standard_files import output_problem, run_command
+    from hallujudge.judge_service.command_process import memory_problem, output_problem, run_command
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
     from hallujudge.metrics.families import benchmarks_of, declaring_line, has_module
     from hallujudge.sdk import cli

@@ -25,7 +25,7 @@ from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.judge_settings import (
     JudgeSettings,
     LlmSettings,

@@ -16,7 +16,7 @@ from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.judges.single_checks import check_sight
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 
 # As real servers send them, seen at vLLM 0.32.0, llama-server b11549, LiteLLM 1.106.12 and

@@ -20,7 +20,7 @@ from hallujudge.judge_service.judges.llm_judge import estimate_judge
 from hallujudge.judge_service.llm.http import SenderName
 from hallujudge.judge_service.llm.prompt_templates import own_template
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.metrics.framework.claims import Sentence
 

@@ -18,12 +18,12 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.access import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.engine.resources import Resources
-from hallujudge.judge_service.memory_budget import MemoryBudget
 from hallujudge.judge_service.server.interceptors import METHODS
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.tenancy import MemoryBudget
 
 _METRICS = "/hallujudge.judge.v1.JudgeService/ListMetrics"
 _STREAM = "/hallujudge.judge.v1.JudgeService/ScoreStream"

@@ -28,7 +28,7 @@ from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server import judge_servicer
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.tenancy import Limits

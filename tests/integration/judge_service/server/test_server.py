@@ -31,7 +31,7 @@ from hallujudge.judge_service.errors import (
     VersionMismatchError,
 )
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto

@@ -28,7 +28,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import AccessSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Limits

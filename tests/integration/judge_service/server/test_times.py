@@ -22,7 +22,7 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.server import start
-from hallujudge.judge_service.settings.definitions import from_names
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import LimitSettings, ServerSettings

@@ -166,7 +166,7 @@ async def test_a_certificate_that_ends_soon_is_named_in_the_log(
     pair = make_server_certificate(tmp_path / "soon", ends=soon)
     with caplog.at_level(logging.WARNING):
         async with serving(pair):
-            words = expected_message("judge_service.server.tls:ends-in-days")
+            words = expected_message("judge_service.server.authentication:ends-in-days")
             await until(lambda: words in caplog.text)
 
 

@@ -36,12 +36,12 @@ from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, Scor
 from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InternalError, InvalidInputError, OverloadedError
 from hallujudge.judge_service.flights import FlightLog, Flights
-from hallujudge.judge_service.memory_budget import MemoryBudget
 from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.worker_tasks import Task
 from hallujudge.judge_service.server.workers import Workers
 from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.tenancy import MemoryBudget
 from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 

@@ -8,10 +8,11 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.judge_service.access import CallMemory
+from hallujudge.judge_service.command_process import memory_problem
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import InlineGraph
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
-from hallujudge.judge_service.memory_budget import MemoryBudget, memory_problem
+from hallujudge.judge_service.tenancy import MemoryBudget
 
 
 def test_what_does_not_fit_now_may_be_tried_again() -> None:
@@ -80,7 +81,7 @@ def test_kept_graphs_give_way_to_new_ones() -> None:
     assert 0 < resources.memory.held <= 100_000
     held = resources.memory.held
     with pytest.raises(
-        OverloadedError, match=expected_message("judge_service.memory_budget:no-room-for-the-graph")
+        OverloadedError, match=expected_message("judge_service.tenancy:no-room-for-the-graph")
     ):
         resources.graph(graph("e", 1_000))
     assert resources.memory.held == 0

@@ -16,8 +16,8 @@ from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.matchers import ClaimMatcher, MatcherSettings
 from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.matchers.model_folders import ModelFolder
+from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.connection import Secret
-from hallujudge.judge_service.settings.definitions import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeKeys, JudgeSettings, SmallSettings
 from hallujudge.metrics import Triplet, Verdict
 

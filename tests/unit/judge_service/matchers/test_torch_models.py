@@ -20,7 +20,7 @@ from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.judge_service.matchers.model_folders import find_model
 from hallujudge.judge_service.matchers.small_judge_presets import SMALL_JUDGES
 from hallujudge.judge_service.matchers.torch_models import TorchEncoder, TorchPairs, TorchWeights
-from hallujudge.judge_service.memory_budget import MemoryBudget
+from hallujudge.judge_service.tenancy import MemoryBudget
 from hallujudge.metrics.framework.claims import Triplet
 
 MISSING = "not installed: pip install 'hallujudge[matcher]'"
@@ -300,6 +300,6 @@ def test_a_budget_without_room_for_the_model(tmp_path: Path) -> None:
     folder = tiny_model(tmp_path / "m", "factcg")
     memory = MemoryBudget(find_model("minilm").size + 1000)
     with pytest.raises(
-        OverloadedError, match=expected_message("judge_service.memory_budget:no-room-for-the-model")
+        OverloadedError, match=expected_message("judge_service.tenancy:no-room-for-the-model")
     ):
         MatcherModels(memory=memory).open(settings("factcg", folder))

@@ -13,7 +13,6 @@ import pytest
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.fair_queue import CpuScheduler
-from hallujudge.judge_service.memory_budget import MemoryBudget
 from hallujudge.judge_service.observe import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.connections import ConnectionGuard, ConnectionLimits
@@ -22,6 +21,7 @@ from hallujudge.judge_service.server.interceptors import GuardInterceptor
 from hallujudge.judge_service.server.observation import ObservingInterceptor
 from hallujudge.judge_service.server.services import Services
 from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.tenancy import MemoryBudget
 from hallujudge.judge_service.threads import in_thread
 
 _T = TypeVar("_T")

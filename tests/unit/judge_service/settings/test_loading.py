@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.settings.definitions import Definition
+from hallujudge.judge_service.settings import Definition
 from hallujudge.judge_service.settings.judge_settings import JUDGES
 from hallujudge.judge_service.settings.loading import chosen_judges, load_settings, names_of
 from hallujudge.judge_service.settings.server_settings import SERVER

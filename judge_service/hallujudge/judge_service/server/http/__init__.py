@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InvalidInputError, MissingExtraError
 from ...settings.connection import is_ipv6, plain_host, with_port
 from ...stopping import begun
-from ..authentication import peer_of
+from ..authentication import peer_of, server_context
 from ..observation import record_refused, request_id
-from ..tls import server_context
 from .asgi_app import Handlers, HttpApp, routes_of
 from .json_messages import JsonForm
 

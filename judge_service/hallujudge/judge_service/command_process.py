@@ -1,4 +1,4 @@
-"""Standard input, output and error of a command: closed, full, or with nobody who reads them.
+"""The process of a command: its memory, and its standard files, which may be closed or full.
 
 The interpreter flushes standard output and error once more when it ends. What can't be written
 then costs two lines and turns the exit code into 120, whatever the command was. So a command
@@ -7,12 +7,18 @@ flushes first, says what is wrong in its own words, and leads the file to the nu
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
+
+try:
+    import resource
+except ImportError:  # Windows has no such limit
+    resource = None  # type: ignore[assignment]  # checked where it is used
 
 STANDARD_OUTPUT, STANDARD_ERROR = 1, 2
 """The numbers of their files."""
@@ -120,3 +126,23 @@ class _Notes(io.TextIOWrapper):
     def close(self) -> None:
         """Write what is buffered; the file stays open, since it is the process's."""
         self.flush()
+
+
+def memory_problem(error: BaseException) -> str | None:
+    """Return what an error of too little memory means; None for every other error."""
+    is_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
+    is_full = isinstance(error, OSError) and error.errno == errno.ENOMEM
+    if not (isinstance(error, MemoryError) or is_thread or is_full):
+        return None
+    most = address_space()
+    limit = f"it may use {most >> 20} MiB (ulimit -v); raise that" if most else "free some"
+    found = str(error) or type(error).__name__
+    return f"this process has too little memory ({found}): {limit}, and try again"
+
+
+def address_space() -> int | None:
+    """Return how many bytes ``ulimit -v`` lets this process use; None for no limit."""
+    if resource is None:
+        return None
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if most == resource.RLIM_INFINITY else most
