@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from msgspec import structs
 
@@ -29,12 +29,10 @@ from ..judges.seeing_judge import ALL_CLAIMS, SeeingJudge
 from ..llm.budget import Usage
 from ..llm.estimate import Estimate, TokenCounter
 from .extraction import ClaimExtractor, ExtractedClaims
+from .judge_factory import JudgeFactory
 from .judge_options import LLM_NAMES, judges_of, member_of
 from .pipelines import checked_items
 from .responses import Problem, ResponseCheck
-
-if TYPE_CHECKING:
-    from .judge_factory import JudgeFactory
 
 ItemT = TypeVar("ItemT", bound=Item)
 MetricT = TypeVar("MetricT", bound=Metric)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from ..errors import InvalidInputError
 from ..judges import Judge
 from ..judges.choice_judge import ChoiceJudge
-from ..judges.judge_rules import PanelRule, ShareRule
+from ..judges.judge_rules import Escalation, PanelRule, ShareRule
 from ..judges.llm_judge import LlmJudge
 from ..judges.panel import Panel
 from ..judges.router import Router
 from ..judges.small_judges import MatcherJudge, PooledJudge, ServedJudge, ServedPreset
-from ..llm.budget import Budget, Prices, Usage
+from ..llm.budget import Budget, CallBudget, Prices, SharedCalls, Usage, VerdictStore
 from ..llm.chat import ApiName, Sampling
 from ..llm.chat_servers import BatchFiles
 from ..llm.chat_settings import ChatSettings
@@ -25,9 +25,10 @@ from ..llm.http import Endpoint, SenderName
 from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
 from ..llm.vllm_arguments import AddedArguments
-from ..matchers import MatcherSettings
+from ..matchers import MatcherSettings, TextComparer
 from ..settings.connection import Secret, environment_proxy, hosted_by, listed, masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings
+from ..tenancy import JudgeState, MemoryBudget, Spending
 from .judge_options import (
     ALL_SMALL_JUDGES,
     LOCAL_JUDGES,
@@ -47,11 +48,7 @@ from .judge_options import (
 from .streams import RunProgress
 
 if TYPE_CHECKING:
-    from ..judges.judge_rules import Escalation
-    from ..llm.budget import CallBudget, SharedCalls, VerdictStore
-    from ..matchers import TextComparer
     from ..matchers.matcher_models import MatcherModels
-    from ..tenancy import JudgeState, MemoryBudget, Spending
 
 _ExtractorT = TypeVar("_ExtractorT")
 

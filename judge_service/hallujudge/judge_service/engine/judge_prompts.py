@@ -17,6 +17,7 @@ from ..judges.questions import FirstQuestion, Question
 from ..llm.prompt_templates import (
     JUDGE,
     NOT_AMONG_THEM,
+    Template,
     as_line,
     fenced,
     load_template,
@@ -26,7 +27,6 @@ from ..llm.prompt_templates import (
 )
 
 if TYPE_CHECKING:
-    from ..llm.prompt_templates import Template
     from .spec import ScoreSpec
 
 PROMPT_PRESET, NO_PRESET = "prompt_preset", "none"

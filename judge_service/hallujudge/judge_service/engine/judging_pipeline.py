@@ -28,7 +28,9 @@ from hallujudge.metrics.framework.results import JsonValue, ScoredItem, Unscored
 
 from ..errors import InvalidInputError
 from ..judges import Asked, payer_of
+from ..judges.questions import Question
 from ..llm.budget import Usage
+from ..llm.estimate import Estimate
 from ..threads import map_cpu, of_each
 from .answers_pipeline import ONE_EACH, AnswersPipeline
 from .judge_options import ESCALATION_OPTIONS, SHARE_OPTION, escalation_of, share_rule_of
@@ -53,14 +55,12 @@ from .judge_quality import (
 )
 from .pipelines import checked_items
 from .registry import MetricEntry, declared_trial
+from .resources import Resources
 from .responses import Problem, ResponseCheck
+from .spec import ScoreSpec
 
 if TYPE_CHECKING:
     from ..judges.choice_judge import ChoiceJudge, Chosen
-    from ..judges.questions import Question
-    from ..llm.estimate import Estimate
-    from .resources import Resources
-    from .spec import ScoreSpec
 
 
 GIVEN = "given"

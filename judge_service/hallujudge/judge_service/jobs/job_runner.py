@@ -8,19 +8,15 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ..access import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
 from ..llm.failures import CONFIGURATION_REASONS
 from ..settings.server_settings import JobSettings
-from ..stopping import KEEPING_CALLS, begun, cancel_all
+from ..stopping import KEEPING_CALLS, Grace, begun, cancel_all
 from . import Job, Problem, caller_of
 from .job_scoring import JobScoring, StoppedError
-
-if TYPE_CHECKING:
-    from ..stopping import Grace
-
 
 _LOG = logging.getLogger(__name__)
 POLL_SECONDS = 2.0

@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.framework.signature import same_but_versions
 
 from ..access import caller_now, current_caller
+from ..engine import Engine, ScoringSession
 from ..engine.registry import metric_entry
 from ..engine.streams import ordered_map
 from ..errors import InvalidInputError, OverloadedError, UnavailableError
@@ -23,13 +25,7 @@ from ..llm.ask_once import run_bounded
 from ..stopping import CallDrain, HeldBackError, JointWork
 from ..threads import in_thread, shielded
 from . import Answer, Job, JobCodec, JobWork, JobWorkers, Problem, ScoredChunk, Trial
-from .job_progress import Activity, Changes
-
-if TYPE_CHECKING:
-    from hallujudge.metrics import Item, ItemResult
-
-    from ..engine import Engine, ScoringSession
-    from .job_progress import JobProgress, JobSuspicions
+from .job_progress import Activity, Changes, JobProgress, JobSuspicions
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,9 +9,11 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ..engine import Engine
+from ..engine.spec import ScoreSpec
 from ..errors import HallujudgeError, InvalidInputError, UnavailableError, VersionMismatchError
+from ..observe import JobsActivity
 from ..settings.server_settings import JobSettings
 from ..stopping import CallDrain, Grace, begun, cancel_all
 from . import (
@@ -35,12 +37,6 @@ from .job_scoring import (
     stopping_error,
 )
 from .job_store import JobStore
-
-if TYPE_CHECKING:
-    from ..engine import Engine
-    from ..engine.spec import ScoreSpec
-    from ..observe import JobsActivity
-
 
 _LOG = logging.getLogger(__name__)
 _MAX_ID_CHARS = 128

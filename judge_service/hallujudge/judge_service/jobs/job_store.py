@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from hallujudge.metrics.framework.tally import cluster_key
 
@@ -22,11 +22,7 @@ from . import (
     ResultPage,
     StoredResult,
 )
-from .database import LISTED, WHOLE, fitting, job_of, marks
-
-if TYPE_CHECKING:
-    from .database import Database
-
+from .database import LISTED, WHOLE, Database, fitting, job_of, marks
 
 # SQLite takes 32,766 values in one statement.
 _KEYS = 1000

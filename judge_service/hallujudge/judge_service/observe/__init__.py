@@ -7,16 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..access import ServedCall
+from ..access import Caller, ServedCall
 from ..tenancy import Attributes, Outcomes, RunningCall, WorkRecorder, tenancy, work_as
-
-if TYPE_CHECKING:
-    from ..access import Caller
 
 _P = ParamSpec("_P")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..errors import MissingExtraError, UnavailableError
 from ..installation import __version__
@@ -18,6 +18,7 @@ from ..tenancy import EvaluatedItem
 from . import Recorder
 
 try:
+    from opentelemetry._logs import LoggerProvider as AnyProvider
     from opentelemetry._logs import LogRecord
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
@@ -26,8 +27,6 @@ try:
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("evaluation events", "otel") from err
 
-if TYPE_CHECKING:
-    from opentelemetry._logs import LoggerProvider as AnyProvider
 
 EVENT = "gen_ai.evaluation.result"
 """Name of the events."""

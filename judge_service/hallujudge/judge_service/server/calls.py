@@ -7,19 +7,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from msgspec import structs
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.metrics import ItemResult, Outcome
+from hallujudge.metrics import Item, ItemResult, Metric, Outcome, Report
+from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
 from ..engine import Engine, ScoringSession
+from ..engine.found_claims import FoundClaim
 from ..engine.registry import metric_entry
 from ..engine.session import extract, normalize
+from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, Violation
 from ..threads import map_cpu, of_each
-from ..wire import convert as _convert
-from ..wire.convert import without_graphs
+from ..wire.convert import (
+    found_claim_to_proto,
+    graph_from_proto,
+    report_to_proto,
+    without_graphs,
+    write_result,
+)
 from .request_checks import (
     GroupLimit,
     admitted_spec,
@@ -34,12 +43,6 @@ from .request_checks import (
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-
-    from hallujudge.metrics import Item, Metric, Report
-    from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
-
-    from ..engine.found_claims import FoundClaim
-    from ..engine.spec import ScoreSpec
 
 # Room for the note that `shrink` adds; a note has a few hundred bytes.
 _NOTE_BYTES = 1024
@@ -148,7 +151,7 @@ class Calls:
             )
         response = pb.ScoreResponse(statistic_names=session.statistic_names)
         await _write_all(await session.score(items), response.results)
-        response.report.CopyFrom(_convert.report_to_proto(await session.make_report()))
+        response.report.CopyFrom(report_to_proto(await session.make_report()))
         # Unlike a stream, a unary response has no second message for the rest.
         shrink(response, self._limits.max_message_bytes)
         return response
@@ -172,7 +175,7 @@ class Calls:
     def report_pieces(self, report: Report) -> Iterable[pb.ScoreStreamResponse]:
         """Return the messages that carry the report of a stream."""
         size = min(_REPORT_BYTES, self._limits.max_message_bytes // 2)
-        return pieces_of(_convert.report_to_proto(report), size)
+        return pieces_of(report_to_proto(report), size)
 
     async def extract(self, request: pb.ExtractRequest) -> pb.ExtractResponse:
         """Extract claims from texts."""
@@ -198,7 +201,7 @@ class Calls:
         """Return the roots of words."""
         check_count(self._limits.max_batch_items, len(request.words), "words")
         check_graph(request.graph)
-        graph = _convert.graph_from_proto(request.graph)
+        graph = graph_from_proto(request.graph)
         label, roots = await normalize(graph, request.words, self.engine.resources)
         return pb.NormalizeResponse(
             words=[
@@ -284,10 +287,10 @@ async def _write_all(
     """Write results to a response, without scene graphs, which the client has."""
 
     def write(result: ItemResult) -> None:
-        _convert.write_result(result, to.add())
+        write_result(result, to.add())
 
     await map_cpu(of_each(write), without_graphs(results), chars=lambda _: 0)
 
 
 def _text_claims(claims: Sequence[FoundClaim]) -> pb.TextClaims:
-    return pb.TextClaims(claims=[_convert.found_claim_to_proto(claim) for claim in claims])
+    return pb.TextClaims(claims=[found_claim_to_proto(claim) for claim in claims])

@@ -14,6 +14,7 @@ from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
 from hallujudge.judge.v1 import judge_service_pb2, scoring_pb2
 
 from ..access import Scope, current_caller
+from ..engine import Engine
 from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, UnsupportedError
@@ -29,21 +30,18 @@ from ..jobs import (
     kept_caller,
 )
 from ..jobs.job_service import JobService
-from ..settings.loading import state_folder
+from ..settings.judge_settings import JudgeSettings
+from ..settings.loading import ResolvedSettings, state_folder
+from ..settings.server_settings import LimitSettings
 from ..state_files import create_folder
 from ..tenancy import tenancy
 from ..wire.convert import WireCodec, spec_from_proto
 from .request_checks import admitted_spec, check_count, check_unique, items_from_proto
 from .worker_tasks import Task
-from .workers import Tallies
+from .workers import Tallies, Workers
 
 if TYPE_CHECKING:
-    from ..engine import Engine
-    from ..settings.judge_settings import JudgeSettings
-    from ..settings.loading import ResolvedSettings
-    from ..settings.server_settings import LimitSettings
     from .interceptors import Context
-    from .workers import Workers
 
 _PREFIX = "JOB_STATE_"
 # The fields that a job and its message have alike.

@@ -15,6 +15,7 @@ from hallujudge.synonym_graphs import shipped_graphs
 from ..access import call_memory, stream_pause
 from ..engine import Engine, ScoringSession, metric_names
 from ..engine.registry import MetricEntry, metric_entry
+from ..engine.spec import ScoreSpec
 from ..engine.streams import TICK_SECONDS, distinct, ordered_map, with_ticks
 from ..errors import InvalidInputError
 from ..installation import __version__
@@ -23,7 +24,6 @@ from .flow_control import Held, Window
 from .request_checks import GroupLimit, groups_of
 
 if TYPE_CHECKING:
-    from ..engine.spec import ScoreSpec
     from ..settings.server_settings import LimitSettings
     from .interceptors import Context
 

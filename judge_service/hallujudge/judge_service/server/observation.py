@@ -29,6 +29,7 @@ from ..observe import (
     begin_recording,
     record_end,
 )
+from ..tenancy import JudgeState
 from .authentication import host_of
 from .interceptors import Context, Handler, WrappingInterceptor, rule_of
 from .logs import LineWriter, dropped_lines
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ..jobs.job_service import JobService
     from ..observe.prometheus import MetricsPage
     from ..settings.server_settings import ServerSettings
-    from ..tenancy import JudgeState
     from .workers import Workers
 
 _LOG = logging.getLogger(__name__)

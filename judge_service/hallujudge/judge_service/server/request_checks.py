@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.metrics import Item
+from hallujudge.metrics import Item, Metric
 
 from ..access import Scope, current_caller
 from ..engine.registry import metric_entry
@@ -17,9 +17,6 @@ from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, Violation
 from ..wire.convert import TASK_OF, read_item, spec_from_proto
 from ..wire.fields import MalformedError, invalid
-
-if TYPE_CHECKING:
-    from hallujudge.metrics import Metric
 
 # Far above every option of a metric; longer values would only fill logs and error messages.
 _MAX_NAME = 200

@@ -28,13 +28,14 @@ from ..engine.judge_factory import JudgeFactory
 from ..engine.judge_options import read_small_models
 from ..engine.resources import Offers, Resources
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
+from ..jobs.job_service import JobService
 from ..judges.judge_checks import check_answer
 from ..llm.vllm import VllmServer, vllm_server
 from ..matchers.model_folders import find_model, find_tokenizer
 from ..matchers.small_judge_presets import SMALL_JUDGES
 from ..observe import begin_recording
 from ..settings.connection import with_port
-from ..settings.judge_settings import MatcherDownloads
+from ..settings.judge_settings import JudgeSettings, MatcherDownloads
 from ..settings.loading import ResolvedSettings, child_environment, spending_path, state_folder
 from ..settings.server_settings import ServerSettings
 from ..state_files import make_private, warn_of_readers
@@ -51,9 +52,6 @@ from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, b
 from .workers import Workers, started
 
 if TYPE_CHECKING:
-    from ..jobs.job_service import JobService
-    from ..llm.vllm import VllmServer
-    from ..settings.judge_settings import JudgeSettings
     from .http import HttpListener
 
 try:

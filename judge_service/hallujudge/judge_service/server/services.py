@@ -10,16 +10,19 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import grpc
 
 from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc, judge_service_pb2, judge_service_pb2_grpc
 
+from ..engine import Engine
 from ..errors import InvalidInputError, MissingExtraError
 from ..fair_queue import CpuScheduler
+from ..jobs.job_service import JobService
 from ..observe import Recorder
 from ..settings.connection import with_port
+from ..settings.server_settings import LimitSettings, ServerSettings
 from .authentication import Authenticator
 from .connections import ConnectionGuard, ConnectionLimits, open_file_limit
 from .flow_control import Admission, CallTimes, RunningCalls
@@ -30,11 +33,6 @@ from .observation import ObservingInterceptor
 from .offload import OffloadInterceptor
 from .request_reader import Form, ProtobufForm
 from .workers import Workers
-
-if TYPE_CHECKING:
-    from ..engine import Engine
-    from ..jobs.job_service import JobService
-    from ..settings.server_settings import LimitSettings, ServerSettings
 
 try:
     from grpc_health.v1 import health_pb2, health_pb2_grpc

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
+from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
@@ -27,9 +27,6 @@ from ..errors import (
     UnsupportedError,
     Violation,
 )
-
-if TYPE_CHECKING:
-    from google.protobuf.message import Message
 
 PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
 """The delay that gRPC's own retries use; other clients use RetryInfo."""

@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidInputError, MissingExtraError
+from ...observe import Recorder
 from ...settings.connection import is_ipv6, plain_host, with_port
-from ...stopping import begun
+from ...stopping import Grace, begun
 from ..authentication import peer_of, server_context
+from ..connections import ConnectionGuard
+from ..flow_control import RunningCalls
 from ..observation import record_refused, request_id
 from .asgi_app import Handlers, HttpApp, routes_of
 from .json_messages import JsonForm
@@ -26,13 +29,8 @@ except ModuleNotFoundError as err:
     raise MissingExtraError.of("HTTP", "http") from err
 
 if TYPE_CHECKING:
-    from ...observe import Recorder
     from ...settings.server_settings import ServerSettings
-    from ...stopping import Grace
-    from ..connections import ConnectionGuard
-    from ..flow_control import RunningCalls
     from ..services import Services
-    from .asgi_app import HttpApp
 
 _KEEPALIVE_PROBES = 3
 # uvicorn checks ten times a second whether it has to stop.

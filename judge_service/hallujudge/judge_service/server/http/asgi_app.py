@@ -30,10 +30,11 @@ from hallujudge.judge.v1 import jobs_pb2 as pb
 
 from ...errors import DeadlineError, HallujudgeError
 from ...installation import __version__
+from ...observe import Recorder
 from ...settings.connection import OTHER_HOST, is_own_host, web_address
 from ...stopping import begun, cancel_all
 from ...wire.errors import status_of
-from ..authentication import describes_itself
+from ..authentication import Authenticator, describes_itself
 from ..interceptors import Handler
 from ..logs import internal_error
 from ..observation import REQUEST_ID, record_refused
@@ -67,9 +68,7 @@ from .exchange import (
 from .json_messages import to_json
 
 if TYPE_CHECKING:
-    from ...observe import Recorder
     from ...settings.server_settings import ServerSettings
-    from ..authentication import Authenticator
 
 _Interceptors: TypeAlias = "Sequence[grpc.aio.ServerInterceptor]"
 

@@ -22,20 +22,18 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import grpc
 from google.protobuf import json_format
+from google.protobuf.any_pb2 import Any as Packed
+from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from ...errors import InvalidInputError
 from ..authentication import peer_of
 from ..observation import REQUEST_ID, request_id
 from ..request_reader import malformed
-
-if TYPE_CHECKING:
-    from google.protobuf.any_pb2 import Any as Packed
-    from google.protobuf.message import Message
 
 HTTP_STATUSES: Mapping[str, int] = {
     "CANCELLED": 499,
