@@ -33,6 +33,7 @@ from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.progress_bar import Progress, shown_progress
 
 model_option = partial(option, panel="Model")
+# The most frequent reasons; the file of questions without an answer has all of them.
 _SHOWN_REASONS = 8
 
 

@@ -32,6 +32,7 @@ from hallujudge.sdk.archives.json_files import named
 from hallujudge.sdk.errors import InvalidInputError, NotFoundError
 
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
+# Labels that are all letters are those of choices.
 _LETTER = re.compile("[A-Z]")
 OPTIONAL_SLOTS = frozenset({"instruction", CHOOSING})
 """Slots that a user's prompt may leave out, and that may be empty."""

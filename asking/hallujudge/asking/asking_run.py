@@ -71,7 +71,7 @@ class AskRun:
     prompt_preset: str = ""
     """Name of a prompt that the benchmark's paper prints, in place of ours; empty for ours."""
     frames: str = "uniform:16"
-    """Which frames of videos are sent, as in :class:`~..media.video_frames.Sampling`."""
+    """Which frames of videos are sent, as ``Sampling`` of ``sdk.media.video_frames`` reads it."""
     frame_format: str = "jpeg"
     """How frames are sent: ``jpeg`` or ``png``."""
     combine_frames: bool = False

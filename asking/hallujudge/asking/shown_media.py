@@ -234,6 +234,7 @@ def _decoded(av: Any, image: ChatImage) -> Any:
 
 MOST_BYTES = 20 << 20
 """Bytes of a sound at most, as of an image. Servers may take less: Gemini takes 20 MB a request."""
+# Speech encoders, such as Whisper's, take 16 kHz; a WAV file of PCM has 2 bytes a sample.
 _RATE, _SAMPLE_BYTES = 16_000, 2
 # MP3 files have no length in their header; 32 kbit/s is the lowest usual rate of MPEG-1.
 _LEAST_MP3_BYTES = 4_000

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["assert_hallucination"]
 
+# Enough to see what is wrong; the report has all items.
 _SHOWN_ITEMS = 5
 _SHOWN_CHARS = 100
 

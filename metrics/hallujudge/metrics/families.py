@@ -50,6 +50,7 @@ FAMILIES = _shipped()
 """Names of the families, in the order of tables and listings."""
 ENTRY_POINTS = "hallujudge.benchmarks"
 """The entry point group of packages that declare benchmarks."""
+# 64 bits are enough to tell declarations apart.
 _HASH_BYTES = 8
 _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 DECLARATION = "declaration"

@@ -46,7 +46,6 @@ from .answers.closed_questions import (
     Parsed,
     each_record,
 )
-from .answers.declared_metrics import metric_of
 from .framework.metric import verdicts_option
 
 TYPES = (
@@ -55,6 +54,7 @@ TYPES = (
 )
 """The question types, in the order in which the released file repeats them."""
 PUBLISHED = "published"
+# The benchmark has 96 questions, and its judge rates from 0 to 6.
 _QUESTIONS, _BEST = 96, 6
 # Key of a record's place in the file; released records have none of this name.
 _PLACE = "place in the file"
@@ -239,5 +239,3 @@ BENCHMARK = ClosedQuestions(
     group_by=("type",),
 )
 """The declaration."""
-MmhalMetric = metric_of(BENCHMARK)
-"""The metric."""

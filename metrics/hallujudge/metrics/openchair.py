@@ -55,6 +55,7 @@ IGNORED = frozenset(("painting", "drawing", "photo", "picture", "portrait", "pho
 """Objects that are ignored."""
 IGNORE = "ignore"
 """The parsed answer of ignored objects."""
+# The first of these words counts: "not sure, but yes" is unsure.
 _FIRST = re.compile(r"\b(?:(yes|no)|unsure|not\s+sure|not\s+clear)\b", re.IGNORECASE)
 _DELETED = str.maketrans({",": "", ".": "", ";": "", "\n": " "})
 

@@ -50,7 +50,6 @@ from .answers.closed_questions import (
     SetFiles,
     compared_by,
 )
-from .answers.declared_metrics import metric_of
 from .answers.yes_no import YES_NO_PARSERS, yes_bias
 from .framework.asking import name_under
 
@@ -205,5 +204,3 @@ BENCHMARK = ClosedQuestions(
     group_by=("set",),
 )
 """The declaration."""
-VideoHallucerMetric = metric_of(BENCHMARK)
-"""The metric."""

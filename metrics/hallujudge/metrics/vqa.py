@@ -41,7 +41,6 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
-from .answers.declared_metrics import metric_of
 from .framework.asking import Asking, plain
 from .framework.metric import verdicts_option
 from .framework.papers import paper
@@ -50,6 +49,7 @@ from .pope import PAPER as POPE
 NO_MATCH = "<NAN>"
 """The judgement that a response agrees with no answer, in the paper's words."""
 _KEYS = ("direct_answers", "answers", "accepted")
+# VQA's questions have ten people's answers; the most frequent ones are offered by letters.
 _OFFERED = 10
 # Stands for an answer's place among the offered ones; a judgement of the file is its text.
 _PLACE = re.compile(r"#(\d+)")
@@ -192,5 +192,3 @@ BENCHMARK = ClosedQuestions(
     ),
 )
 """The declaration."""
-VqaMetric = metric_of(BENCHMARK)
-"""The metric."""

@@ -33,6 +33,7 @@ from .graph_tools.suggestions import (
 NO_WORDNET = "none"
 """Value of ``--wordnet`` that skips WordNet even if it is installed."""
 
+# Longer values are sentences, not words.
 _MAX_WORD_CHARS = 200
 # About a screen; the patch has all of them.
 _SHOWN_ENTRIES = 40

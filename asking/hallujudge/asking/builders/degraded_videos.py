@@ -33,6 +33,7 @@ from .infact import DegradeOptions
 from .written_captions import OPERATOR as CAPTIONS
 from .written_captions import CaptionWriter
 
+# Sentences about videos that were not made; more would hide the summary.
 _SHOWN = 20
 _KNOWN = (*MADE, PROCEDURAL)
 _SUBTITLES = (".srt", ".vtt")

@@ -36,6 +36,7 @@ _T = TypeVar("_T")
 _PROMPT = "infact_misleading"
 _NEEDED, _OPTIONAL = ("answer", "question"), ("options",)
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
+# Room for a line that is too long, which is then refused with its length.
 _MOST_TOKENS = 128
 # Three lines at 360p, which hide a tenth of the picture.
 MOST_CHARACTERS = 160
@@ -163,7 +164,11 @@ async def write_lines(
     return WrittenLines(
         lines={video: [*found.values()] for video, found in lines.items()},
         made_by={
-            video: {**how, "lines": found, "unwritten": _reasons(missed[video])}
+            video: {
+                **how,
+                "lines": found,
+                "unwritten": {key: err.reason for key, err in sorted(missed[video].items())},
+            }
             for video, found in lines.items()
         },
         failed={v: {key: str(err) for key, err in of.items()} for v, of in missed.items()},
@@ -173,10 +178,6 @@ async def write_lines(
 
 def _in_order(found: Mapping[str, _T], questions: Sequence[Question]) -> dict[str, _T]:
     return {each.id: found[each.id] for each in questions if each.id in found}
-
-
-def _reasons(failed: Mapping[str, NoReplyError]) -> dict[str, str]:
-    return {key: failed[key].reason for key in sorted(failed)}
 
 
 def _why_not(failed: Mapping[str, NoReplyError], written: Mapping[str, str]) -> str:

@@ -203,7 +203,11 @@ def torch_scores(
         def compute(self) -> dict[str, Any]:
             """Return each score; NaN if it is undefined."""
             found = self.report().scores
-            return {name: tensor(np.float64(_or_nan(found[name].value))) for name in scorer.scores}
+            values = {name: found[name].value for name in scorer.scores}
+            return {
+                name: tensor(np.float64(np.nan if value is None else value))
+                for name, value in values.items()
+            }
 
         def report(self) -> Any:
             """Return the report over all responses of this rank; in ``compute``, of all ranks."""
@@ -224,10 +228,6 @@ def _torch_scores(
     metric: str, scores: Sequence[str], tensor: Callable[[Any], Any], arguments: Mapping[str, Any]
 ) -> Any:
     return torch_scores(metric, scores, tensor=tensor, **arguments)
-
-
-def _or_nan(value: float | None) -> float:
-    return float("nan") if value is None else value
 
 
 def mlflow_scorer(

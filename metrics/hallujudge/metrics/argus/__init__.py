@@ -66,6 +66,7 @@ ENTAILED, ACTION = "entailment", "dynamic-action"
 VERDICTS = (ENTAILED, "contradiction", "underdetermined")
 """The verdicts of the released judge."""
 _ANYWHERE = frozenset(["summary", "visual-description"])
+# The released script refuses a caption from this share of headings and short lines on.
 _REFUSED_FROM = 0.4
 # What the script reads as evidence where the judge gave none.
 _NO_EVIDENCE = "- Reasoning:"

@@ -20,6 +20,7 @@ from itertools import accumulate, repeat
 from math import inf
 from typing import NamedTuple
 
+# As in the script, a sentence ends where a capital letter follows: "approx. 3 m" is one.
 _SENTENCE_END = re.compile(r"([.!?])\s+([A-Z])")
 _AFTER_SEMICOLON = re.compile(r";\s+")
 _EMPTY_LINES = re.compile(r"\n\s*\n")
@@ -83,6 +84,8 @@ def is_heading(line: str) -> bool:
 
 
 _MARKS = re.compile(r"[^\w\s']")
+# The script's weights. Characters are counted and the rest are shares: the longest common
+# substring nearly always decides, and one common letter already reaches the least score.
 _PER_CHAR, _PER_WORD, _PER_RATIO = 0.4, 0.3, 0.3
 _LEAST_SCORE = 0.3
 # difflib leaves out the popular characters of texts from this length on (its ``autojunk``).
@@ -274,6 +277,7 @@ def common_chars(first: str, second: str) -> int:
 
 ORDER_PENALTY = 0.1
 """The cost of a pair of actions out of order; the script ignores its option for it."""
+# 4,096 subsets are tried at most; each further action doubles their number.
 _MOST_SEARCHED = 12
 
 

@@ -190,7 +190,8 @@ class _Estimate:
         between = self._between(slope, weights)
         run = self._reaches(weights, self.claims.units, finite=True)
         images = self._reaches(weights, self.claims.clusters, finite=False)
-        images = tuple(math.hypot(reach, self._quantile() * _norm(between)) for reach in images)
+        drawn = self._quantile() * math.sqrt(float(between @ between))
+        images = tuple(math.hypot(reach, drawn) for reach in images)
         low, high = score.low, score.high
         return Corrected(
             value=_within(value, low, high),
@@ -329,10 +330,6 @@ class _Estimate:
 def _grouped(numbers: FloatArray, groups: Codes) -> FloatArray:
     sums: FloatArray = np.bincount(groups, weights=numbers).astype(np.float64)
     return sums
-
-
-def _norm(numbers: FloatArray) -> float:
-    return math.sqrt(float(numbers @ numbers))
 
 
 def _within(number: float, low: float, high: float) -> float:

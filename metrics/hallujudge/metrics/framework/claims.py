@@ -16,6 +16,7 @@ from .results import JsonValue
 MAX_PART_CHARS = 2_000
 """Longest part of a claim; a longer one is an extractor error, such as a whole response."""
 
+# A line of a terminal.
 _SHOWN_CHARS = 80
 # A comma between parts has a space on at least one side; one inside 1,000 has none.
 _SEPARATOR = re.compile(r"\s*,\s+|\s+,\s*")

@@ -47,7 +47,7 @@ def p_value(
         return 1.0
     statistic = _Swapped.of(score, first, second, changed)
     exact = 2**count <= replicates
-    observed = statistic.of_swaps(_no_swap(count))[0]
+    observed = statistic.of_swaps(np.zeros((1, count), dtype=np.uint8))[0]
     swaps = _every_swap(count) if exact else _random_swaps(count, replicates, seed)
     extreme = sum(_at_least(statistic.of_swaps(block), float(observed)) for block in swaps)
     if exact:
@@ -58,10 +58,6 @@ def p_value(
 def _at_least(found: FloatArray, observed: float) -> int:
     """Count statistics that are as far from zero as the observed one; undefined ones count."""
     return int(np.sum(~(np.abs(found) < abs(observed) * (1 - _EQUAL))))
-
-
-def _no_swap(count: int) -> Counts:
-    return np.zeros((1, count), dtype=np.uint8)
 
 
 def _every_swap(count: int) -> Iterator[Counts]:

@@ -203,6 +203,7 @@ def _little_endian(numbers: Numbers) -> bytes:
     return numbers.tobytes()
 
 
+# A float holds every whole number below this one exactly.
 _WHOLE_BELOW = 2.0**53
 # So few numbers are added faster by Python than by several calls of numpy.
 _FEW = 64

@@ -95,6 +95,7 @@ def count_objects(objects: Mapping[str, Iterable[str]]) -> ObjectCounts:
     return ObjectCounts(images=images, together=dict(together))
 
 
+# The article before the object, "a", "an" or "a/an", which is chosen for each object.
 _ARTICLE_AND_NAME = re.compile(r"\b([Aa])(?:/an|n)?\s+(?:<object>|\{object\})")
 
 _AN_DESPITE_SPELLING = re.compile(r"hour|honest|hono(?:u)?r|heir")

@@ -211,6 +211,7 @@ _REFUSAL = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+# A refusal begins the response; a bound keeps the pattern quick on long ones.
 _REFUSAL_CHARS = 200
 # How refusals begin, in lower case; captions begin otherwise.
 REFUSALS_BEGIN = frozenset(

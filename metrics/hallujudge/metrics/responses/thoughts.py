@@ -39,6 +39,7 @@ class Said(NamedTuple):
     """Whether there is an answer; false for a thought without an end."""
 
 
+# The possessive quantifiers keep the search linear in texts of many half-written marks.
 _CHANNEL = re.compile(
     r"(?:<\|start\|>[^<]*+)?<\|channel\|>\s*+(\w++)[^<]*+(?:<\|constrain\|>[^<]*+)?<\|message\|>"
 )
@@ -287,6 +288,7 @@ def _enclosed(text: str, form: Form, *, opened: bool) -> Said | None:
     return Said(text[inside:end].strip(), around, form.name)
 
 
+# Models style letters in a box: \boxed{\text{B}} is the answer B.
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 # Boxes that are one answer: an order such as \boxed{A}, \boxed{C}, \boxed{B}.
 _BETWEEN_BOXES = re.compile(r"[\s,;>&$]*(?:and|then|->|→)?[\s,;>&$]*")

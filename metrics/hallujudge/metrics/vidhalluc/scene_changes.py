@@ -71,6 +71,7 @@ GIVEN = "given"
 """The encoder that is none: similarities come from a file."""
 SIDES = ("from", "to")
 """Names of the two places."""
+# The script's threshold: no points up to it, and more the nearer the similarity is to 1.
 _LEAST = 0.5
 
 
@@ -85,6 +86,7 @@ class Place(NamedTuple):
 
 _FIRST_FROM = re.compile(r"from (.+?) to (.+?)\.", re.IGNORECASE)
 _LAST_FROM = re.compile(r"\bfrom\s+(\S.*)\s+to\s+(\S.*)", re.IGNORECASE)
+# Models vary the marks of ", Locations: ", at which the script cuts.
 _LOCATIONS = re.compile(r"\blocations?\W*:\s*", re.IGNORECASE)
 _CHANGE = re.compile(r"\bscene change\W{0,8}(yes|no)\b", re.IGNORECASE)
 

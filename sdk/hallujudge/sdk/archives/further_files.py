@@ -134,7 +134,10 @@ class ArchiveFolders:
         readable = [metric for metric in candidates if self._reads(summary, metric)]
         if len(readable) > 1:
             fit = f"it may be of {' or '.join(readable)}, whose references all fit"
-            raise _left_out(f"{fit}; score it with the metric that is meant", summary, readable[0])
+            raise ArchiveError(
+                f"{fit}; score it with the metric that is meant",
+                metadata={_COMMAND: _command(summary, readable[0], {})},
+            )
         return tuple(readable) or summary.metrics
 
     def joined(self, summary: ArchiveSummary, metric: str) -> JoinedArchive:
@@ -276,10 +279,6 @@ def _what_lacks(joined: JoinedArchive) -> Iterator[str]:
             name = REFERENCES if option is None else option.name
             why = f"has no {_noun(name)}: give them with {_option(metric, name)}"
         yield f"it is {summary.layout}, which {why}"
-
-
-def _left_out(why: str, summary: ArchiveSummary, metric: str) -> ArchiveError:
-    return ArchiveError(why, metadata={_COMMAND: _command(summary, metric, {})})
 
 
 def _command(summary: ArchiveSummary, metric: str, files: Mapping[str, Sequence[str]]) -> str:

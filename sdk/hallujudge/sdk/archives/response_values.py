@@ -68,6 +68,7 @@ def _paths_of_texts(value: object, depth: int = _MAX_DEPTH) -> Iterator[str]:
 
 USUAL_SCORE_KEYS = ("human_score", "human_scores")
 """Keys of human scores that a record may have."""
+# No study has so many; the key then holds something else.
 _MAX_ANNOTATORS = 1000
 # Far above any real scale. Squares of larger numbers would overflow a float in correlations.
 _MAX_SCORE = 1e9

@@ -245,9 +245,3 @@ def values_by_name(value: object) -> Mapping[str, object] | None:
         return value
     numbered = enumerate(value, 1) if isinstance(value, (list, tuple)) else None
     return None if numbered is None else {str(number): each for number, each in numbered}
-
-
-def are_objects(value: object) -> bool:
-    """Return whether a value is a list of objects."""
-    listed = value if isinstance(value, (list, tuple)) else ()
-    return bool(listed) and all(isinstance(each, Mapping) for each in listed)

@@ -150,7 +150,8 @@ def _value(cell: Any, *, is_stale: bool) -> object:
     value = cell.value
     match cell.data_type:
         case "s" if isinstance(value, str):
-            return _ESCAPED.sub(_character, value) if "_x" in value else value
+            escaped = "_x" in value
+            return _ESCAPED.sub(lambda code: chr(int(code[1], 16)), value) if escaped else value
         case "f":
             return _Formula(_formula_text(value))
         case "e":
@@ -161,10 +162,6 @@ def _value(cell: Any, *, is_stale: bool) -> object:
             # The file holds a float, of which the last digits are lost.
             return value if abs(value) < MOST_EXACT else float(value)
     return value
-
-
-def _character(escaped: re.Match[str]) -> str:
-    return chr(int(escaped[1], 16))
 
 
 def _formula_text(formula: object) -> str:

@@ -36,6 +36,8 @@ from .media_files import VIDEO_SUFFIXES, Media, MediaError, path_of_address
 
 PUBLIC = "public"
 """The value that allows every host on the public internet."""
+# Bounds of one fetch. A host that never ends a file, or redirects forever, stops no run; the
+# bytes are those that a picture of a folder may have.
 _MOST_BYTES = 20 << 20
 _SECONDS = 30.0
 _REDIRECTS = 3

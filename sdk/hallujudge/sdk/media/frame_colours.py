@@ -36,6 +36,7 @@ EXACT = _How.BILINEAR | _How.FULL_CHR_H_INT | _How.ACCURATE_RND | _How.BITEXACT
 _TO_PLANES = _How.BILINEAR | _How.ACCURATE_RND | _How.BITEXACT
 _FROM_PLANES = _How.BILINEAR | _How.BITEXACT
 
+# Matrices of colours by their numbers in ITU-T H.273; below, FFmpeg's ranges of brightness.
 _RGB, _UNSPECIFIED, _BT601 = 0, 2, 6
 _LIMITED, _FULL = 1, 2
 # FFmpeg's names of matrices. All decoders read files without a tag as BT.601.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 _UNREADABLE = "is not a video that FFmpeg can read"
+# FFmpeg's own default, for streams without a rate.
 _DEFAULT_RATE = Fraction(25)
 # Playlists and scripts are formats too, and would open further files and addresses.
 _WITH_DURATION = ("matroska", "mov", "flv")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 MOST_FRAMES = 256
 """Frames of one question at most."""
+# Bounds of what a hostile file can cost: bytes, pixels of a frame, and packets to look at.
 _MOST_VIDEO_BYTES = 16 << 30
 _MOST_PIXELS = 40_000_000
 _MOST_PACKETS = 20_000_000

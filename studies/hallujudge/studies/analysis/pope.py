@@ -178,7 +178,8 @@ def _consistency(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Ta
 def _labels(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
     """Return the scores by several sets of labels, and what differs in these."""
     own = runs_of(runs, "pope")
-    found = [(run, held) for run in own if (held := _label_scores(run)) is not None]
+    stored = [(run, LabelScores.stored(run.folder)) for run in own if run.folder is not None]
+    found = [(run, held) for run, held in stored if held is not None]
     if not found:
         return [], []
     several = len(found) > 1
@@ -188,10 +189,6 @@ def _labels(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tables:
     # With one run there is nothing to rank. Which labels changed depends on the files of labels
     # alone, so that one run shows it for all.
     return [label_table(_ranked(rows) if several else rows), *change_tables(found[0][1])], []
-
-
-def _label_scores(run: AnalyzedRun) -> LabelScores | None:
-    return None if run.folder is None else LabelScores.stored(run.folder)
 
 
 def _ranked(rows: Sequence[dict[str, Cell]]) -> list[dict[str, Cell]]:

@@ -347,10 +347,6 @@ def _inspect_sample(values: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-def _inspect_label(values: Mapping[str, object]) -> object:
-    return first_text(values.get("target"))
-
-
 _INSPECT_KEYS = ("id", "epoch", "input", "target")
 # Of a table that a user made of a log, with the responses in a column.
 _INSPECT_COLUMNS = ("response", "completion", "answer")
@@ -381,7 +377,7 @@ INSPECT_AI_READERS = (
         "[*SampleSummary, SampleColumn('response', path='output.completion', full=True)])",
     ),
     _inspect_reader(
-        " with yes/no labels", lambda values: yes_or_no(_inspect_label(values)), "pope"
+        " with yes/no labels", lambda values: yes_or_no(first_text(values.get("target"))), "pope"
     ),
     _inspect_reader(
         " with objects of images",
