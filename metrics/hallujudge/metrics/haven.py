@@ -94,7 +94,7 @@ class _Groups(AnswersMetric):
 
     def extracts(self, item: AnswersItem) -> bool:
         """Return whether a question has options; the released judge asks once about others."""
-        return item.fields.get("form") in _WITH_OPTIONS
+        return self.variant == "two-calls" and item.fields.get("form") in _WITH_OPTIONS
 
     def places(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the group of a question as a number; 0 without one."""

@@ -13,7 +13,7 @@ from hallujudge.metrics.framework.asking import is_prompt_text
 from hallujudge.metrics.framework.metric import OptionDefinition
 
 from ..errors import InvalidInputError
-from ..judges.questions import FirstQuestion, Question
+from ..judges.questions import Question
 from ..llm.prompt_templates import (
     JUDGE,
     NOT_AMONG_THEM,
@@ -100,27 +100,6 @@ def printed_question(template: Template, response: str, slot: str, people: str) 
     answers = texts_in(people)
     choices = dict.fromkeys([*map(folded, answers), NOT_AMONG_THEM])
     return choice_question(template, {slot: answers, "response": response}, tuple(choices))
-
-
-def extracting_question(
-    templates: tuple[Template, Template],
-    values: Mapping[str, str | Sequence[str]],
-    choices: Sequence[str],
-) -> Question:
-    """Return a question about the answer that the same model extracts from the response first.
-
-    Args:
-        templates: The prompt that extracts, and that of the question.
-        values: Slot -> text, or list of texts, that can't be trusted.
-        choices: What may be answered to the question.
-    """
-    extracting, judging = templates
-
-    def completed(text: str) -> Question:
-        return choice_question(judging, {**values, "response": text}, choices)
-
-    first = FirstQuestion(question=choice_question(extracting, values, ()), completed=completed)
-    return replace(choice_question(judging, values, choices), first=first)
 
 
 def template_of(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[str]) -> Template:

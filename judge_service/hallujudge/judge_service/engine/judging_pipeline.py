@@ -39,7 +39,6 @@ from .judge_prompts import (
     PROMPT_PRESET,
     choice_question,
     declared_prompts,
-    extracting_question,
     judged_in,
     own_prompts,
     printed_prompts,
@@ -95,7 +94,6 @@ class JudgedAnswersPipeline(AnswersPipeline):
         self._each = declared.judges_each
         self._prompt_by = declared.prompt_by
         self._given = getattr(metric, declared.judge_option) == GIVEN
-        self._extracts = metric.variant in metric.extraction_prompts
         self._choices = () if metric.variant in metric.verdict_prompts else tuple(self._how.choices)
         printed = printed_prompts(declared.name)
         self._is_printed = judge is not None and judge.templates[0].name in printed
@@ -159,15 +157,19 @@ class JudgedAnswersPipeline(AnswersPipeline):
             return self._asked_of(item, asked)
         place = [*how.prompts].index(item.fields[self._prompt_by]) if self._prompt_by else 0
         template, values = self.judge.templates[place], {s: how.text(s, answer) for s in how.slots}
-        if self._extracts and self.metric.extracts(item):
-            both = self.judge.templates[-1], template
-            return self._asked_of(item, extracting_question(both, values, self._choices))
-        return self._asked_of(item, choice_question(template, values, self._choices))
+
+        def about(**extracted: str) -> Question:
+            asked = choice_question(template, {**values, **extracted}, self._choices)
+            return self._asked_of(item, asked)
+
+        if not self.metric.extracts(item):
+            return about()
+        before = self._asked_of(item, choice_question(self.judge.templates[-1], values, ()))
+        return replace(about(), first=(before, lambda text: about(response=text)))
 
     def _asked_of(self, item: AnswersItem, asked: Question) -> Question:
         payer = payer_of(item.id, asked.messages)
-        asked = replace(asked, affinity=item.group_id or item.id, payer=payer)
-        return replace(asked, first=asked.first and asked.first.for_payer(asked))
+        return replace(asked, affinity=item.group_id or item.id, payer=payer)
 
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters that scoring an item reads."""

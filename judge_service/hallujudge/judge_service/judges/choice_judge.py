@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
@@ -127,11 +128,12 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
             calls = []
             for each in asked:
                 question = each
-                if (first := each.first) is not None:
-                    calls.append(await _planned(judge, first.question))
-                    known = await judge.recall_choice(first.question)
+                if each.first is not None:
+                    before, completed = each.first
+                    calls.append(await _planned(judge, before))
+                    known = await judge.recall_choice(before)
                     # Until the text is known, the question holds the whole response.
-                    question = first.completed(_answer(known).choice) if known else each
+                    question = completed(_answer(known).choice) if known else each
                 calls.append(await _planned(judge, question))
                 if judge.is_measured(question, self.measuring):
                     calls.append(await judge.meter.planned(judge.key_of(question), question))
@@ -140,8 +142,9 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
 
     async def _recalled(self, question: Question) -> Chosen | None:
         small: list[_Passed] = []
+        measuring = self.measuring
         for place, judge in enumerate(self.judges):
-            reply = await self._known_reply(judge, question)
+            reply = await _answered(question, partial(judge.recall_choice, measuring=measuring))
             if reply is None:
                 continue
             before = [other.name for other in self.judges[:place]]
@@ -168,7 +171,11 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         for judge in self.judges:
             last = judge is self.judges[-1]
             history = tuple(each.declined for each in passed)
-            reply = await self._reply(judge, question, history, has_fallback=not last)
+            ask = partial(
+                judge.choose, history=history, has_fallback=not last, measuring=self.measuring
+            )
+            reply = await _answered(question, ask)
+            assert reply is not None, "a judge that is asked replies"
             answer, small = _answer(reply), self._declines(judge, reply)
             if answer.choice and small is None:
                 return _chosen(judge.name, reply, passed)
@@ -182,37 +189,6 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
             if not last:
                 tenancy().recorder.fell_back(judge.name, this.declined.reason)
         return _unanswered(passed)
-
-    async def _known_reply(self, judge: LlmJudge, question: Question) -> ReadReply | None:
-        if (first := question.first) is None:
-            return await judge.recall_choice(question, self.measuring)
-        text = await judge.recall_choice(first.question)
-        if text is None:
-            return None
-        said = _answer(text).choice
-        reply = await judge.recall_choice(first.completed(said), self.measuring)
-        return None if reply is None else _after(text, reply)
-
-    async def _reply(
-        self,
-        judge: LlmJudge,
-        question: Question,
-        history: tuple[Declined, ...],
-        *,
-        has_fallback: bool,
-    ) -> ReadReply:
-        """Return what a judge chooses, once it answered what is asked first."""
-        if (first := question.first) is not None:
-            text = await judge.choose(first.question, history, has_fallback=has_fallback)
-            said = _answer(text)
-            if not said.choice:
-                told = said._replace(detail=f"no answer is extracted: {said.detail}")
-                return replace(text, answers=(told,))
-            question = first.completed(said.choice)
-        reply = await judge.choose(
-            question, history, has_fallback=has_fallback, measuring=self.measuring
-        )
-        return reply if first is None else _after(text, reply)
 
     def _declines(self, judge: LlmJudge, reply: ReadReply) -> Declined | None:
         """Return why a judge's choice is not kept, or None if it is, or there is no choice."""
@@ -246,9 +222,21 @@ def _answer(reply: ReadReply) -> ReadAnswer:
     return answer
 
 
-def _after(text: ReadReply, reply: ReadReply) -> ReadReply:
-    """Return a reply with the text that the question before it found, and what both took."""
-    return replace(reply, usage=text.usage + reply.usage, extracted=_answer(text).choice)
+async def _answered(
+    question: Question, ask: Callable[[Question], Awaitable[ReadReply | None]]
+) -> ReadReply | None:
+    """Return the reply to a question, once what comes before it is answered; None if unknown."""
+    if question.first is None:
+        return await ask(question)
+    before, completed = question.first
+    if (text := await ask(before)) is None:
+        return None
+    if not (said := _answer(text)).choice:
+        return replace(
+            text, answers=(said._replace(detail=f"no answer is extracted: {said.detail}"),)
+        )
+    reply = await ask(completed(said.choice))
+    return reply and replace(reply, usage=text.usage + reply.usage, extracted=said.choice)
 
 
 async def _planned(judge: LlmJudge, question: Question) -> PlannedCall:

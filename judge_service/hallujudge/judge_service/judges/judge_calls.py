@@ -223,8 +223,6 @@ def reading_of(
             answers = [read_stated(stated, question.choices) for stated in reply.stated]
         elif question.keyed:
             answers = read_keyed(reply, len(question.claims), question.choices)
-        elif not question.choices:
-            answers = [read_text(reply)]
         else:
             answers = [read_choice(reply, question.choices, question.envelope)]
         return ReadReply(

@@ -60,8 +60,9 @@ class Question:
     """A text that is equal for all questions about an image; empty if unknown."""
     payer: str = ""
     """The item that asks, from :func:`payer_of`; the reply does not depend on it."""
-    first: FirstQuestion | None = None
-    """What the same model is asked before, if anything."""
+    first: tuple[Question, Callable[[str], Question]] | None = None
+    """What the same model is asked before, whose reply is a text, and what makes this question of
+    that text; None if nothing is asked before."""
 
     @property
     def images(self) -> tuple[ChatImage, ...]:
@@ -87,26 +88,6 @@ class Question:
             return rf'\{{"{VERDICT_KEY}":{choice}\}}'
         entries = (f'"{number}":{choice}' for number in range(1, len(self.claims) + 1))
         return rf"\{{{','.join(entries)}\}}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstQuestion:
-    """A question whose answer, a text, becomes part of another one."""
-
-    question: Question
-    """What is asked first."""
-    completed: Callable[[str], Question]
-    """Returns the other question, with the text that the model answered."""
-
-    def for_payer(self, asked: Question) -> FirstQuestion:
-        """Return both questions with who pays for another one, and with its image."""
-
-        def paid(question: Question) -> Question:
-            return replace(question, payer=asked.payer, affinity=asked.affinity)
-
-        return FirstQuestion(
-            question=paid(self.question), completed=lambda text: paid(self.completed(text))
-        )
 
 
 def questions_of(

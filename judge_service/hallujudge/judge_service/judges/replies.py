@@ -242,13 +242,15 @@ def read_choice(
 
     Args:
         reply: The answer.
-        choices: What was offered.
+        choices: What was offered; empty if the text is the answer, as it is.
         envelope: The text before and after the choice, which is dropped.
     """
     reply = without_thought(reply)
     if problem := _problem_of(reply):
         return ReadAnswer("", None, *problem)
     text = reply.content.strip().removeprefix(envelope[0]).removesuffix(envelope[1])
+    if not choices:
+        return ReadAnswer(text) if text else ReadAnswer("", None, NO_VERDICT, "the reply is empty")
     inner = _only_string(text)
     answer = (text if inner is None else inner).strip(WRAPPING).casefold()
     if answer not in choices:
@@ -266,15 +268,6 @@ def _problem_of(reply: ChatReply) -> ReplyProblem | None:
     if reply.logit:
         return ReplyProblem(FailureKind.BAD_REPLY.value, logits_problem(reply.logit))
     return reply_problem(reply)
-
-
-def read_text(reply: ChatReply) -> ReadAnswer:
-    """Return the text of a whole reply, of a question without choices."""
-    reply = without_thought(reply)
-    if problem := _problem_of(reply):
-        return ReadAnswer("", None, *problem)
-    text = reply.content.strip()
-    return ReadAnswer(text) if text else ReadAnswer("", None, NO_VERDICT, "the reply is empty")
 
 
 def read_keyed(reply: ChatReply, count: int, choices: Sequence[str]) -> list[ReadAnswer]:

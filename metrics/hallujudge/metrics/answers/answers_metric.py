@@ -203,8 +203,8 @@ class AnswersMetric(SoftMetric):
         return ()
 
     def extracts(self, item: AnswersItem) -> bool:  # noqa: ARG002 - few benchmarks do
-        """Return whether a judge extracts an item's answer, where the variant has such a prompt."""
-        return True
+        """Return whether a judge extracts an item's answer, for which the variant has a prompt."""
+        return False
 
     def leaves_out(self, item: AnswersItem) -> bool:  # noqa: ARG002 - few benchmarks do
         """Return whether an item counts in no score of this variant."""
