@@ -34,7 +34,6 @@ from .replies import (
     read_choice,
     read_keyed,
     read_stated,
-    read_text,
 )
 
 # vLLM and OpenAI list at most so many.

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from ..records import LISTED_TEXT
 from ..table_files import structured
 from .archive_reader import ArchiveReader, converting, mapping_at
-from .harnesses import lmms_sample, lmms_values, response_of_output
-from .toolkits import VLMEVALKIT_KEYS, vlmevalkit_predictions, vlmevalkit_values
+from .harnesses import lmms_sample, response_of_output
+from .toolkits import vlmevalkit_predictions, vlmevalkit_values
 
 
 def _lists_dash_b(values: Mapping[str, object]) -> bool:
@@ -104,11 +104,6 @@ def _chat_answer(values: Mapping[str, object]) -> Mapping[str, object]:
     return {"response": response_of_output(mapping_at(values, "api_response"))}
 
 
-def _typed_prediction(values: Mapping[str, object]) -> Mapping[str, object]:
-    # The index numbers the answers of all groups, four to each.
-    return {**vlmevalkit_values(values), "Question_Type": values.get("type")}
-
-
 def _letter_prediction(values: Mapping[str, object]) -> Mapping[str, object]:
     # The answer may be the option with its text, of which the letter is the label.
     letter = str(values.get("answer")).strip("( ")[:1]
@@ -119,42 +114,42 @@ def _letter_prediction(values: Mapping[str, object]) -> Mapping[str, object]:
 _RESPONSES = frozenset(
     {"response", "prediction", "model_answer", "model_prediction", "output", "text"}
 )
+
+
+def _questions(name: str, metric: str, id_key: str, keys: str) -> ArchiveReader:
+    """Return the reader of a benchmark's questions: records with its keys, and no response."""
+    needed = tuple(keys.split())
+    return ArchiveReader(
+        name=name,
+        keys=needed,
+        metrics=(metric,),
+        role="references",
+        matches=_RESPONSES.difference(needed).isdisjoint,
+        fields={"id": id_key},
+    )
+
+
 _FOUR_OPTIONS = re.compile(r"^A\. .*\nB\. .*\nC\. .*\nD\. ", re.MULTILINE)
 # An article is no letter: files of other benchmarks are lists of texts too.
 _SHORT_ANSWER = re.compile(r"\W*(?:(?:yes|no)\b|[ab](?=\W*$|[.:)]))", re.IGNORECASE)
-_BIASED = ("ground_truth", "expected_bias", "topic")
+_TYPE = re.compile("yes_no|multiple_choice")
+_CATEGORY = re.compile("exist|subject|predicate|object")
+_ASKED = "-R questions.json"
 LMMS_EVAL_READERS = (
-    lmms_sample(
-        "NaturalBench",
-        "naturalbench_G_ACC",
-        lmms_values,
-        "naturalbench",
-        arguments="-R questions.json",
-    ),
+    lmms_sample("NaturalBench", "naturalbench_G_ACC", "naturalbench", arguments=_ASKED),
     lmms_sample(
         "VLMs are Biased",
         "accuracy_by_topic",
-        lmms_values,
         "vlms-are-biased",
-        arguments="-R questions.json",
+        arguments=_ASKED,
         variant="lmms-eval",
     ),
 )
 VLMEVALKIT_READERS = (
     *vlmevalkit_predictions(
-        "of NaturalBench",
-        (*VLMEVALKIT_KEYS, "answer", "type"),
-        lambda values: values.get("type") in ("yes_no", "multiple_choice"),
-        "naturalbench",
-        _typed_prediction,
+        "of NaturalBench", "naturalbench", vlmevalkit_values, "type", _TYPE.fullmatch
     ),
-    *vlmevalkit_predictions(
-        "of CRPE",
-        (*VLMEVALKIT_KEYS, "answer", "category"),
-        lambda values: values.get("category") in ("exist", "subject", "predicate", "object"),
-        "crpe",
-        _letter_prediction,
-    ),
+    *vlmevalkit_predictions("of CRPE", "crpe", _letter_prediction, "category", _CATEGORY.fullmatch),
 )
 READERS = (
     ArchiveReader(
@@ -168,28 +163,19 @@ READERS = (
         arguments="-R crpe_relation.jsonl",
         model_key="model_id",
     ),
-    ArchiveReader(
-        name="CRPE's questions",
-        keys=("question_id", "text", "category", "correct_option"),
-        metrics=("crpe",),
-        role="references",
-        fields={"id": "question_id", "label": "correct_option"},
+    _questions(
+        "CRPE's questions", "crpe", "question_id", "question_id text category correct_option"
     ),
     ArchiveReader(
         name="VLMs are Biased's results, with chat completions",
-        keys=(*_BIASED, "api_response"),
+        keys=("ground_truth", "expected_bias", "topic", "api_response"),
         metrics=("vlms-are-biased",),
         convert=converting(_chat_answer),
         fields={"id": "ID"},
         model_key="api_response.model",
     ),
-    ArchiveReader(
-        name="VLMs are Biased's questions",
-        keys=_BIASED,
-        metrics=("vlms-are-biased",),
-        role="references",
-        matches=_RESPONSES.isdisjoint,
-        fields={"id": "ID", "label": "ground_truth"},
+    _questions(
+        "VLMs are Biased's questions", "vlms-are-biased", "ID", "ground_truth expected_bias topic"
     ),
     ArchiveReader(
         name="NaturalBench's answers, a list of texts",
@@ -198,14 +184,13 @@ READERS = (
         shape="a text that begins with yes, no, A or B",
         metrics=("naturalbench",),
         fields={"id": "", "response": LISTED_TEXT},
-        arguments="-R questions.json",
+        arguments=_ASKED,
     ),
-    ArchiveReader(
-        name="NaturalBench's groups",
-        keys=("Index", "Question_0", "Question_1", "Question_Type"),
-        metrics=("naturalbench",),
-        role="references",
-        fields={"id": "Index"},
+    _questions(
+        "NaturalBench's groups",
+        "naturalbench",
+        "Index",
+        "Index Question_0 Question_1 Question_Type",
     ),
     ArchiveReader(
         name="DASH-B's answers",
@@ -240,13 +225,8 @@ READERS = (
         metrics=("vqa",),
         fields={"id": "question_id", "response": "response"},
     ),
-    ArchiveReader(
-        name="questions with the answers of people",
-        keys=("question_id", "direct_answers"),
-        metrics=("vqa",),
-        role="references",
-        matches=_RESPONSES.isdisjoint,
-        fields={"id": "question_id"},
+    _questions(
+        "questions with the answers of people", "vqa", "question_id", "question_id direct_answers"
     ),
     ArchiveReader(
         name="VidHalluc's binary questions",
@@ -304,14 +284,7 @@ READERS = (
         also_references=True,
         fields={"id": "", "response": "model_prediction", "label": "gt_answer"},
     ),
-    ArchiveReader(
-        name="HallusionBench's questions",
-        keys=("set_id", "figure_id", "gt_answer"),
-        matches=_RESPONSES.isdisjoint,
-        metrics=("hallusion-bench",),
-        role="references",
-        fields={"id": ""},
-    ),
+    _questions("HallusionBench's questions", "hallusion-bench", "", "set_id figure_id gt_answer"),
     ArchiveReader(
         name="a HallusionBench file without labels",
         keys=("model_prediction", "set_id", "figure_id"),

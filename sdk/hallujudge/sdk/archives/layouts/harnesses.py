@@ -137,43 +137,43 @@ def lmms_values(values: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def lmms_sample(
-    task: str, score: str, convert: object, *metrics: str, **more: object
+    task: str, score: str, metric: str, convert: object = lmms_values, **more: object
 ) -> ArchiveReader:
     """Return the reader of a task's samples.
 
     Args:
         task: Name of the task, for messages.
         score: Name of a score under which the samples have their own data.
+        metric: The metric that scores them.
         convert: Returns the common keys of a sample.
-        metrics: The metrics that score them.
         more: Further fields of the reader.
     """
     return ArchiveReader(
         name=f"an lmms-eval sample file of task {task}",
         keys=("doc_id", score),
         matches=lambda values: isinstance(values.get(score), Mapping),
-        metrics=metrics,
+        metrics=(metric,),
         convert=converting(convert),  # type: ignore[arg-type]  # functions of this module
         **more,  # type: ignore[arg-type]  # fields of the reader
     )
 
 
 LMMS_EVAL_READERS = (
-    *(lmms_sample("POPE", name, _pope, "pope") for name in _POPE_SCORES),
-    *(lmms_sample("CHAIR", name, _chair, "chair") for name in _CHAIR_SCORES),
+    *(lmms_sample("POPE", name, "pope", _pope) for name in _POPE_SCORES),
+    *(lmms_sample("CHAIR", name, "chair", _chair) for name in _CHAIR_SCORES),
     *(
         lmms_sample(
             "AMBER",
             name,
-            _amber,
             "amber",
+            _amber,
             arguments="-R annotations.json --associations relation.json "
             "--safe-words safe_words.txt",
         )
         for name in _AMBER_SCORES
     ),
     *(
-        lmms_sample("HallusionBench", name, _hallusion_bench, "hallusion-bench", fields={"id": ""})
+        lmms_sample("HallusionBench", name, "hallusion-bench", _hallusion_bench, fields={"id": ""})
         for name in _HALLUSION_BENCH_SCORES
     ),
 )

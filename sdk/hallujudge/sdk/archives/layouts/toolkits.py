@@ -112,7 +112,6 @@ EVALSCOPE_READERS = (
 )
 
 
-Matches: TypeAlias = "Callable[[Mapping[str, object]], bool]"
 Common: TypeAlias = "Callable[[Mapping[str, object]], Mapping[str, object]]"
 _AMBER_CATEGORIES = frozenset(
     [
@@ -171,32 +170,7 @@ def _hallusion_bench(values: Mapping[str, object]) -> Mapping[str, object]:
     }
 
 
-def _is_hallusion_bench(values: Mapping[str, object]) -> bool:
-    return len(str(values.get("index")).split("_")) >= _PLACE.stop
-
-
-def _is_amber(values: Mapping[str, object]) -> bool:
-    return str(values.get("category")) in _AMBER_CATEGORIES
-
-
-def _is_yes_no(values: Mapping[str, object]) -> bool:
-    return yes_or_no(values.get("answer"))
-
-
-VLMEVALKIT_KEYS = ("index", "question", "prediction")
-"""The keys of every table of predictions."""
-_NAMES = (
-    (
-        "of HallusionBench",
-        ("index", "prediction", "l2-category"),
-        _is_hallusion_bench,
-        "hallusion-bench",
-        _hallusion_bench,
-    ),
-    ("of AMBER", (*VLMEVALKIT_KEYS, "answer", "category"), _is_amber, "amber", _amber),
-)
-
-
+_VLMEVALKIT_KEYS = ("index", "question", "prediction")
 # Of HallusionBench, VLMEvalKit leaves out the questions without an image.
 _SETTINGS: dict[str, dict[str, Any]] = {
     "hallusion-bench": {"variant": "image-only", "allow_missing": True},
@@ -205,21 +179,28 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def vlmevalkit_predictions(
-    name: str, keys: tuple[str, ...], matches: Matches, metric: str, convert: Common
+    name: str,
+    metric: str,
+    convert: Common,
+    column: str,
+    allowed: Callable[[str], object],
+    keys: tuple[str, ...] = (*_VLMEVALKIT_KEYS, "answer"),
 ) -> tuple[ArchiveReader, ArchiveReader]:
     """Return the readers of a benchmark's predictions, with the tool's own judgements and without.
 
     Args:
         name: Which predictions they are, after ``VLMEvalKit's table of predictions``.
-        keys: Keys that every record has.
-        matches: Test of the first record's values.
         metric: The metric that scores them.
         convert: Returns the common keys of a record.
+        column: The column whose value tells the benchmark from others.
+        allowed: Test of that value in the first record.
+        keys: Keys that every record has, besides the column.
     """
+    keys = tuple(dict.fromkeys([*keys, column]))
     table = ArchiveReader(
         name=f"VLMEvalKit's table of predictions {name}",
         keys=keys,
-        matches=matches,
+        matches=lambda values: bool(allowed(str(values.get(column)))),
         metrics=(metric,),
         convert=converting(convert),
         **_SETTINGS.get(metric, {}),
@@ -243,16 +224,26 @@ def _summary(keys: str) -> ArchiveReader:
     )
 
 
-VLMEVALKIT_READERS = tuple(reader for each in _NAMES for reader in vlmevalkit_predictions(*each))
-OTHER_VLMEVALKIT_READERS = (
+VLMEVALKIT_READERS = (
     *vlmevalkit_predictions(
-        "with yes/no labels", (*VLMEVALKIT_KEYS, "answer"), _is_yes_no, "pope", vlmevalkit_values
+        "of HallusionBench",
+        "hallusion-bench",
+        _hallusion_bench,
+        "index",
+        lambda index: len(index.split("_")) >= _PLACE.stop,
+        keys=("index", "prediction", "l2-category"),
     ),
+    *vlmevalkit_predictions(
+        "of AMBER", "amber", _amber, "category", _AMBER_CATEGORIES.__contains__
+    ),
+)
+OTHER_VLMEVALKIT_READERS = (
+    *vlmevalkit_predictions("with yes/no labels", "pope", vlmevalkit_values, "answer", yes_or_no),
     _summary("split Overall acc precision recall"),
     _summary("split aAcc fAcc qAcc"),
     ArchiveReader(
         name="VLMEvalKit's table of predictions of another benchmark",
-        keys=VLMEVALKIT_KEYS,
+        keys=_VLMEVALKIT_KEYS,
         any_metric=True,
         convert=converting(vlmevalkit_values),
         remedy=NAME_A_METRIC,
