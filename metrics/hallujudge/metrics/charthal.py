@@ -85,7 +85,7 @@ def _marks_in(text: str) -> str:
 class _Marked(AnswersMetric):
     """A metric whose judge may write texts with marks."""
 
-    verdict_prompts: ClassVar[Mapping[str, str]] = {"evaluated": "charthal_score"}
+    verdict_prompts: ClassVar[dict[str, str]] = {"evaluated": "charthal_score"}
 
     def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
         """Return type and relation of a question."""

@@ -87,7 +87,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
 class _Groups(AnswersMetric):
     """A metric whose questions of one group are looked at together."""
 
-    extraction_prompts: ClassVar[Mapping[str, str]] = {"two-calls": "haven_extract"}
+    extraction_prompts: ClassVar[dict[str, str]] = {"two-calls": "haven_extract"}
     place_columns: ClassVar[tuple[Column, ...]] = (
         Column(name="group", meaning="group, as a number", integral=False, label=True),
     )

@@ -138,10 +138,11 @@ def declared_prompts(benchmark: ClosedQuestions, spec: ScoreSpec) -> dict[str, t
     The prompt that extracts, if the variant has one, is the last.
     """
     how, metric = judged_in(benchmark), metric_of(benchmark)
-    extracting = metric.extraction_prompts.get(spec.variant)
-    first: dict[str, tuple[str, ...]] = {extracting: ()} if extracting else {}
     if own := metric.verdict_prompts.get(spec.variant):
-        return {own: ("prompt",), **first}
+        return {own: ("prompt",)}
+    first: dict[str, tuple[str, ...]] = {}
+    if extracting := metric.extraction_prompts.get(spec.variant):
+        first[extracting] = ()
     if not benchmark.prompt_by:
         return dict.fromkeys(how.prompts.values(), ("prompt",)) | first
     return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()} | first

@@ -19,7 +19,6 @@ from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersEvidence,
     AnswersItem,
-    AnswerVerdict,
     ClosedQuestions,
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
@@ -207,24 +206,21 @@ class JudgedAnswersPipeline(AnswersPipeline):
             return self.result(known)
         made = self.score(known, self._probability(item, chosen))
         given = self.metric.parse(self._judged_of(item)).value or None
+        answers = made.evidence.answers
+        if written := chosen.extracted if self._choices else chosen.choice:
+            *others, last = answers
+            answers = (*others, structs.replace(last, how=f"{last.how}: {written!r}"))
         evidence = structs.replace(
             made.evidence,
-            answers=self._told(made.evidence.answers, chosen),
+            answers=answers,
             given=given,
             margin=chosen.margin,
             judging=chosen.judging(),
         )
-        result = self.made_result(item, made._replace(evidence=evidence))
-        if result.outcome is not Outcome.UNSCORED:
+        result = self.made_result(known, made._replace(evidence=evidence))
+        if result.outcome is not Outcome.UNSCORED or verdict:
             return result
-        if not verdict:
-            return structs.replace(
-                result, reason=UnscoredReason(chosen.reason), detail=chosen.detail
-            )
-        if self._choices:
-            return result
-        detail = f"the judge's text {chosen.choice[-_SHOWN_CHARS:]!r} has no verdict"
-        return structs.replace(result, reason=UnscoredReason.NO_VERDICT, detail=detail)
+        return structs.replace(result, reason=UnscoredReason(chosen.reason), detail=chosen.detail)
 
     def _each_judged(self, item: AnswersItem, found: Mapping[int, Chosen]) -> ItemResult:
         """Return the result of an item whose answers are all judged; without any verdict, none."""
@@ -255,16 +251,6 @@ class JudgedAnswersPipeline(AnswersPipeline):
         if chosen is not None and (self._is_printed or not self._choices):
             return chosen.choice
         return self._how.choices.get(chosen.choice, "") if chosen is not None else ""
-
-    def _told(
-        self, answers: tuple[AnswerVerdict, ...], chosen: Chosen
-    ) -> tuple[AnswerVerdict, ...]:
-        """Return verdicts of which the last says what a judge extracted, or wrote, if anything."""
-        written = chosen.extracted if self._choices else chosen.choice
-        if not written:
-            return answers
-        last = answers[-1]
-        return (*answers[:-1], structs.replace(last, how=f"{last.how}: {written!r}"))
 
     def _leaves_unparsed(self) -> bool:
         """Return whether the variant leaves out what it can't parse."""
@@ -366,10 +352,11 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def unread(self, item: AnswersItem) -> Problem:
         """Return why a bundle is unscored whose answer, or verdict of the file, can't be parsed."""
-        if self._partial or not self._given:
+        if self._partial or (self._choices and not self._given):
             return super().unread(item)
         verdict = item.answers[0].fields.get(self._verdict_field, "").strip()
-        detail = f"the {self._verdict_field} {verdict[-_SHOWN_CHARS:]!r} has no verdict"
+        what = self._verdict_field if self._given else "judge's text"
+        detail = f"the {what} {verdict[-_SHOWN_CHARS:]!r} has no verdict"
         return UnscoredReason.NO_VERDICT, detail
 
     def _counted(self, answers: Sequence[Answer]) -> Iterator[Answer]:
@@ -408,8 +395,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         responses = ResponseCheck(spec.options)
         prompts = declared_prompts(benchmark, spec)
         judge = choice_judge(spec, entry, prompts, tuple(how.slots), resources)
-        writing = {*metric.extraction_prompts, *metric.verdict_prompts}
-        if judge is not None and spec.variant in writing:
+        if judge is not None and spec.variant in metric.extraction_prompts | metric.verdict_prompts:
             judge.check_writes()
         card = card_of(spec, judge.signatures) if judge else None
         made = metric(

@@ -142,9 +142,9 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
 
     async def _recalled(self, question: Question) -> Chosen | None:
         small: list[_Passed] = []
-        measuring = self.measuring
         for place, judge in enumerate(self.judges):
-            reply = await _answered(question, partial(judge.recall_choice, measuring=measuring))
+            ask = partial(judge.recall_choice, measuring=self.measuring)
+            reply = await _after_first(question, ask)
             if reply is None:
                 continue
             before = [other.name for other in self.judges[:place]]
@@ -174,7 +174,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
             ask = partial(
                 judge.choose, history=history, has_fallback=not last, measuring=self.measuring
             )
-            reply = await _answered(question, ask)
+            reply = await _after_first(question, ask)
             assert reply is not None, "a judge that is asked replies"
             answer, small = _answer(reply), self._declines(judge, reply)
             if answer.choice and small is None:
@@ -222,7 +222,7 @@ def _answer(reply: ReadReply) -> ReadAnswer:
     return answer
 
 
-async def _answered(
+async def _after_first(
     question: Question, ask: Callable[[Question], Awaitable[ReadReply | None]]
 ) -> ReadReply | None:
     """Return the reply to a question, once what comes before it is answered; None if unknown."""

@@ -70,7 +70,7 @@ class AnswersMetric(SoftMetric):
     drops_unknown: ClassVar[frozenset[str]] = frozenset()
     """Variants that leave out answers to questions which the labels lack, and do not refuse them.
     """
-    extraction_prompts: ClassVar[Mapping[str, str]] = {}
+    extraction_prompts: ClassVar[dict[str, str]] = {}
     """Variant -> the prompt, with the slots of the judge's, by which a judge first extracts from a
     response the answer that it judges."""
     asking_table: ClassVar[str] = ""
@@ -84,7 +84,7 @@ class AnswersMetric(SoftMetric):
     """Reads a released list of questions. Answers that no list has are noted, not refused."""
     conditions: ClassVar[Conditions | None] = None
     """Conditions under which each question is asked; None if it is asked once."""
-    verdict_prompts: ClassVar[Mapping[str, str]] = {}
+    verdict_prompts: ClassVar[dict[str, str]] = {}
     """Variant -> the prompt to which a judge replies with a text in place of a choice. The text is
     the verdict, which the parser reads."""
     outcomes_repeat: ClassVar[bool] = True
