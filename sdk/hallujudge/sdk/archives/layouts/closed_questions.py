@@ -146,10 +146,8 @@ LMMS_EVAL_READERS = (
     ),
 )
 VLMEVALKIT_READERS = (
-    *vlmevalkit_predictions(
-        "of NaturalBench", "naturalbench", vlmevalkit_values, "type", _TYPE.fullmatch
-    ),
-    *vlmevalkit_predictions("of CRPE", "crpe", _letter_prediction, "category", _CATEGORY.fullmatch),
+    *vlmevalkit_predictions("of NaturalBench", "naturalbench", "type", _TYPE.fullmatch),
+    *vlmevalkit_predictions("of CRPE", "crpe", "category", _CATEGORY.fullmatch, _letter_prediction),
 )
 READERS = (
     ArchiveReader(

@@ -181,9 +181,9 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 def vlmevalkit_predictions(
     name: str,
     metric: str,
-    convert: Common,
     column: str,
     allowed: Callable[[str], object],
+    convert: Common = vlmevalkit_values,
     keys: tuple[str, ...] = (*_VLMEVALKIT_KEYS, "answer"),
 ) -> tuple[ArchiveReader, ArchiveReader]:
     """Return the readers of a benchmark's predictions, with the tool's own judgements and without.
@@ -191,9 +191,9 @@ def vlmevalkit_predictions(
     Args:
         name: Which predictions they are, after ``VLMEvalKit's table of predictions``.
         metric: The metric that scores them.
-        convert: Returns the common keys of a record.
         column: The column whose value tells the benchmark from others.
         allowed: Test of that value in the first record.
+        convert: Returns the common keys of a record.
         keys: Keys that every record has, besides the column.
     """
     keys = tuple(dict.fromkeys([*keys, column]))
@@ -228,17 +228,17 @@ VLMEVALKIT_READERS = (
     *vlmevalkit_predictions(
         "of HallusionBench",
         "hallusion-bench",
-        _hallusion_bench,
         "index",
         lambda index: len(index.split("_")) >= _PLACE.stop,
+        _hallusion_bench,
         keys=("index", "prediction", "l2-category"),
     ),
     *vlmevalkit_predictions(
-        "of AMBER", "amber", _amber, "category", _AMBER_CATEGORIES.__contains__
+        "of AMBER", "amber", "category", _AMBER_CATEGORIES.__contains__, _amber
     ),
 )
 OTHER_VLMEVALKIT_READERS = (
-    *vlmevalkit_predictions("with yes/no labels", "pope", vlmevalkit_values, "answer", yes_or_no),
+    *vlmevalkit_predictions("with yes/no labels", "pope", "answer", yes_or_no),
     _summary("split Overall acc precision recall"),
     _summary("split aAcc fAcc qAcc"),
     ArchiveReader(
