@@ -8,7 +8,7 @@ from itertools import pairwise, zip_longest
 from shlex import split
 from typing import Any
 
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, EachRecord
 from hallujudge.metrics.families import FAMILIES, benchmarks_of
 from hallujudge.sdk.archives.example_files import example_archives
 from hallujudge.sdk.archives.layouts import recognised
@@ -147,6 +147,9 @@ def _unfolded(
 ) -> Iterator[Mapping[str, Any]]:
     if declared.unfold is None:
         yield from records
+        return
+    if isinstance(declared.unfold, EachRecord):
+        yield from (declared.unfold.change(row, n, key) for n, row in enumerate(records))
         return
     for _, row in declared.unfold(records, key):
         assert isinstance(row, Mapping), row

@@ -66,6 +66,7 @@ _KEYS = {"question_id", "question", "type", "image", "label", "prediction"}
 # What ``hallujudge ask`` writes into a record next to the prediction.
 _OF_ASKING = {"asked", "thought", "steps", "unanswered", "confidence"}
 _WORD = re.compile(r"\w+")
+_TEXTS = ("prediction", "label", "question", "type")
 _WHOLE = re.compile(r"\s*[+-]?\d+(?:_\d+)*\s*")
 _DROPPED = "dropped"
 # How ``none_accuracy`` knows the one spelling that it counts.
@@ -99,13 +100,14 @@ def _with_fault(answer: Answer, record: Mapping[str, object]) -> Answer:
 def _fault(record: Mapping[str, object]) -> str:
     if fault := _fault_of(tuple(record)):
         return fault
-    for key in ("prediction", "label", "question", "type"):
+    for key in _TEXTS if {*map(type, map(record.get, _TEXTS))} != {str} else ():
         if not isinstance(record[key], str):
             return f"{key} is no text"
     if not isinstance(record["image"], (str, Mapping)):
         return "image is neither a text nor an object"
-    number = str(record.get("question_id", record.get("id")))
-    return "" if _WHOLE.fullmatch(number) else "question_id is no whole number"
+    number = record.get("question_id", record.get("id"))
+    whole = type(number) is int or _WHOLE.fullmatch(str(number))
+    return "" if whole else "question_id is no whole number"
 
 
 # The records of a file have the same keys.

@@ -232,28 +232,23 @@ read an error like those of ``complete``, in place of its bundles. The second ar
 ``response``, or ``label`` for files of questions. Raises such an error if nothing can be read."""
 
 
+class EachRecord(NamedTuple):
+    """The reading of files whose records are one bundle each, once they are changed."""
+
+    change: Callable[[Mapping[str, object], int, str], Mapping[str, object]]
+    """See :func:`each_record`."""
+
+
 def each_record(
     change: Callable[[Mapping[str, object], int, str], Mapping[str, object]],
-) -> Unfold:
+) -> EachRecord:
     """Return the reading of files whose records are one bundle each, once they are changed.
 
     Args:
         change: Returns a record, of its place from 0 on, and of the second argument of ``Unfold``.
             Raises as ``complete`` does.
     """
-
-    def unfold(
-        records: Sequence[Mapping[str, object]], key: str
-    ) -> Iterator[tuple[int, Mapping[str, object] | ValueError]]:
-        for place, record in enumerate(records):
-            found: Mapping[str, object] | ValueError
-            try:
-                found = change(record, place, key)
-            except ValueError as err:
-                found = err
-            yield place, found
-
-    return unfold
+    return EachRecord(change)
 
 
 ListReader: TypeAlias = Callable[[str, Mapping[str, object]], Iterable[Mapping[str, str]]]
@@ -367,8 +362,8 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     question_files: str = ""
     """Usual name of a file of questions, which answers are joined with for what they leave out;
     empty if they leave nothing out."""
-    unfold: Unfold | None = None
-    """Reads released files that hold many bundles in one record."""
+    unfold: Unfold | EachRecord | None = None
+    """Reads released files that hold many bundles in one record, or changes each record."""
     tables: tuple[InputTable, ...] = ()
     """Further files of an archive."""
     complete: Callable[[Answer, Mapping[str, object]], Answer] | None = None

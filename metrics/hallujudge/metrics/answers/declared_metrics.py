@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -55,6 +55,12 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     shared = MeansMetric if any(score.over for score in benchmark.scores) else AnswersMetric
     base: Any = benchmark.base or shared
     return cast("type[AnswersMetric]", metric_with(base, benchmark))
+
+
+def own_function(metric: type[AnswersMetric], name: str) -> Callable[..., Any] | None:
+    """Return a class method of a metric that its family defines; None if it is the shared one."""
+    own: Any = getattr(metric, name)
+    return None if own.__func__ is getattr(AnswersMetric, name).__func__ else own
 
 
 @cache

@@ -133,14 +133,20 @@ class _Bundles:
         """
         items: dict[str, AnswersItem] = {}
         pairs: Pairs = []
-        for part, record in self._records(parts):
-            for entry in self._entries_of(part, record):
-                self._maker.keys_of(entry.inner)
-                item = self._items.alone(entry)
-                if items.setdefault(entry.bundle, item) is not item:
-                    self._faults.add(Fault.TWICE, placed(entry))
-                if len(pairs) < LOOKED_AT:
-                    pairs.append(((placed(entry), entry.inner.values), item.answers[0]))
+        for _, record in self._records(parts):
+            try:
+                entry = self._entry(record)
+            except ArchiveError as err:
+                if note_bad(err, record.position, record.place):
+                    continue
+                raise
+            if self._maker.chosen is None:
+                self._maker.keys_of(entry.record)
+            item = self._items.alone(entry)
+            if items.setdefault(entry.bundle, item) is not item:
+                self._faults.add(Fault.TWICE, placed(entry))
+            if len(pairs) < LOOKED_AT:
+                pairs.append(((placed(entry), entry.values), item.answers[0]))
         return list(items.values()), pairs
 
     def _gathered(self, parts: Iterator[Part]) -> tuple[list[AnswersItem], Pairs]:
@@ -159,7 +165,7 @@ class _Bundles:
         # Answers without their question lack more, which would be the wrong error.
         self._faults.check()
         for entry in self._first_of(gathered):
-            self._maker.keys_of(entry.inner)
+            self._maker.keys_of(entry.record)
         for key in self._asked.silent() if self._may_lack and gathered else ():
             for entry in self._unanswered(key):
                 gathered[entry.bundle].append(entry)
@@ -213,10 +219,7 @@ class _Bundles:
         if fields is None:
             return ()
         if self._alone:
-            # The record is the answer.
-            bundle = known or bundle_id(self._declared, record, self._options)
-            inner = Record(self._mapped(record.values), record.position, bundle)
-            return (Entry(bundle, "", fields, record.values, inner),)
+            return (self._entry(record, fields, known),)
         named_first = next(iter(self._bundle.columns), "")
         if named_first and not (self._bundle.by or self._bundle.name):
             choose_key(record, None, (named_first,), "the answers")
@@ -234,11 +237,22 @@ class _Bundles:
             return ()
         if self._bundle.name:
             self._names.check_line_id(record)
-        inner = Record(self._mapped(record.values), record.position, bundle)
         if self._options.allow_duplicates:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
-        return (Entry(bundle, name, fields, record.values, inner),)
+        values = record.values
+        return (Entry(bundle, name, fields, values, self._mapped(values), record.position),)
+
+    def _entry(
+        self, record: Record, fields: Mapping[str, str] | None = None, known: str = ""
+    ) -> Entry:
+        """Return the answer that a record is; fields and id are looked up if they are not given."""
+        values, position, place = record.values, record.position, record.place
+        if fields is None:
+            fields = self._item_fields.of(values, place) if self._has_fields else _NOTHING
+        bundle = known or bundle_id(self._declared, record, self._options)
+        inner = self._mapped(values) if self._options.key_map else values
+        return Entry(bundle, "", fields, values, inner, position)
 
     def _in_columns(
         self, keys: Sequence[str], fields: Mapping[str, str], record: Record
@@ -261,10 +275,9 @@ class _Bundles:
             self._maker.lacks_part(part, named(sorted(others)))
         for name in first:
             own = {**rest, **{k: "" if (v := of.get(name)) is None else v for k, of in columns}}
-            inner = Record(self._mapped(own), record.position, bundle)
-            yield Entry(bundle, name, fields, rest, inner)
+            yield Entry(bundle, name, fields, rest, self._mapped(own), record.position)
         if not first and self._declared.judges_each:
-            yield Entry(bundle, "", fields, rest, record, empty=True)
+            yield Entry(bundle, "", fields, rest, record.values, record.position, empty=True)
 
     def _numbered(self, record: Record) -> str:
         """Return the id of a record's bundle: its position from 1 if records have no ids."""

@@ -12,7 +12,7 @@ from hallujudge.metrics.answers.closed_questions import (
     Answer,
     ClosedQuestions,
 )
-from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
@@ -40,17 +40,24 @@ class Entry(Struct, frozen=True, gc=False):
     fields: Mapping[str, str]
     """Declared fields of the item."""
     outer: Mapping[str, object]
-    """The record."""
-    inner: Record
-    """The answer, which may be the record itself."""
+    """The values of the record."""
+    values: Mapping[str, object]
+    """Those of the answer, which may be the record itself."""
+    position: int
+    """Position of the record in the archive."""
     empty: bool = False
     """Whether it represents a bundle without answers."""
 
     @property
+    def record(self) -> Record:
+        """The answer as a record, whose place is its bundle."""
+        return Record(self.values, self.position, self.bundle)
+
+    @property
     def whole(self) -> Mapping[str, object]:
         """The values of the record and of the answer."""
-        same = self.outer is self.inner.values
-        return self.outer if same else {**self.outer, **self.inner.values}
+        same = self.outer is self.values
+        return self.outer if same else {**self.outer, **self.values}
 
 
 class AnswerMaker:
@@ -83,11 +90,13 @@ class AnswerMaker:
         self._options = options
         self._faults = faults
         self._fields = self.fields_of((*declared.seen, *declared.kept))
-        self._reads_whole = bool(self._fields or declared.complete)
+        self._has_fields = bool(self._fields)
+        self._reads_whole = bool(self._has_fields or declared.complete)
         metric = metric_of(declared)
         self._is_question = metric.is_question
-        self._fault = metric.fault
-        self._lacks = metric.lacks
+        # Most benchmarks have none of these, and many answers.
+        self._fault = own_function(metric, "fault")
+        self._lacks = own_function(metric, "lacks")
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
         self._asked_key = next(iter(declared.keys.question), "")
@@ -128,8 +137,8 @@ class AnswerMaker:
 
     def answer(self, entry: Entry) -> Answer:
         """Return the answer of an entry; what is wrong with it becomes a fault."""
-        record, values = entry.inner, entry.inner.values
-        response_key, label_key = self.chosen or self.keys_of(record)
+        values = entry.values
+        response_key, label_key = self.chosen or self.keys_of(entry.record)
         found = values.get(label_key)
         label = self._label_of(found) if label_key else ""
         held = values if entry.outer is values or not self._reads_whole else entry.whole
@@ -137,12 +146,12 @@ class AnswerMaker:
         text, asked = values.get(response_key), values.get(self._asked_key)
         if type(text) is not str or not text.isascii():
             joins = joins_lists(self._declared, response_key)
-            text = text_of(record, response_key, joins=joins)
+            text = text_of(entry.record, response_key, joins=joins)
         if type(asked) is not str or not asked.isascii():
-            asked = optional_text(record, self._keys.question)
+            asked = optional_text(entry.record, self._keys.question)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
-        choices = _NOTHING if lacks_choices else self.choices(record)
-        fields = self._fields.of(held, record.place) if self._fields else _NOTHING
+        choices = _NOTHING if lacks_choices else self.choices(entry.record)
+        fields = self._fields.of(held, entry.bundle) if self._has_fields else _NOTHING
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
@@ -153,11 +162,10 @@ class AnswerMaker:
             if value is not None and value not in allowed:
                 known = ", ".join(filter(None, allowed))
                 fault = f"values of {name} are not one of {known}"
-                place = f"{record.place} ({shown(value)})"
-                self._refuse(fault, place, "Correct them")
-        for part, tried in self._lacks(answer, held):
+                self._refuse(fault, f"{entry.bundle} ({shown(value)})", "Correct them")
+        for part, tried in self._lacks(answer, held) if self._lacks else ():
             self.lacks_part(part, f"tried {tried}; found {named(sorted(held))}")
-        if (wrong := self._fault(answer, held)) is not None:
+        if self._fault and (wrong := self._fault(answer, held)) is not None:
             place = f"{entry.bundle} ({_short(wrong.found)})"
             self._refuse(wrong.problem, place, wrong.remedy)
         return answer
@@ -188,16 +196,16 @@ class AnswerMaker:
         """Note a label that is not valid, or is missing unless a verdict came with the answer."""
         missing, verdict = found in (None, ""), self._keys.verdict[:1]
         if missing and any(map(answer.fields.get, verdict)):
-            found_keys = f"tried {self._keys.label[0]}; found {named(sorted(entry.inner.values))}"
+            found_keys = f"tried {self._keys.label[0]}; found {named(sorted(entry.values))}"
             self.lacks_part(f"answers have no {self._keys.label[0]}", found_keys)
             return
         if missing and self._options.allow_unknown:
             return
         if missing and verdict:
-            self._refuse(unlabelled(self._declared), entry.inner.place, self._label_remedy)
+            self._refuse(unlabelled(self._declared), entry.bundle, self._label_remedy)
             return
         name = f"{answer.name}: " if answer.name else ""
-        place = f"{entry.inner.place} ({name}{shown(found)})"
+        place = f"{entry.bundle} ({name}{shown(found)})"
         remedy = "Correct these labels"
         self._refuse(bad_label(self._declared), place, remedy, reason=LABELS_INVALID)
 
@@ -212,8 +220,10 @@ class AnswerMaker:
         # A record that has all its fields needs no copy.
         repeats = entry.fields.keys() <= whole.keys()
         values = whole if repeats else {**entry.fields, **whole}
+        if self._keys.lists:
+            values = with_lists(self._declared, values)
         try:
-            return self._complete(answer, with_lists(self._declared, values))
+            return self._complete(answer, values)
         except ValueError as err:
             self.note(entry, err)
             return answer

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
-from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
 
 from ..errors import HallujudgeError
 from .answer_records import AnswerMaker, Entry, Fault, differing, placed
@@ -83,40 +83,42 @@ class BundleItems:
         self._bundle = declared.bundle
         self._faults = faults
         self._asked = asked
-        self._is_question = metric_of(declared).is_question
+        self._is_question = own_function(metric_of(declared), "is_question")
         self._may_lack = metric_of(declared).may_lack
         self._maker = maker
         self._group_by = group_by
         self._of_first = of_first
+        self._has_groups = bool(group_by or of_first)
         self._needed = () if options.allow_missing else self._bundle.needed
         may_lack = ", or pass InputOptions(allow_missing=True) to leave them unscored"
         self._remedy = (
             f"Give every one its answers {' and '.join(self._needed)}"
             f"{may_lack if declared.question_files else ''}"
         )
+        self._usual_media = next(iter(self._keys.media), "")
         self._media = MediaCheck(() if self._keys.own_media else self._keys.media)
 
     def alone(self, entry: Entry) -> AnswersItem:
         """Return the item of a bundle that is one answer."""
         answer = self._answer(entry)
         fields, group = entry.fields, self._media_of(entry)
-        if self._group_by or self._of_first:
+        if self._has_groups:
             fields = self._fields_of((entry,), answer.fields)
         only = AnswersItem(id=entry.bundle, group_id=group, fields=fields, answers=(answer,))
-        return self._special(entry, only)
+        return only if self._is_question is None else self._special(entry, only)
 
     def _answer(self, entry: Entry) -> Answer:
         try:
             return self._maker.answer(entry)
         except HallujudgeError:
-            with noted(entry.inner.position, entry.inner.place):
+            with noted(entry.position, entry.bundle):
                 raise
         # Only where bad records are looked for.
         return Answer(response=None, label="", name=entry.name)
 
     def _special(self, entry: Entry, item: AnswersItem) -> AnswersItem:
         """Return an item, or that of another task if its record is no question."""
-        if self._is_question(entry.outer):
+        if self._is_question is None or self._is_question(entry.outer):
             return item
         try:
             return self._asked.special(item, entry.outer)
@@ -168,26 +170,29 @@ class BundleItems:
         """Return the fields of an item, where its first answer has precedence."""
         first = entries[0]
         fields = first.fields
-        if fields and any(each.fields is not fields for each in entries):
+        if len(entries) > 1 and any(each.fields is not fields for each in entries):
             fields = {
                 name: text for each in reversed(entries) for name, text in each.fields.items()
             }
         if self._group_by:
             fields = {**fields, **fields_of(self._group_by, first.outer)}
-        if self._of_first:
-            fields = {**fields, **{name: known.get(name, "") for name in self._of_first}}
+        for name in self._of_first:
+            fields = {**fields, name: known.get(name, "")}
         return fields
 
     def _media_of(self, entry: Entry) -> str:
         """Return the image or video of an answer; empty without one."""
-        keys = self._keys.media
-        found = optional_text(entry.inner, keys) if keys else ""
-        if not found and entry.outer is not entry.inner.values and keys:
-            found = optional_text(Record(entry.outer, 0, entry.bundle), keys)
+        keys, values = self._keys.media, entry.values
+        found = values.get(self._usual_media)
+        # Nearly all are such texts.
+        if type(found) is not str or not found or not found.isascii():
+            found = optional_text(entry.record, keys) if keys else ""
+            if not found and entry.outer is not values and keys:
+                found = optional_text(Record(entry.outer, 0, entry.bundle), keys)
         if found:
             self._media.found = True
         elif not self._keys.own_media:
-            self._media.add("", placed(entry), entry.whole, entry.inner.position)
+            self._media.add("", placed(entry), entry.whole, entry.position)
         return found
 
     def media_notes(self) -> tuple[str, ...]:

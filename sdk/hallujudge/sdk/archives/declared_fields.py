@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -14,7 +14,7 @@ from .question_files import field_text
 from .records import Record, choose_key
 
 _Value = TypeVar("_Value")
-_PLAIN = frozenset((str, int, float, bool))
+_TEXT, _EXACT, _PLAIN = {str}, {str, int, bool}, {str, int, bool, float}
 
 
 class FieldWay(NamedTuple):
@@ -70,7 +70,9 @@ class DeclaredFields:
         self._ways = list(ways)
         self._remedy = remedy
         self._keeps_empty = keeps_empty
-        self._known: dict[tuple[str, ...], _Alike] = {}
+        # Most records have the first key of each field, whatever else they have.
+        self._usual = self._alike([way.keys[0] for way in self._ways])
+        self._known: dict[tuple[Any, ...], _Alike] = {}
 
     def __bool__(self) -> bool:
         return bool(self._ways)
@@ -85,30 +87,50 @@ class DeclaredFields:
         Raises:
             ArchiveError: The record lacks a field; the message lists the tried and the found keys.
         """
-        keys = tuple(values)
-        if (alike := self._known.get(keys)) is None:
-            firsts = (next(filter(keys.__contains__, way.keys), None) for way in self._ways)
-            held = [key for key in firsts if key is not None]
-            # Of one key alone it would return the value itself.
-            get = itemgetter(*held, held[0]) if held else None
-            alike = share(self._known, keys, _Alike(get, {}))
-        texts = () if alike.get is None else alike.get(values)
+        alike = self._usual
         try:
-            # It refuses what is no text, in a fifth of the time of looking at the types.
-            "".join(texts)
-        except TypeError:
-            # A field whose first key holds null is read of another one.
-            if None in texts or not _PLAIN.issuperset(map(type, texts)):
+            found = alike.get(values)
+        except KeyError:
+            keys = tuple(values)
+            if (other := self._known.get(keys)) is None:
+                other = share(self._known, keys, self._alike(keys))
+            alike = other
+            found = alike.get(values)
+        try:
+            # Texts equal no value of another type.
+            if (known := alike.known.get(found)) is not None:
+                return known
+            key, made = found, None
+            if (kinds := {*map(type, found)}) <= _TEXT:
+                made = dict(zip(alike.names, found, strict=False)) if alike.names else None
+            elif kinds <= _EXACT:
+                # 1 and true are equal, and have other texts.
+                key = (*found, *map(type, found))
+            elif kinds <= _PLAIN:
+                # So have 0.0 and -0.0.
+                key = ("", *map(repr, found))
+            else:
+                # A field whose first key holds null is read of another one.
                 return self._read(values, place)
-            try:
-                # 1, 1.0 and true are equal, and have other texts.
-                texts = ("", *map(repr, texts))
-            except ValueError:
-                # Python writes no integer of more than a few thousand digits.
-                return self._read(values, place)
-        if (known := alike.known.get(texts)) is None:
-            known = share(alike.known, texts, self._read(values, place))
+        except (TypeError, ValueError):
+            # No list has a hash, and Python writes no integer of more than a few thousand digits.
+            return self._read(values, place)
+        if (known := alike.known.get(key)) is None:
+            known = share(alike.known, key, made or self._read(values, place))
         return known
+
+    def _alike(self, keys: Collection[str]) -> _Alike:
+        """Return how records with some keys are read."""
+        firsts = [next(filter(keys.__contains__, way.keys), None) for way in self._ways]
+        held = [key for key in firsts if key is not None]
+        whole = None not in firsts and self._keeps_empty
+        plain = whole and all(way.value is None for way in self._ways)
+        return _Alike(
+            # Of one key alone it would return the value itself.
+            itemgetter(*held, held[0]) if held else _nothing_of,
+            tuple(way.name for way in self._ways) if plain else (),
+            {},
+        )
 
     def _read(self, values: Mapping[str, object], place: str) -> Mapping[str, str]:
         found = {}
@@ -125,14 +147,19 @@ class DeclaredFields:
 class _Alike(NamedTuple):
     """The fields of records with the same keys."""
 
-    get: Callable[[Mapping[str, object]], tuple[Any, ...]] | None
-    """Returns the values of the first keys that the records have of the fields; None if they have
-    none."""
-    known: dict[tuple[str, ...], Mapping[str, str]]
+    get: Callable[[Mapping[str, object]], tuple[Any, ...]]
+    """Returns the values of the first keys that the records have of the fields."""
+    names: tuple[str, ...]
+    """The fields whose texts these values are, in this order; empty if some are read otherwise."""
+    known: dict[tuple[Any, ...], Mapping[str, str]]
     """Values -> fields: many records have those of few kinds."""
 
 
-def share(known: dict[tuple[str, ...], _Value], key: tuple[str, ...], value: _Value) -> _Value:
+def _nothing_of(_values: Mapping[str, object]) -> tuple[Any, ...]:
+    return ()
+
+
+def share(known: dict[tuple[Any, ...], _Value], key: tuple[Any, ...], value: _Value) -> _Value:
     """Return the value that is known under a key, which is the given one if there was none."""
     if len(known) == MOST_SHARED:
         known.clear()

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeGuard
 
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, EachRecord, Unfold
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
@@ -250,7 +250,11 @@ def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> 
     Raises:
         ArchiveError: A record has another form.
     """
-    return records if declared.unfold is None else _unfolded(declared, records, key)
+    unfold = declared.unfold
+    if isinstance(unfold, EachRecord):
+        # One at a time: the records of a file need not be held.
+        return _changed(declared, unfold, records, key)
+    return records if unfold is None else _unfolded(declared, unfold, records, key)
 
 
 def with_lists(declared: ClosedQuestions, values: Mapping[str, object]) -> Mapping[str, object]:
@@ -261,29 +265,58 @@ def with_lists(declared: ClosedQuestions, values: Mapping[str, object]) -> Mappi
     return values
 
 
-def _unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> Iterator[Record]:
-    assert declared.unfold is not None, "asked only then"
+def _changed(
+    declared: ClosedQuestions, each: EachRecord, records: Iterable[Record], key: str
+) -> Iterator[Record]:
+    ahead = iter(records)
+    before, record, position = None, next(ahead, None), 0
+    while record is not None:
+        after = next(ahead, None)
+        try:
+            values = each.change(_content(declared, record), position, key)
+        except ValueError as err:
+            near = [*filter(None, (before, record, after))]
+            bad = _not_unfolded(err, record.place, near, position)
+            if not note_bad(bad, position, record.place):
+                raise bad from err
+        else:
+            same = values is record.values and position == record.position
+            yield record if same else Record(values, position, record.place)
+        before, record, position = record, after, position + 1
+
+
+def _content(declared: ClosedQuestions, record: Record) -> Mapping[str, object]:
+    content = unwrapped(record.values)
+    assert isinstance(content, Mapping), "a list would have been read as records"
+    return with_lists(declared, content) if declared.keys.lists else content
+
+
+def _unfolded(
+    declared: ClosedQuestions, unfold: Unfold, records: Iterable[Record], key: str
+) -> Iterator[Record]:
     listed = list(records)
-    contents = [content for r in listed if isinstance(content := unwrapped(r.values), Mapping)]
-    assert len(contents) == len(listed), "a list would have been read as records"
+
+    def bad_at(position: int, err: ValueError) -> ArchiveError:
+        near = listed[max(0, position - 1) : position + 2]
+        return _not_unfolded(err, listed[position].place, near, position)
+
     try:
-        for position, values in declared.unfold(
-            [with_lists(declared, content) for content in contents], key
-        ):
+        contents = [_content(declared, record) for record in listed]
+        for position, values in unfold(contents, key):
             place = listed[position].place
             if not isinstance(values, ValueError):
                 yield Record(values, position, place)
-            elif not note_bad(bad := _not_unfolded(values, listed, position), position, place):
+            elif not note_bad(bad := bad_at(position, values), position, place):
                 raise bad
     except ValueError as err:
-        raise _not_unfolded(err, listed, 0) from err
+        raise bad_at(0, err) from err
 
 
-def _not_unfolded(err: ValueError, records: Sequence[Record], position: int) -> ArchiveError:
+def _not_unfolded(
+    err: ValueError, place: str, near: Sequence[Record], position: int
+) -> ArchiveError:
     fault, remedy = err.args
-    place = records[position].place
     # A list may be on one line.
-    near = records[max(0, position - 1) : position + 2]
     which = f", record {position}" if [each.place for each in near].count(place) > 1 else ""
     return ArchiveError(f"{place}{which}: {fault}. {remedy}")
 

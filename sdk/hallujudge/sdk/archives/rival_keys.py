@@ -116,7 +116,7 @@ def entries_with_answers(
     """Return the first records of bundles, each with the answer made of it."""
     bundles = islice(zip(gathered, items, strict=True), LOOKED_AT)
     return [
-        ((placed(entry), entry.inner.values), answer)
+        ((placed(entry), entry.values), answer)
         for entries, item in bundles
         for entry, answer in product(entries, item.answers)
         if entry.name == answer.name and not entry.empty
