@@ -228,7 +228,7 @@ def scoring_of(run: StoredRun) -> ScoreRun:
         responses=_archive(again, repeat["responses"]) or "",
         references=_archive(again, repeat["references"]),
         variant=repeat["variant"],
-        graph=_graph(repeat["graph"]),
+        graph=repeat["graph"].get("") or repeat["graph"] or None,
         options=repeat["options"],
         group_by=tuple(repeat["group_by"]),
         confidence=repeat["confidence"],
@@ -305,10 +305,6 @@ def _archive(again: Mapping[str, object], paths: Sequence[str]) -> str | list[st
     """Return the files of an archive, which were checked to be the same; None without any."""
     known = [str(again.get(path, path)) for path in paths]
     return known if len(known) > 1 else next(iter(known), None)
-
-
-def _graph(graphs: Mapping[str, str]) -> str | Mapping[str, str] | None:
-    return graphs.get("") or graphs or None
 
 
 def _inputs(values: Mapping[str, Any]) -> InputOptions:

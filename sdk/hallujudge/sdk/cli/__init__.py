@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.settings.loading import load_settings as load_settings
     from hallujudge.judge_service.settings.loading import names_of as names_of
     from hallujudge.judge_service.settings.loading import settings_toml as settings_toml
+    from hallujudge.metrics.framework.papers import printed_names as printed_names
+    from hallujudge.metrics.framework.papers import published_rows as published_rows
 
     from ..archives.example_files import write_benchmark as write_benchmark
     from ..comparison.compared_runs import differing_references as differing_references
@@ -45,9 +47,6 @@ if TYPE_CHECKING:
     from ..runs.result_files import stored_analysis as stored_analysis
     from ..runs.saved_items import pictures_of as pictures_of
     from .command_line import command_tree, main
-    from .completion import completion_script as completion_script
-    from .completion import install_completion as install_completion
-    from .completion import users_shell as users_shell
     from .installation_checks import installation_findings as installation_findings
     from .installation_checks import vllm_findings as vllm_findings
     from .score_execution import ScoreExecution as ScoreExecution
@@ -58,7 +57,6 @@ __all__ = ["command_tree", "main"]
 
 _NAMES = {
     ".command_line": "command_tree main",
-    ".completion": "completion_script install_completion users_shell",
     ".installation_checks": "installation_findings vllm_findings",
     ".score_execution": "ScoreExecution parsed_score",
     ".viewer": "Viewer",
@@ -81,6 +79,7 @@ _NAMES = {
     "hallujudge.judge_service.llm.cache_file": "kept_replies",
     "hallujudge.judge_service.llm.vllm_sizing": "model_shape sizing_table",
     "hallujudge.judge_service.settings.loading": "load_settings names_of settings_toml",
+    "hallujudge.metrics.framework.papers": "printed_names published_rows",
 }
 """Module -> the names that it defines."""
 

@@ -18,10 +18,9 @@ import click
 from hallujudge import sdk
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import FAMILIES, add_benchmarks, families
-from hallujudge.sdk import cli
 
 from ..errors import CancelledError, InvalidInputError
-from .commands import Group, group_of
+from .commands import Group, completion_script, group_of, install_completion, users_shell
 from .parameters import option
 
 BENCHMARK = "--benchmark"
@@ -186,14 +185,14 @@ def _version(asked: bool) -> None:
 
 def _show_completion(asked: bool) -> None:
     if asked:
-        click.echo(cli.completion_script(app, cli.users_shell()), nl=False)
+        click.echo(completion_script(app, users_shell()), nl=False)
         raise click.exceptions.Exit
 
 
 def _install_completion(asked: bool) -> None:
     if asked:
-        name = cli.users_shell()
-        file = cli.install_completion(app, name)
+        name = users_shell()
+        file = install_completion(app, name)
         click.echo(f"{name} reads {file} when it is started the next time")
         raise click.exceptions.Exit
 

@@ -156,9 +156,6 @@ def _import_own(modules: Iterable[str]) -> None:
 
 def _execute(typed: tuple[str, ...]) -> object:
     """Execute the command of the arguments, and return its exit code."""
-    if ASKED in os.environ:
-        # It adds a shell to those that click knows.
-        import_module(".completion", __package__)
     first = _with_pairs_joined(_with_benchmarks_first(typed))
     words = None if ASKED in os.environ else _words_of_command(first)
     tree = app if first == ["--version"] else command_tree(words)

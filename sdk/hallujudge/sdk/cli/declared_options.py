@@ -285,7 +285,10 @@ class _Fields(Declared):
             if group := _group_of(hint):
                 yield from group.parameters()
             else:
-                yield parameter_of(declared.name, hint, _default(declared))
+                default = (
+                    inspect.Parameter.empty if declared.default is MISSING else declared.default
+                )
+                yield parameter_of(declared.name, hint, default)
 
     def build(self, given: Mapping[str, object]) -> object:
         """Return the dataclass with these fields."""
@@ -347,7 +350,3 @@ def _group_of(hint: object) -> Declared | None:
     if get_origin(hint) is Annotated:
         return next((part for part in get_args(hint)[1:] if isinstance(part, Declared)), None)
     return _Fields(hint) if is_dataclass(hint) and isinstance(hint, type) else None
-
-
-def _default(field: Field[object]) -> object:
-    return inspect.Parameter.empty if field.default is MISSING else field.default

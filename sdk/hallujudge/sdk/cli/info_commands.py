@@ -14,7 +14,6 @@ import click
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.answers.closed_questions import Bundling
 from hallujudge.metrics.families import benchmark_named
-from hallujudge.metrics.framework.papers import printed_names, published_rows
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from .. import cli
@@ -99,7 +98,7 @@ def _check_listing_format(name: str) -> None:
 
 def _declared(entry: MetricEntry) -> dict[str, object]:
     metric = entry.metric
-    printed = printed_names(metric)
+    printed = cli.printed_names(metric)
     return {
         "name": metric.name,
         "summary": metric.summary,
@@ -132,7 +131,7 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
         ],
         "signature": {name: SIGNATURE_FIELDS[name] for name in metric.signature_names()},
         "answers": dict(_bundling(metric.name).known),
-        "published": [asdict(row) for row in published_rows(metric)],
+        "published": [asdict(row) for row in cli.published_rows(metric)],
     }
 
 
@@ -159,7 +158,7 @@ def _metric_page(entry: MetricEntry) -> Iterator[str]:
         )
         for option in entry.options
     )
-    printed = printed_names(metric)
+    printed = cli.printed_names(metric)
     sections: dict[str, Iterable[tuple[str, str]]] = {
         "variants": ((variant.name, variant.meaning) for variant in metric.variants),
         "options": options,
@@ -177,7 +176,7 @@ def _metric_page(entry: MetricEntry) -> Iterator[str]:
     }
     if (bundle := _bundling(metric.name)).known:
         sections[f"values of {' and '.join(bundle.name)}"] = bundle.known.items()
-    if published := published_rows(metric):
+    if published := cli.published_rows(metric):
         sections["published rows, for hallujudge report --baseline published:ROW"] = (
             (row.name, f"{row.model}; {row.source}") for row in published
         )

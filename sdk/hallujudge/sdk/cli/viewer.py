@@ -79,7 +79,8 @@ class Viewer:
         if path == "/run":
             return HTTPStatus.OK, _run_page(_named(runs, query, "name"))
         if path == "/compare":
-            return HTTPStatus.OK, _two(_complete(runs, query, "a"), _complete(runs, query, "b"))
+            first, second = (_complete(runs, query, key).folder for key in ("a", "b"))
+            return HTTPStatus.OK, cli.page_of_two(first, second, overview=OVERVIEW)
         return HTTPStatus.NOT_FOUND, message_page("Not found", "There is no such page.")
 
 
@@ -162,7 +163,3 @@ def _run_page(run: FoundRun) -> str:
     about = stored.about()
     title = run.title or about.title
     return stored.page(structs.replace(about, title=title, date=stored.date(), overview=OVERVIEW))
-
-
-def _two(first: FoundRun, second: FoundRun) -> str:
-    return cli.page_of_two(first.folder, second.folder, overview=OVERVIEW)

@@ -366,15 +366,12 @@ def _named(runs: Sequence[PlannedRun]) -> list[PlannedRun]:
     """
     short = [replace(run, name=run.metric) for run in runs]
     for names in (runs, [replace(r, name=f"{r.name} {r.file_task}".strip()) for r in runs]):
-        several = {name for (_, name), count in _counts(short).items() if count > 1}
+        counts = Counter((run.model, run.name) for run in short)
+        several = {name for (_, name), count in counts.items() if count > 1}
         short = [
             named if run.name in several else run for run, named in zip(short, names, strict=True)
         ]
     return sorted(_apart(short), key=lambda run: (run.model, run.name))
-
-
-def _counts(runs: Iterable[PlannedRun]) -> Mapping[tuple[str, str], int]:
-    return Counter((run.model, run.name) for run in runs)
 
 
 def _apart(runs: Iterable[PlannedRun]) -> Iterator[PlannedRun]:

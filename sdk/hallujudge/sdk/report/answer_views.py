@@ -104,7 +104,7 @@ def _show(item: Item, result: ItemResult) -> ItemView:
     asked: Sequence[Answer] = getattr(item, "answers", ())
     verdicts = evidence.answers
     shown = _named_by_text(asked, verdicts)
-    named = [f"{_named(verdict)}{_WORDS[verdict.correct]}" for verdict in shown]
+    named = [f"{verdict.name} {_WORDS[verdict.correct]}".lstrip() for verdict in shown]
     alone = verdicts[0] if len(verdicts) == 1 else None
     wrong = [verdict.name for verdict in shown if verdict.correct is False]
     return ItemView(
@@ -178,10 +178,6 @@ def _claims(evidence: AnswersEvidence, *, named: bool) -> list[Claim]:
         ]
         claims[-1] = structs.replace(claims[-1], reasons=[*claims[-1].reasons, *judged])
     return claims
-
-
-def _named(verdict: AnswerVerdict) -> str:
-    return f"{verdict.name} " if verdict.name else ""
 
 
 def _passages(asked: Sequence[Answer], verdicts: Sequence[AnswerVerdict]) -> Iterator[Passage]:

@@ -285,7 +285,7 @@ def view_item(item: Item, result: ItemResult) -> ItemView:
 
 def _view_of_answer(item: Item, result: ItemResult) -> ItemView:
     if result.evidence is None:
-        return _plain(item)
+        return ItemView(passages=response_passage(item), facts=item_facts(item))
     return view_of(result.evidence).show(item, result)
 
 
@@ -322,10 +322,6 @@ def response_passage(item: Item) -> list[Passage]:
 def _general(item: Item, result: ItemResult) -> ItemView:
     evidence = result.evidence.to_json() if result.evidence is not None else {}
     return ItemView(passages=response_passage(item), facts=[*item_facts(item), *facts(evidence)])
-
-
-def _plain(item: Item) -> ItemView:
-    return ItemView(passages=response_passage(item), facts=item_facts(item))
 
 
 _GENERAL = View(show=_general)

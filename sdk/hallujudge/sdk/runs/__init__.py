@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.threads import renew_after_fork as renew_after_fork
     from hallujudge.metrics.families import DECLARATION as DECLARATION
     from hallujudge.metrics.families import declaration_hash as declaration_hash
+    from hallujudge.synonym_graphs import GraphError as GraphError
+    from hallujudge.synonym_graphs import is_pickle as is_pickle
+    from hallujudge.synonym_graphs import read_released_pickle as read_released_pickle
+    from hallujudge.synonym_graphs import released_json as released_json
+    from hallujudge.synonym_graphs import shipped_graphs as shipped_graphs
+    from hallujudge.synonym_graphs import table_notes as table_notes
 
     from ..archives.found_files import is_url as is_url
     from ..archives.inputs import own_files as own_files
@@ -112,6 +118,9 @@ _NAMES = {
     "hallujudge.judge_service.llm.verdict_cache": "KeptReplies",
     "hallujudge.judge_service.threads": "import_in_thread leave_to_parent renew_after_fork",
     "hallujudge.metrics.families": "DECLARATION declaration_hash",
+    "hallujudge.synonym_graphs": (
+        "GraphError is_pickle read_released_pickle released_json shipped_graphs table_notes"
+    ),
 }
 """Module -> the names that it defines."""
 

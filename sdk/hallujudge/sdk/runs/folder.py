@@ -425,12 +425,9 @@ class RunFolder:
             for name in sorted(names, key=REPORT.__eq__):
                 staged(self.folder, name).replace(self.folder / name)
             self.journal_path.replace(self.folder / JOURNAL)
-            self._clear()
+            for name in (ITEMS, MANIFEST, MARKS):
+                partial(self.folder, name).unlink(missing_ok=True)
             _sync_folder(self.folder)
-
-    def _clear(self) -> None:
-        for name in (ITEMS, MANIFEST, MARKS):
-            partial(self.folder, name).unlink(missing_ok=True)
 
     def _write(self, path: Path, text: str) -> None:
         with path.open("w", encoding="utf-8", newline="\n") as file:

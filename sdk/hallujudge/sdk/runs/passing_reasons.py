@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -100,10 +100,8 @@ class EarlierRun(Struct, frozen=True, kw_only=True):
         """Yield the position, the journal's entry and the lines of each part."""
         at = 0
         with (self.folder / ITEMS).open("rb") as file:
-            for entry in _entries(self.folder / JOURNAL):
-                yield at, entry, b"".join(file.readline() for _ in range(entry.items))
-                at += entry.items
-
-
-def _entries(journal: Path) -> Iterable[Entry]:
-    return (Entry.of(one.content) for one in read_journal(journal) if one.kind == PART)
+            for one in read_journal(self.folder / JOURNAL):
+                if one.kind == PART:
+                    entry = Entry.of(one.content)
+                    yield at, entry, b"".join(file.readline() for _ in range(entry.items))
+                    at += entry.items

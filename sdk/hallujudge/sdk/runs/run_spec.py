@@ -16,14 +16,6 @@ from hallujudge.judge_service.engine.spec import (
 )
 from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import IntervalSettings, Item
-from hallujudge.synonym_graphs import (
-    GraphError,
-    is_pickle,
-    read_released_pickle,
-    released_json,
-    shipped_graphs,
-    table_notes,
-)
 
 from .. import runs
 from ..errors import InvalidInputError, NotFoundError
@@ -105,13 +97,14 @@ def graph_source(name_or_path: str) -> GraphSource:
         NotFoundError: The name is neither a shipped graph nor a file.
         InvalidInputError: The file can't be read.
     """
-    if name_or_path in shipped_graphs():
+    shipped = runs.shipped_graphs()
+    if name_or_path in shipped:
         return ShippedGraph(name=name_or_path)
     path = Path(name_or_path)
     # A link to nothing, or to itself, is a file that can't be read.
     if not name_or_path or not (path.exists() or path.is_symlink()):
         raise NotFoundError(
-            f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped_graphs())}) "
+            f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped)}) "
             "nor a file; give one of these names, or check the path",
             reason="GRAPH_UNKNOWN",
             metadata={"graph": name_or_path},
@@ -134,7 +127,9 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
         return ()
     notes: list[str] = []
     for source in own:
-        notes += (f"graph {source.name}: {note}" for note in table_notes(runs.read_graph(source)))
+        notes += (
+            f"graph {source.name}: {note}" for note in runs.table_notes(runs.read_graph(source))
+        )
     return tuple(notes[:20])
 
 
@@ -146,14 +141,14 @@ def _graph_text(path: Path) -> str:
                 f"graph file {path} is larger than {_MAX_GRAPH_BYTES} bytes; split it"
             )
         data = path.read_bytes()
-        if is_pickle(data) or path.suffix in (".pkl", ".pickle"):
-            return released_json(read_released_pickle(data, source=str(path)))
+        if runs.is_pickle(data) or path.suffix in (".pkl", ".pickle"):
+            return runs.released_json(runs.read_released_pickle(data, source=str(path)))
         return data.decode("utf-8-sig")
     except OSError as err:
         raise InvalidInputError(
             f"graph file {path}: {err.strerror or err}; give a graph file"
         ) from err
-    except GraphError as err:
+    except runs.GraphError as err:
         raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
     except UnicodeDecodeError as err:
         raise InvalidInputError(f"graph file {path} is not UTF-8 text; save it as UTF-8") from err
