@@ -91,11 +91,13 @@ def test_a_learnt_margin_decides_who_judges(strong: llm.ScriptedLlm, tmp_path: P
         other = score(used, answers(), *flags, *settings[:2], "--llm-model", "small")
         assert other.returncode == 2
         assert (
-            expected_message("judge_service.judges.router:the-cascade-was-learnt-from-verdicts-of")
+            expected_message(
+                "judge_service.judges.judge_rules:the-cascade-was-learnt-from-verdicts-of"
+            )
             in other.stderr
         )
         assert (
-            expected_message("judge_service.judges.router:or-name-the-other-judge-first-in")
+            expected_message("judge_service.judges.judge_rules:or-name-the-other-judge-first-in")
             in other.stderr
         )
 

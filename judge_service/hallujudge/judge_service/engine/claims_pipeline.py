@@ -23,9 +23,8 @@ from ..errors import InvalidInputError
 from ..judges import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim
 from ..judges.judge_rules import Escalation, PanelRule
 from ..judges.llm_judge import LlmJudge, estimate_judge
-from ..judges.panel import Panel
-from ..judges.router import Router
 from ..judges.seeing_judge import ALL_CLAIMS, SeeingJudge
+from ..judges.several_judges import Panel, Router
 from ..llm.budget import Usage
 from ..llm.estimate import Estimate, TokenCounter
 from .extraction import ClaimExtractor, ExtractedClaims

@@ -13,8 +13,7 @@ from ..judges import Judge
 from ..judges.choice_judge import ChoiceJudge
 from ..judges.judge_rules import Escalation, PanelRule, ShareRule
 from ..judges.llm_judge import LlmJudge
-from ..judges.panel import Panel
-from ..judges.router import Router
+from ..judges.several_judges import Panel, Router
 from ..judges.small_judges import MatcherJudge, PooledJudge, ServedJudge, ServedPreset
 from ..llm.budget import Budget, CallBudget, Prices, SharedCalls, Usage, VerdictStore
 from ..llm.chat import ApiName, Sampling

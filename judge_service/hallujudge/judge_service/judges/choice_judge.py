@@ -21,7 +21,7 @@ from .judge_rules import Escalation, ShareRule
 from .llm_judge import LlmJudge
 from .questions import Question
 from .replies import ReadAnswer
-from .router import JudgesInOrder, history_before
+from .several_judges import JudgesInOrder, history_before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from .judge_calls import share_of
 from .llm_judge import LlmJudge
 from .questions import WORDINGS
 from .replies import read_choice
-from .router import Router
+from .several_judges import Router
 from .single_checks import (
     CHECKED_ITEM,
     Check,

@@ -13,7 +13,7 @@ from hallujudge.judge_service.judges import counting_verdicts
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge, Chosen
 from hallujudge.judge_service.judges.judge_rules import Escalation
 from hallujudge.judge_service.judges.questions import Question
-from hallujudge.judge_service.judges.router import Router
+from hallujudge.judge_service.judges.several_judges import Router
 from hallujudge.judge_service.llm.prompt_templates import load_template
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 

@@ -18,9 +18,8 @@ from hallujudge.judge_service.judges.judge_calls import share_of
 from hallujudge.judge_service.judges.judge_checks import check_endpoint
 from hallujudge.judge_service.judges.judge_rules import Escalation, PanelRule, ShareRule
 from hallujudge.judge_service.judges.llm_judge import estimate_judge
-from hallujudge.judge_service.judges.panel import Panel
 from hallujudge.judge_service.judges.questions import TRIPLET_CHOICES, Question
-from hallujudge.judge_service.judges.router import Router
+from hallujudge.judge_service.judges.several_judges import Panel, Router
 from hallujudge.judge_service.llm.budget import Budget, Prices
 from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.chat_replies import ChatReply, TokenChoice

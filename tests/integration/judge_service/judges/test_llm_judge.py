@@ -16,7 +16,7 @@ from support.messages import expected_message
 from support.threads import PATIENCE, until
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges.router import Router
+from hallujudge.judge_service.judges.several_judges import Router
 from hallujudge.judge_service.llm.budget import Budget, Prices
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.metrics.framework.claims import Sentence

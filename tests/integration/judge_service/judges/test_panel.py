@@ -18,7 +18,7 @@ from support.sizes import sized
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import counting_verdicts
 from hallujudge.judge_service.judges.judge_rules import PanelRule
-from hallujudge.judge_service.judges.panel import Panel
+from hallujudge.judge_service.judges.several_judges import Panel
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.labels.panel_card import dawid_skene, weights_of_labels
 from hallujudge.metrics.framework.claims import Verdict

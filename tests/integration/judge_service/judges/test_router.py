@@ -11,7 +11,7 @@ from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
 from support.messages import expected_message
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.judges.router import Router
+from hallujudge.judge_service.judges.several_judges import Router
 from hallujudge.judge_service.llm.budget import Budget
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache

@@ -18,7 +18,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.judges.router import Router
+from hallujudge.judge_service.judges.several_judges import Router
 from hallujudge.judge_service.judges.small_judges import SERVED_JUDGES, MatcherJudge, ServedJudge
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat_settings import ChatSettings

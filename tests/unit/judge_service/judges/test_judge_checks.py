@@ -6,7 +6,7 @@ from support.messages import expected_message
 from support.word_matchers import WordPairs, small
 
 from hallujudge.judge_service.judges.judge_checks import check_small
-from hallujudge.judge_service.judges.router import Router
+from hallujudge.judge_service.judges.several_judges import Router
 from hallujudge.judge_service.judges.small_judges import MatcherJudge
 
 

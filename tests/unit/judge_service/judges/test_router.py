@@ -19,7 +19,7 @@ from hallujudge.judge_service.judges import (
 )
 from hallujudge.judge_service.judges.judge_rules import Escalation
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.judges.router import Router, history_before
+from hallujudge.judge_service.judges.several_judges import Router, history_before
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
@@ -30,7 +30,7 @@ from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triple
 def test_routers_need_judges_of_different_names() -> None:
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.judges.router:different-names-got-none"),
+        match=expected_message("judge_service.judges.several_judges:different-names-got-none"),
     ):
         Router([])
     endpoint = Endpoint(url="http://127.0.0.1:1/v1", key=Secret("k"))
@@ -107,7 +107,7 @@ async def test_verdicts_with_small_margins_go_to_the_next_judge() -> None:
         "JUDGE_TIMEOUT": {"claims": 1, "detail": "slow"},
         SMALL: {
             "claims": 2,
-            "detail": expected_message("judge_service.judges.router:margin-and-is-needed"),
+            "detail": expected_message("judge_service.judges.judge_rules:margin-and-is-needed"),
         },
     }
 
@@ -212,12 +212,12 @@ def test_a_learnt_margin_names_its_file_and_its_promise() -> None:
         ("abstain", "yes"),
     )
     [note] = router.notes
-    assert expected_message("judge_service.judges.router:margin-of-at-least-are-kept") in note
+    assert expected_message("judge_service.judges.judge_rules:margin-of-at-least-are-kept") in note
     assert expected_message("metrics.infact.operators:at-least-with-confidence-of") in note
     assert "240 labels" in note
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.judges.router:learnt-from-verdicts-of-matcher"),
+        match=expected_message("judge_service.judges.judge_rules:learnt-from-verdicts-of-matcher"),
     ):
         made.check(second.identity)
     other = Escalation.of(below="", cascade=cascade(labels=241), abstain="no")
@@ -229,7 +229,8 @@ def test_a_margin_that_a_reference_judge_taught_says_so() -> None:
     assert made is not None
     note = made.note("matcher")
     assert (
-        expected_message("judge_service.judges.router:they-agree-with-verdicts-of-llm-in") in note
+        expected_message("judge_service.judges.judge_rules:they-agree-with-verdicts-of-llm-in")
+        in note
     )
     assert "test on 240 verdicts;" in note
 

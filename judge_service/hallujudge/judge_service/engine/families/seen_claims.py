@@ -24,8 +24,7 @@ from hallujudge.metrics.seen_claims.moments import moment_of
 
 from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of
-from ...judges.panel import Panel
-from ...judges.router import Router
+from ...judges.several_judges import Panel, Router
 from ..claims_pipeline import (
     GIVEN,
     SEEING,

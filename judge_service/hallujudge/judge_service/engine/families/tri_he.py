@@ -18,9 +18,8 @@ from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
 from ...errors import InvalidInputError
 from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of
-from ...judges.panel import PANEL, Panel
-from ...judges.router import Router
 from ...judges.seeing_judge import SeeingJudge
+from ...judges.several_judges import PANEL, Panel, Router
 from ...matchers import BACKENDS, MatcherSettings
 from ...matchers.small_judge_presets import SMALL_JUDGES
 from ..claims_pipeline import ClaimsPipeline, picture_problem, placed_verdicts, seeing_judge

@@ -1,24 +1,26 @@
-"""The router: judges in order, each called for the claims that the earlier ones left open.
+"""Several judges of a claim: a router that asks them in order, or a panel that votes.
 
-A verdict of the first judge is not kept if its margin is too small; the next judge then decides.
+The router asks each judge for the claims that the earlier ones left open. A verdict of the first
+judge is not kept if its margin is too small; the next judge then decides.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from msgspec import structs
 
-from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Part, Verdict
 from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import InvalidInputError
+from ..llm.ask_once import run_bounded
 from ..llm.budget import Usage
 from ..tenancy import tenancy
 from . import (
+    DIGITS,
     Asked,
     Declined,
     Judge,
@@ -30,14 +32,14 @@ from . import (
     joined_identity,
     unscored_claim,
 )
-from .judge_rules import Escalation, ShareRule
+from .judge_rules import Escalation, PanelRule, ShareRule
 
 _Judge = TypeVar("_Judge", bound=Judge)
 # Reasons that depend on the options of a run, and not on the reply alone.
 _OF_OPTIONS = (str(UnscoredReason.MARGIN_TOO_SMALL), str(UnscoredReason.CHOICES_UNLIKELY))
 
 
-class JudgesInOrder(ABC, Generic[_Judge]):
+class JudgesInOrder(Generic[_Judge]):
     """Judges that are asked in order, the preferred one first.
 
     Args:
@@ -56,9 +58,9 @@ class JudgesInOrder(ABC, Generic[_Judge]):
         self.escalation = escalation
         self.measuring = measuring or ShareRule()
 
-    @abstractmethod
     def _identity_of(self, judge: _Judge) -> JudgeIdentity:
         """Return what the answers of one of the judges depend on."""
+        return judge.identity
 
     @property
     def name(self) -> str:
@@ -185,9 +187,6 @@ class Router(JudgesInOrder[Judge]):
             )
         super().__init__(judges, escalation, measuring)
 
-    def _identity_of(self, judge: Judge) -> JudgeIdentity:
-        return judge.identity
-
     async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
         """Return verdicts on every claim of every item, in order."""
         progress = [
@@ -313,3 +312,134 @@ def _unanswered(claim: object, history: Sequence[Declined]) -> ClaimVerdict:
     """Return a claim without a verdict of any judge: the last reason, and all details."""
     detail = "; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in history)
     return unscored_claim(claim, history[-1].reason, detail)  # type: ignore[arg-type]  # its parts
+
+
+PANEL = "panel"
+"""The panel's name, as the judge of its verdicts."""
+
+
+class Panel(JudgesInOrder[Judge]):
+    """Judges that all vote on a claim.
+
+    A tie has no verdict. A member without a verdict of its own does not vote. The evidence keeps
+    each member's votes, so that agreement and weights need no further call.
+
+    Args:
+        judges: The members in the rule's order; their names are the rule's.
+        rule: How their votes are combined.
+        measuring: Of which claims the share of the choices is measured, and which is enough.
+    """
+
+    def __init__(
+        self, judges: Sequence[Judge], rule: PanelRule, measuring: ShareRule | None = None
+    ) -> None:
+        super().__init__(judges, None, measuring)
+        self.rule = rule
+
+    @property
+    def name(self) -> str:
+        """The members' names, such as ``llm+matcher``."""
+        return "+".join(self.rule.members)
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """The members' identities, joined."""
+        joined = joined_identity([(judge.name, judge.identity) for judge in self.judges])
+        models = "+".join(str(judge.identity) for judge in self.judges)
+        return self.measuring.identity(replace(joined, kind=PANEL, model=models))
+
+    async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
+        """Return verdicts on every claim of every item, in order; all members work at once."""
+        judged: dict[str, list[JudgedItem]] = {}
+
+        async def ask(judge: Judge) -> None:
+            judged[judge.name] = await judge.judge(self.requests_of(judge, items))
+
+        await run_bounded(self.judges, ask, len(self.judges))
+        return [
+            self._combined(item, {name: judged[name][place] for name in self.rule.members})
+            for place, item in enumerate(items)
+        ]
+
+    def requests_of(
+        self, judge: Judge, items: Sequence[JudgeRequestItem]
+    ) -> Sequence[JudgeRequestItem]:
+        """Return the items with the claims that a member is asked about."""
+        if judge is self.judges[0] or self.rule.share >= 1:
+            return items
+        return [item.picked(self._drawn(item), ()) for item in items]
+
+    def _drawn(self, item: JudgeRequestItem) -> list[int]:
+        return [at for at, claim in enumerate(item.claims) if self.rule.draws(item, claim)]
+
+    def _combined(self, item: JudgeRequestItem, judged: Mapping[str, JudgedItem]) -> JudgedItem:
+        """Return the panel's verdicts on an item, and each member's part."""
+        places = {
+            judge.name: range(len(item.claims)) if judge is self.judges[0] else self._drawn(item)
+            for judge in self.judges
+        }
+        given = {
+            name: dict(zip(places[name], of.verdicts, strict=True)) for name, of in judged.items()
+        }
+        verdicts = tuple(
+            self._verdict(claim, {name: of[at] for name, of in given.items() if at in of})
+            for at, claim in enumerate(item.claims)
+        )
+        asked = tuple(
+            self._part(name, given[name], verdicts, one.asked) for name, one in judged.items()
+        )
+        return JudgedItem(verdicts=verdicts, asked=asked)
+
+    def _verdict(self, claim: ClaimParts, given: Mapping[str, ClaimVerdict]) -> ClaimVerdict:
+        """Return the panel's verdict on a claim, from what the asked members returned."""
+        votes = {n: one for n, one in given.items() if one.verdict is not Verdict.UNSCORED}
+        if not votes:
+            detail = "; ".join(f"{name}: {of.reason}: {of.detail}" for name, of in given.items())
+            return unscored_claim(claim, next(iter(given.values())).reason, detail)
+        odds = self.rule.odds(votes)
+        if odds == 0:
+            said = ", ".join(f"{name}: {vote.verdict.value}" for name, vote in votes.items())
+            return unscored_claim(claim, UnscoredReason.PANEL_TIED, said, PANEL)
+        verdict = Verdict.SUPPORTED if odds > 0 else Verdict.NOT_SUPPORTED
+        agreeing = [vote for vote in votes.values() if vote.verdict is verdict] or [*votes.values()]
+        return ClaimVerdict(
+            triplet=claim,
+            verdict=verdict,
+            part=None if verdict is Verdict.SUPPORTED else _part_of(agreeing),
+            score=round(self.rule.probability(votes), DIGITS),
+            margin=round(abs(odds), DIGITS),
+            judge=PANEL,
+            references=agreeing[0].references,
+        )
+
+    def _part(
+        self,
+        name: str,
+        given: Mapping[int, ClaimVerdict],
+        verdicts: Sequence[ClaimVerdict],
+        asked: Sequence[Asked],
+    ) -> Asked:
+        """Return a member's part in an item: its votes, and how often the panel differs."""
+        votes = {at: one.verdict for at, one in given.items() if one.verdict is not _NONE}
+        return Asked(
+            judge=name,
+            answered=len(votes),
+            declined=tuple(
+                Declined(name, one.reason, one.detail)
+                for one in given.values()
+                if one.verdict is _NONE
+            ),
+            usage=Usage.total(part.usage for part in asked),
+            shares=tuple(share for part in asked for share in part.shares),
+            votes=tuple(votes.get(at) for at in range(len(verdicts))),
+            dissents=sum(verdicts[at].verdict not in (vote, _NONE) for at, vote in votes.items()),
+        )
+
+
+_NONE = Verdict.UNSCORED
+
+
+def _part_of(votes: Sequence[ClaimVerdict]) -> Part | None:
+    """Return the wrong part that most votes name; the first of equals by :class:`Part`."""
+    named = [vote.part for vote in votes if vote.part is not None]
+    return max(Part, key=named.count) if named else None
