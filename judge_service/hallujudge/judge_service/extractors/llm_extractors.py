@@ -56,6 +56,7 @@ MAX_CLAIMS = 400
 
 # A longer keyword is a sentence that the model put into the list.
 _MAX_KEYWORD_CHARS = 100
+# The prompts ask for objects of at most two words.
 _OBJECT_WORDS = 2
 _LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 _CLAIM_KEYS = ("object1", "relation", "object2")

@@ -116,6 +116,7 @@ class ShareMeter:
     def request_of(self, question: Question) -> ChatRequest:
         """Return the request for one token of the reply to a question, without a constraint."""
         settings = self._client.settings
+        # Other servers may refuse more alternatives than they were set to report.
         listed = settings.sampling.top_logprobs if settings.dialect == "plain" else _MOST_LISTED
         return ChatRequest(
             messages=question.messages,
@@ -149,6 +150,7 @@ def share_of(reply: ChatReply, choices: Sequence[str]) -> float | None:
         for text, logprob in listed.items()
         if (written := text.strip(WRAPPING).casefold()) and choice_begun_by(written, "", choices)
     ]
+    # Reported numbers are rounded, so that their sum may be above 1.
     return round(min(1.0, math.fsum(begins)), DIGITS)
 
 

@@ -39,9 +39,11 @@ from .single_checks import (
     other_settings,
 )
 
+# Two equal replies may be chance.
 _REPEATS = 3
 # Enough for most thoughts and for a first call that loads a model; `doctor` is not to take minutes.
 _PATIENCE_SECONDS = 60.0
+# Claims in a call whose verdicts are compared with those of one claim in a call.
 _MANY = (5, 20)
 # Why a call has no reply at all, whose text might be read.
 _NO_REPLY = frozenset(

@@ -73,6 +73,7 @@ def share_of_option(option: str, text: str, *, default: str, above_zero: bool = 
     """
     with suppress(ValueError):
         share = float(text or default)
+        # NaN fails both comparisons, and is refused.
         if 0 < share <= 1 or (share == 0 and not above_zero):
             return share
     numbers = "above 0 and up to 1" if above_zero else "from 0 to 1"
@@ -249,6 +250,7 @@ class VoteWeights(NamedTuple):
     """What a vote against it adds; below 0 unless the judge is wrong more often than right."""
 
 
+# One vote as good as the other: the sum is votes for support minus votes against it.
 _MAJORITY = VoteWeights(1.0, -1.0)
 
 

@@ -304,6 +304,7 @@ class Router(JudgesInOrder[Judge]):
                     answered=answered,
                     declined=declined,
                     usage=one.usage.get(judge.name, Usage()),
+                    # Replies come in any order, on which the bytes of results must not depend.
                     shares=tuple(sorted(one.shares.get(judge.name, ()))),
                 )
 
@@ -401,6 +402,7 @@ class Panel(JudgesInOrder[Judge]):
             said = ", ".join(f"{name}: {vote.verdict.value}" for name, vote in votes.items())
             return unscored_claim(claim, UnscoredReason.PANEL_TIED, said, PANEL)
         verdict = Verdict.SUPPORTED if odds > 0 else Verdict.NOT_SUPPORTED
+        # By weights and the prior, a verdict may win that nobody voted for.
         agreeing = [vote for vote in votes.values() if vote.verdict is verdict] or [*votes.values()]
         return ClaimVerdict(
             triplet=claim,

@@ -112,6 +112,7 @@ class AskOnce(Generic[_T]):
             return value
 
         tenancy().flight.waits()
+        # How long an outage is waited for depends on the fallback, so such calls are not shared.
         return await self._flights.do(f"{key}:{has_fallback}", tenancy().user.id, fly)
 
     async def _found(
@@ -128,6 +129,7 @@ class AskOnce(Generic[_T]):
             record = await cache.claim(key)
             if record is not None:
                 value = reading.from_record(record)
+                # A record that lacks an answer, or that can't be read, is asked for again.
                 if value is not None and reading.is_whole(value):
                     claimed = False
                     self._reused()
@@ -203,6 +205,7 @@ class SingleFlight(Generic[_T]):
         flight.waiting += 1
         kept = False
         try:
+            # A caller that is cancelled does not end the call of the others.
             return await asyncio.shield(flight.task)
         except asyncio.CancelledError as err:
             kept = keeps_calls(err)
@@ -225,6 +228,7 @@ class _Question(Generic[_T]):
     def __init__(self) -> None:
         self.flights: dict[str, _Flight[_T]] = {}
         self.sender: _Flight[_T] | None = None
+        # In a tuple, which tells any value from none yet.
         self.value: tuple[_T] | None = None
         self.freed = asyncio.Event()
 
@@ -232,6 +236,7 @@ class _Question(Generic[_T]):
         """Let the payers that wait for the sender go on."""
         self.sender = None
         self.freed.set()
+        # A new event: whoever comes to wait now waits for the next sender.
         self.freed = asyncio.Event()
 
 

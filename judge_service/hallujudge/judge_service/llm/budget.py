@@ -200,6 +200,7 @@ class Budget:
                 self._refusal = hold
                 return None
             if isinstance(hold, Crowded):
+                # The key's running calls hold its money of the day, and mostly give some back.
                 await shielded(hold.settled)
             # Another call may have taken the room while this one was written down.
             elif self._is_used_up(cost):

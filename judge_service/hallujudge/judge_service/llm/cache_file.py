@@ -146,6 +146,7 @@ class CacheFile:
             return Claim(record, ours=False)
         raw, now = bytes.fromhex(key), time.time()
         with self._watch.transaction(self._db):
+            # Looked up again: another process may have kept the record meanwhile.
             if (record := self.get(key)) is not None:
                 return Claim(record, ours=False)
             # A record that cannot be read is replaced by the reply of this call.

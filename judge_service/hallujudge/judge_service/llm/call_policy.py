@@ -265,6 +265,7 @@ class Patience:
         self._log_wait()
         if failure.kind is FailureKind.CIRCUIT:
             most = min(left, self._patience(call)) if call.has_fallback else left
+            # Nothing is sent until a probe may pass, so the circuit's own time is waited for.
             await next_server(call.servers).breaker.wait(self._tools.sleep, most)
             return
         random = self._tools.random()
@@ -356,6 +357,7 @@ class Restarts:
         supervision = call.server.endpoint.supervision
         if supervision is None or not supervision.is_down:
             return
+        # A restart takes minutes; where another judge can answer, an outage's time is enough.
         most = self._policy.outage_seconds if call.has_fallback else supervision.most_seconds
         why = await supervision.served(self._tools.sleep, most)
         if why and call.has_fallback:
@@ -395,6 +397,7 @@ class Restarts:
             return supervision.is_down
         if not await supervision.ended_since(call.restarts, self._tools.sleep):
             return False
+        # The end of the server is not a failure of this call, unless it happens again and again.
         call.attempts -= 1
         call.ends += 1
         if call.ends == _MOST_ENDS:

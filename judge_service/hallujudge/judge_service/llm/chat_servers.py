@@ -24,6 +24,7 @@ from .rate_limits import AdaptiveLimiter
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+# Read in pieces, so that an endless reply is left at the limit.
 _CHUNK = 1 << 16
 _ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 # Azure's newer addresses take OpenAI's own client; the older ones have a version in the query.

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from ..tenancy import tenancy
 from .failures import CallFailedError
 
+# How long a circuit is open at first; each further opening is twice as long.
 _FIRST_SECONDS = 1.0
 # Two may have prompts that fail for themselves; a third one's failure is the server's.
 _CALLERS_OF_AN_OUTAGE = 3
@@ -179,6 +180,7 @@ class Circuits:
     @property
     def mine(self) -> CircuitBreaker:
         """The circuit that the running task's calls pass."""
+        # While the server is down for all, callers share one probe, not one each.
         return self._of_callers.mine if self._of_all.state == "closed" else self._of_all
 
     @property

@@ -213,6 +213,7 @@ async def _server_counter(client: ChatClient) -> TokenCounter | None:
         return None
     try:
         await count([{"role": "user", "content": "hello"}])
+    # A proxy may let only /v1 pass; the approximation then serves.
     except (CallFailedError, ValueError, KeyError, TypeError):
         return None
     return TokenCounter(count=count, exact=True, label="the server's own tokenizer")

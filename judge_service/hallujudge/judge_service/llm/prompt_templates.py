@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 
 # A user's prompt file; a larger one is a mistake, such as a data file.
 _MOST_CHARS = 100_000
+# Where a text is put into a prompt: {{claims}}.
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 # Also those that no slot has, such as {{ question }}, which would be sent as they are.
 _ANY_SLOT = re.compile(r"\{\{([ \t]*\w+[ \t]*)\}\}")
+# The line before each message of a prompt's file.
 _PART = re.compile(r"^--- (system|user|assistant) ---[ \t]*\n", re.MULTILINE)
 FENCE_OPEN = "<<<{name}"
 """Opens a block of judged text."""
@@ -50,6 +52,7 @@ FENCE_CLOSE = "{name}>>>"
 # ASCII signs and every character that compatibility normalisation turns into one: some tokenisers
 # normalise before they look for marks.
 _SIGNS = str.maketrans({"<": "‹", "＜": "‹", "﹤": "‹", ">": "›", "＞": "›", "﹥": "›"})
+# Marks of chat templates, such as [INST]: a judged text must not speak in another role.
 _BRACKETED = re.compile(r"[\[［](\s*/?\s*[A-Z][A-Z0-9_ ]*\s*)[\]］]")
 _SPACES = re.compile(r"\s+")
 # Unicode categories of control, format, private, unassigned and separator characters.

@@ -40,6 +40,7 @@ _BUSY_SECONDS = 5.0
 _RETRY_SECONDS = 10.0
 # A claim outlives its process by at most this, in case nothing else shows that it died.
 _CLAIM_SECONDS = 60.0
+# A reply takes seconds, and a look for it is one read by the key.
 _POLL_SECONDS = 0.25
 # Bounds the memory of records that cannot be written; further ones are not kept.
 _MAX_PENDING = 100_000
@@ -73,6 +74,7 @@ class VerdictCache:
         self._sleep = sleep
         self._busy_seconds = busy_seconds
         self._owner = new_owner()
+        # One thread: SQLite's calls block, and writes keep their order.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="hallujudge-cache")
         self._pending: dict[str, Row] = {}
         self._pending_facts: dict[tuple[str, str, str], str] = {}
@@ -215,6 +217,7 @@ class VerdictCache:
         """Write what waits in memory and close the file."""
 
         def end() -> None:
+            # The last chance to write, also soon after a failure.
             self._retry_at[_WRITE] = float("-inf")
             with suppress(InvalidInputError):
                 # Calls that were cancelled end their claims later, when the file is closed.

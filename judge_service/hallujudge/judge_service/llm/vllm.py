@@ -24,6 +24,7 @@ from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
 from .vllm_arguments import AUTO_LENGTH, AddedArguments, engine_arguments
 
+# The last lines of a traceback, which name the cause.
 _LOG_TAIL_BYTES = 2_000
 
 

@@ -19,6 +19,7 @@ _USED_SHARE = 0.92
 _OVERHEAD = 4 << 30
 # Below this no long scene graph fits; below the second, fewer than 64 calls of 1,024 tokens do.
 _LEAST_TOKENS, _EASY_TOKENS = 8_192, 64 * 1_024
+# vLLM keeps keys and values in 16 bits unless --kv-cache-dtype says otherwise.
 _KV_BYTES = 2
 
 PRECISIONS: Mapping[str, float] = {"bf16": 16, "FP8": 8, "INT4": 4.25}
@@ -27,6 +28,7 @@ PRECISIONS: Mapping[str, float] = {"bf16": 16, "FP8": 8, "INT4": 4.25}
 CARDS: Mapping[int, int] = {24: 24_564, 48: 46_068, 80: 81_559, 141: 143_771}
 """Gigabytes in a card's name -> MiB that the driver reports (RTX 4090, L40S, H100, H200)."""
 
+# The rows of the table: how many GPUs, and the gigabytes of each.
 _GROUPS = ((1, 24), (1, 48), (1, 80), (2, 80), (4, 80), (8, 80), (1, 141), (2, 141))
 
 

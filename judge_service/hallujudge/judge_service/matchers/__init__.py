@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 
@@ -235,6 +235,46 @@ def length_batches(lengths: Sequence[int], tokens: int = TOKENS_PER_BATCH) -> li
     return batches
 
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class _Kept(Generic[_Key, _Value]):
+    """Values by key, of which the least recently used are dropped.
+
+    Safe to use from several threads: one at a time asks the model.
+
+    Args:
+        make: Returns the values of keys, in order.
+        limit: How many values are kept between calls.
+    """
+
+    def __init__(self, make: Callable[[list[_Key]], Sequence[_Value]], limit: int) -> None:
+        self._make = make
+        self._limit = limit
+        self._kept: OrderedDict[_Key, _Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Return how many values are kept."""
+        return len(self._kept)
+
+    def values(self, keys: Iterable[_Key]) -> dict[_Key, _Value]:
+        """Return the value of every distinct key."""
+        distinct = dict.fromkeys(keys)
+        with self._lock:
+            found = {key: self._kept[key] for key in distinct if key in self._kept}
+            missing = [key for key in distinct if key not in found]
+            for key in found:
+                self._kept.move_to_end(key)
+            if missing:
+                found |= zip(missing, self._make(missing), strict=True)
+                self._kept.update((key, found[key]) for key in missing)
+                while len(self._kept) > self._limit:
+                    self._kept.popitem(last=False)
+        return found
+
+
 class VectorStore:
     """A sentence encoder with a bounded cache, safe to use from several threads.
 
@@ -244,10 +284,10 @@ class VectorStore:
     """
 
     def __init__(self, encoder: Encoder, limit: int) -> None:
-        self._encoder = encoder
-        self._limit = limit
-        self._kept: OrderedDict[str, Vectors] = OrderedDict()
-        self._lock = threading.Lock()
+        # Copied, because a view of a row would keep its whole batch in memory.
+        self._kept: _Kept[str, Vectors] = _Kept(
+            lambda texts: [vector.copy() for vector in encoder.encode(texts)], limit
+        )
 
     def __len__(self) -> int:
         """Return how many vectors are kept."""
@@ -255,24 +295,7 @@ class VectorStore:
 
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         """Return the vector of every distinct text."""
-        distinct = dict.fromkeys(texts)
-        with self._lock:
-            found = {text: self._kept[text] for text in distinct if text in self._kept}
-            missing = [text for text in distinct if text not in found]
-            for text in found:
-                self._kept.move_to_end(text)
-            if missing:
-                found |= zip(missing, self._encoder.encode(missing), strict=True)
-                self._keep({text: found[text] for text in missing[-self._limit :]})
-        return found
-
-    def _keep(self, fresh: dict[str, Vectors]) -> None:
-        if not self._limit:
-            return
-        # Copied, because a view of a row would keep its whole batch in memory.
-        self._kept.update((text, vector.copy()) for text, vector in fresh.items())
-        while len(self._kept) > self._limit:
-            self._kept.popitem(last=False)
+        return self._kept.values(texts)
 
 
 class TextComparer:
@@ -309,9 +332,7 @@ class PairStore:
         self.label = model.label
         self.limit = model.limit
         self._model = model
-        self._kept_pairs = limit
-        self._kept: OrderedDict[tuple[str, str], float] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: _Kept[tuple[str, str], float] = _Kept(model.supported, limit)
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text by itself."""
@@ -323,17 +344,5 @@ class PairStore:
 
     def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the probability that each premise supports its claim."""
-        with self._lock:
-            found = {pair: self._kept[pair] for pair in pairs if pair in self._kept}
-            missing = [pair for pair in dict.fromkeys(pairs) if pair not in found]
-            if missing:
-                found |= zip(missing, self._model.supported(missing), strict=True)
-            self._keep(found)
+        found = self._kept.values(pairs)
         return [found[pair] for pair in pairs]
-
-    def _keep(self, found: dict[tuple[str, str], float]) -> None:
-        for pair, probability in found.items():
-            self._kept[pair] = probability
-            self._kept.move_to_end(pair)
-        while len(self._kept) > self._kept_pairs:
-            self._kept.popitem(last=False)

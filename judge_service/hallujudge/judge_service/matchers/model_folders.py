@@ -22,6 +22,7 @@ _IDS: Mapping[str, str] = {"mpnet": "sentence-transformers/all-mpnet-base-v2"}
 _WEIGHTS = "model.safetensors"
 # The ids of the Hugging Face hub: "name" or "owner/name", at most 96 characters each.
 _ID = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?", re.ASCII)
+# Configurations have some kilobytes; tokenizer.json is read by its own library.
 _MAX_JSON_BYTES = 1 << 20
 # Bytes of a number in single precision, with which every model is computed.
 _SINGLE = 4

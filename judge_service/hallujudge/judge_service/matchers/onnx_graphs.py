@@ -27,6 +27,7 @@ from .model_folders import EncoderShape
 Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
 
 _CONTRIB = "com.microsoft"
+# The last version whose ReduceL2 takes its axes as an attribute.
 _OPSET = 17
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _Found = TypeVar("_Found")
 # Tokenizers without a limit have a very large number instead.
 _NO_LIMIT = 100_000
+# Where the files state neither positions nor a limit: that of BERT.
 _DEFAULT_TOKENS = 512
 # Position ids of these models start after the padding id (1).
 _SHIFTED = frozenset({"roberta", "xlm-roberta", "camembert", "mpnet"})
