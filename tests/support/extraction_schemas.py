@@ -9,13 +9,13 @@ from support import scripted_llm as llm
 from support.chat_clients import client_of
 
 from hallujudge.judge_service.extractors import DescriptionPair
-from hallujudge.judge_service.extractors.llm_extractor_base import LlmRootChooser, RootQuestion
 from hallujudge.judge_service.extractors.llm_extractors import (
     AskedAnswer,
     LlmKeywordExtractor,
     LlmObjectExtractor,
     LlmTripletExtractor,
 )
+from hallujudge.studies.root_suggestions import LlmRootChooser, RootQuestion
 
 _LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 ANSWERS = {

@@ -4,43 +4,32 @@ One call for each source. The reply is constrained to a JSON schema and checked 
 invalid entry of a list is rejected or repaired alone, so that long replies are not lost for one
 entry. A reply that is not an object of these lists, or a list of invalid entries only, leaves its
 item unscored; it never counts as "nothing found".
-
-In the same way a language model chooses the root of a synonym graph that a keyword belongs to.
 """
 
 from __future__ import annotations
 
 import abc
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeVar
 
 from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.responses.reader import answer_of
 
-from ..errors import InvalidInputError, UnavailableError
 from ..llm.ask_once import AskOnce, Reading, run_bounded
 from ..llm.budget import Usage, VerdictStore
 from ..llm.cache_file import Record, cache_key
 from ..llm.chat import ChatRequest
-from ..llm.chat_replies import reply_problem, without_thought
+from ..llm.chat_replies import SHOWN_CHARS, reply_problem, without_thought
 from ..llm.client import Answer, ChatClient
 from ..llm.estimate import PlannedCall
 from ..llm.failures import CallFailedError
 from ..llm.prompt_templates import (
     Template,
-    as_line,
-    defused,
-    fenced,
     load_template,
-    object_schema,
     own_template,
 )
-
-SHOWN_CHARS = 80
-"""How many characters of a reply a message quotes."""
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -312,138 +301,3 @@ def _no_doubles(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(value) != len(pairs):
         raise ValueError("duplicate key")
     return value
-
-
-NO_ROOT = "none of these"
-"""The reply for a word that belongs to none of the offered roots."""
-
-# One bad entry invalidates a whole reply, so calls are kept small.
-_WORDS_PER_CALL = 10
-_KINDS = {"objects": "things and beings", "behaviors": "actions"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RootQuestion:
-    """A word and the roots that it may belong to."""
-
-    word: str
-    roots: tuple[str, ...]
-    """The roots, the nearest first."""
-
-    def choices(self) -> dict[str, str]:
-        """Return roots as the prompt shows them -> the roots themselves."""
-        shown: dict[str, str] = {}
-        for root in self.roots:
-            if (text := defused(root)) and text != NO_ROOT:
-                shown.setdefault(text, root)
-        return shown
-
-
-class LlmRootChooser(LlmExtractor[tuple[RootQuestion, ...], dict[str, str]]):
-    """Chooses roots for several words with one call.
-
-    Only a root that was offered for a word counts. One entry outside the offered roots invalidates
-    the whole reply.
-
-    Args:
-        client: Calls the model.
-        kind: ``objects`` or ``behaviors``.
-        cache: Keeps replies between runs.
-        revision: The weights' revision, where known.
-    """
-
-    template_name = "choose_roots"
-
-    def __init__(
-        self,
-        client: ChatClient,
-        kind: str,
-        *,
-        cache: VerdictStore | None = None,
-        revision: str = "",
-    ) -> None:
-        super().__init__(client, cache=cache, revision=revision, max_tokens=1024)
-        self._kind = kind
-
-    def _slots(self, source: tuple[RootQuestion, ...]) -> Mapping[str, str]:
-        lines = (
-            as_line([str(number), question.word, *question.choices()])
-            for number, question in enumerate(source, 1)
-        )
-        return {"kind": _KINDS[self._kind], "words": fenced("WORDS", lines)}
-
-    def _schema(self, source: tuple[RootQuestion, ...]) -> Mapping[str, object]:
-        keys = {
-            str(number): {"type": "string", "enum": [*question.choices(), NO_ROOT]}
-            for number, question in enumerate(source, 1)
-        }
-        return object_schema(keys)
-
-    def _checked(
-        self, value: object, source: tuple[RootQuestion, ...]
-    ) -> Extraction[dict[str, str]]:
-        questions = {str(number): question for number, question in enumerate(source, 1)}
-        answers = with_keys(value, list(questions))
-        chosen = {question.word: _root(question, answers[n]) for n, question in questions.items()}
-        return Extraction(found={word: root for word, root in chosen.items() if root is not None})
-
-
-def _root(question: RootQuestion, answer: object) -> str | None:
-    """The root that a reply names; None if it is not one of those offered."""
-    if answer == NO_ROOT:
-        return None
-    root = question.choices().get(answer) if isinstance(answer, str) else None
-    if root is None:
-        shown = str(answer)[:SHOWN_CHARS]
-        raise ValueError(f"{shown!r} was not offered for {question.word[:SHOWN_CHARS]!r}")
-    return root
-
-
-def root_chooser(
-    chooser: LlmRootChooser, report: Callable[[str], None], close: Callable[[], Awaitable[None]]
-) -> Callable[[Mapping[str, Sequence[str]]], dict[str, str]]:
-    """Return a function that chooses a root for each word with a language model.
-
-    Words that the model could not answer are reported and left out.
-
-    Args:
-        chooser: The extractor to ask.
-        report: Receives one line for each failed call.
-        close: Closes the model's connections; called once the words are answered.
-    """
-
-    async def ask(calls: list[tuple[RootQuestion, ...]]) -> dict[str, str]:
-        try:
-            results = await chooser.try_many(calls)
-        except (InvalidInputError, UnavailableError) as err:
-            report(str(err))
-            return {}
-        finally:
-            await close()
-        return _merged(calls, results, report)
-
-    def choose(choices: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        questions = [RootQuestion(word=w, roots=tuple(roots)) for w, roots in choices.items()]
-        calls = [
-            tuple(questions[start : start + _WORDS_PER_CALL])
-            for start in range(0, len(questions), _WORDS_PER_CALL)
-        ]
-        return asyncio.run(ask(calls))
-
-    return choose
-
-
-def _merged(
-    calls: Sequence[tuple[RootQuestion, ...]],
-    results: Sequence[Extraction[dict[str, str]]],
-    report: Callable[[str], None],
-) -> dict[str, str]:
-    """The answers of all calls that could be read; the others are reported."""
-    found: dict[str, str] = {}
-    for questions, result in zip(calls, results, strict=True):
-        if result.found is None:
-            words = ", ".join(question.word for question in questions)
-            report(f"no roots for {words[:200]}: {result.reason}: {result.detail}")
-        else:
-            found |= result.found
-    return found

@@ -12,13 +12,8 @@ from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.extractors.llm_extractor_base import (
-    NO_ROOT,
-    LlmRootChooser,
-    RootQuestion,
-    root_chooser,
-)
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
+from hallujudge.studies.root_suggestions import NO_ROOT, LlmRootChooser, RootQuestion, root_chooser
 
 CHOICES = {"hound": ["dog", "cat"], "gizmo": ["dog", "cat"]}
 
