@@ -445,6 +445,7 @@ class _Prepared:
         try:
             found = json.loads(files.manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
+            # An archive without a readable manifest is taken for one of other questions.
             found = None
         before = found if isinstance(found, dict) else {}
         refuse_schema(before, "asked", str(files.manifest))

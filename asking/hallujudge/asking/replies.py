@@ -275,6 +275,7 @@ class Asker:
             media = await self.shown.find(inquiry)
             images = await self.shown.estimated(media)
         except (MediaError, _UnansweredError):
+            # A question that can't be asked costs no call; the run gives its reason.
             return []
         earlier: dict[str, str] = {}
         planned = []

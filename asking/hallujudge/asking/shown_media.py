@@ -68,6 +68,7 @@ class ShownMedia:
         self._frames = frames
         self._digests: dict[Media, str] = {}
         self._kept: OrderedDict[Media, tuple[ChatMedia, ...]] = OrderedDict()
+        # Questions about the same media that are asked at once wait for one to load it.
         self._locks: dict[Media, asyncio.Lock] = {}
         self._size = 0
         self.had_videos = self.had_sounds = False

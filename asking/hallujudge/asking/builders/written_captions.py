@@ -199,6 +199,7 @@ async def estimate_lines(
             try:
                 messages = prompt_about(question, prompt)
             except NoReplyError:
+                # Such a question is never asked: the run gives its reason.
                 continue
             yield await model.plan(messages, max_tokens=_MOST_TOKENS)
 

@@ -312,6 +312,7 @@ def _add_line(manifest: Path, line: Mapping[str, Any]) -> None:
         with manifest.open("ab") as file:
             file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             file.flush()
+            # A line says that a video is whole, so it must not be lost where the video is kept.
             os.fsync(file.fileno())
     except OSError as err:
         raise OutputError.of(manifest, err, "free space, then go on with --resume") from err

@@ -158,6 +158,7 @@ class VideoWriter:
                     _flush(self._part)
                     self._part.replace(self._path)
         finally:
+            # The first error is the one to show; this one would hide it.
             with suppress(FFmpegError, OSError):
                 container.close()
             self._part.unlink(missing_ok=True)

@@ -216,6 +216,7 @@ def jeffreys_interval(share: float, size: float, confidence: float) -> tuple[flo
     return low, high
 
 
+# Thresholds and groups often have the same counts, and bisection takes dozens of steps.
 @lru_cache(maxsize=4096)
 def beta_quantile(chance: float, one: float, other: float) -> float:
     """Return where the beta distribution's probability is ``chance``, by bisection."""

@@ -327,6 +327,7 @@ class _Archive:
                 if self._keys.objects is not None:
                     names.update(self._own_names(row))
         except ArchiveError:
+            # The archive is then checked as a whole, which finds the first fault in its order.
             return None
         if not marks.usable:
             return None

@@ -161,6 +161,7 @@ def _line_of_fault(path: Path) -> int:
     except UnicodeDecodeError as err:
         return lines + err.object.count(b"\n", 0, err.start)
     except (ArchiveError, MissingExtraError, OSError):
+        # The file was removed or replaced meanwhile; the fault itself is reported anyway.
         pass
     return 0
 

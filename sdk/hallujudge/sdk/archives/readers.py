@@ -157,6 +157,7 @@ class _Archives:
     def bad_records(self) -> BadRecords:
         """Return the records that can't be used; none if they can't be told apart."""
         found = BadRecords()
+        # What stops the reading is not in one record; the caller then raises its own error.
         with suppress(HallujudgeError):
             self._without(BadRecords(), found)
         return found

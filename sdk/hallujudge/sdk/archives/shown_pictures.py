@@ -293,6 +293,7 @@ class ShownRecords:
         try:
             return well_formed(self._finder.name_of(self._shown_by(record)))
         except MediaError:
+            # Why there is no picture is a note of the item; its group only needs a name.
             return self._id_of(record)
 
     def name_in(self, image: object) -> object:

@@ -222,6 +222,7 @@ class _Answers:
         try:
             return self._shown.pictures(_image_of(answer))
         except MediaError:
+            # The check has noted why, and the user allows answers without an image.
             return ()
 
     def _all_keys(self) -> Iterator[str]:

@@ -196,6 +196,7 @@ class _Pinned(http.client.HTTPConnection):
     def end(self) -> None:
         """End the call, in whichever thread."""
         if self.made is not None:
+            # The other side may have closed the connection already.
             with suppress(OSError):
                 self.made.shutdown(socket.SHUT_RDWR)
 

@@ -173,6 +173,7 @@ class MediaFolder:
         try:
             return path.resolve(strict=True).is_relative_to(self._real)
         except (OSError, RuntimeError):
+            # A link to nothing, or a loop of links.
             return False
 
     def _media(self, path: Path) -> Media:

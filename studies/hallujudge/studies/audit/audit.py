@@ -177,6 +177,7 @@ def _gathered(files: list[FoundFile], given: str, metric: str) -> list[Archive]:
     try:
         return gathered(files, given, metric)[0]
     except ArchiveError:
+        # Another metric may read the files; if none does, the caller says so.
         return []
 
 
