@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 from hallujudge.metrics.calibration.calibrated_scores import (
     CalibratedScore,
@@ -12,6 +13,7 @@ from hallujudge.metrics.calibration.calibrated_scores import (
     ScoreEstimate,
 )
 from hallujudge.metrics.calibration.judge_accuracy import Rate
+from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.sdk.report.report_text import ABSENT
 from hallujudge.sdk.report.table_pages import (
@@ -24,16 +26,9 @@ from hallujudge.sdk.report.table_pages import (
     values_of,
 )
 
+from .panel_card import PanelCard
 from .report_card import JudgeCard, YesBias
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hallujudge.metrics.framework.report import JudgeShare
-
-    from .panel_card import PanelCard
-    from .run_calibration import LearntMargin
-
+from .run_calibration import LearntMargin
 
 _ESTIMATES = ("raw", "corrected", "rogan_gladen", "labels_alone")
 _KEYS = (

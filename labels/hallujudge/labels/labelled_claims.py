@@ -5,23 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hallujudge.metrics import Metric, ScoreDefinition
 from hallujudge.metrics.calibration import Effects, JudgedClaims, effects_of
 from hallujudge.metrics.calibration.judge_accuracy import JudgeAccuracy
+from hallujudge.metrics.framework.arrays import FloatArray
+from hallujudge.metrics.framework.columns_and_scores import JudgedColumn
 from hallujudge.sdk.archives.json_files import amount
 
 from .human_labels import Label, MatchedLabels
 from .label_plans import By, LabelPlan, Unit, units_of
 from .verdicts import DecidedItem, divisor
-
-if TYPE_CHECKING:
-    from hallujudge.metrics import Metric, ScoreDefinition
-    from hallujudge.metrics.framework.arrays import FloatArray
-    from hallujudge.metrics.framework.columns_and_scores import JudgedColumn
-
 
 # Share of labelled items with all claims labelled, from which on items were drawn, not claims.
 _NEARLY_ALL = 0.9

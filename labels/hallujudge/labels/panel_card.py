@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
+from hallujudge.metrics.framework.arrays import FloatArray
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
@@ -22,7 +23,6 @@ from .verdicts import read_verdicts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hallujudge.metrics.framework.arrays import FloatArray
 
 # Dawid and Skene's rounds end when no probability changes by more than this. A few dozen rounds are
 # usual; the other bound only makes sure that the loop ends.

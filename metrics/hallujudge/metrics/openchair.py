@@ -26,7 +26,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -46,10 +45,8 @@ from .answers.closed_questions import (
 from .answers.declared_metrics import metric_of
 from .framework.arrays import FloatArray, np
 from .framework.asking import OwnAsking, plain
+from .framework.columns_and_scores import ScoreDefinition
 from .framework.metric import verdicts_option
-
-if TYPE_CHECKING:
-    from .framework.columns_and_scores import ScoreDefinition
 
 IGNORED = frozenset(("painting", "drawing", "photo", "picture", "portrait", "photograph"))
 """Objects that are ignored."""

@@ -60,9 +60,6 @@ from .vision_attack import AttackSettings, EncoderEnsemble, attack_versions, fin
 if TYPE_CHECKING:
     from av import VideoFrame
 
-    from hallujudge.sdk.media.video_files import VideoInfo
-
-    from .frame_operators import Parameters
 
 KEPT_SHARE = 0.1519
 """Share of the bitrate that stays: 2.83 GB became 0.43 GB."""

@@ -36,14 +36,12 @@ from hallujudge.sdk.media.frame_colours import (
     planes_of,
     stored_frame,
 )
-from hallujudge.sdk.media.video_files import read_frames
+from hallujudge.sdk.media.video_files import VideoInfo, read_frames
 
 from .video_writer import Encoding, StillsWriter
 
 if TYPE_CHECKING:
     from av import VideoFrame
-
-    from hallujudge.sdk.media.video_files import VideoInfo
 
 
 Parameters: TypeAlias = Mapping[str, Any]

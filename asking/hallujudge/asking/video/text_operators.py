@@ -26,13 +26,13 @@ from PIL import Image, ImageDraw, ImageFont
 from hallujudge.sdk.archives.local_files import read_bytes
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.media.frame_colours import Colours, frame_of_planes, planes_of
+from hallujudge.sdk.media.video_files import VideoInfo
+
+from .frame_operators import FrameChange, Parameters
 
 if TYPE_CHECKING:
     from av import VideoFrame
 
-    from hallujudge.sdk.media.video_files import VideoInfo
-
-    from .frame_operators import FrameChange, Parameters
 
 CaptionKind: TypeAlias = Literal["mixed", "irrelevant", "misleading"]
 CAPTION_KINDS: tuple[CaptionKind, ...] = ("mixed", "irrelevant", "misleading")

@@ -32,13 +32,13 @@ with MissingExtraError.unless_installed("writing videos", "video"):
     from av.error import ExternalError, FFmpegError
 
 from hallujudge.sdk.media.frame_colours import Colours
+from hallujudge.sdk.media.video_files import VideoInfo
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame
     from av.container import OutputContainer
     from av.video.stream import VideoStream
 
-    from hallujudge.sdk.media.video_files import VideoInfo
 
 # Without it FFmpeg writes its version and the time into the file.
 _BITEXACT = {"fflags": "+bitexact"}

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -16,12 +16,10 @@ from ..answers.answer_scores import AnswerScore, Count, share
 from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import AnswersItem, InputTable, SpecialItem
 from ..framework.arrays import FloatArray
+from ..framework.columns_and_scores import Sums
 from ..framework.metric import OptionDefinition
 from ..framework.results import ItemRecords, JsonValue, ScoredItem
 from .dimension_scores import ADDED, ratio_of, with_added, with_formulas
-
-if TYPE_CHECKING:
-    from ..framework.columns_and_scores import Sums
 
 GENERATIVE = "generative"
 """The kind of descriptions; all other kinds are questions."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..framework.arrays import BoolArray, FloatArray, np
+from ..framework.columns_and_scores import ScoreDefinition
+from ..framework.metric import Metric
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..framework.columns_and_scores import ScoreDefinition
-    from ..framework.metric import Metric
 
 Codes: TypeAlias = "NDArray[np.intp]"
 """Numbers of clusters or strata."""

@@ -19,16 +19,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from ..framework.arrays import FloatArray, np
 from ..framework.file_schemas import schema_of
 from ..framework.results import JsonValue
+from . import JudgedClaims
 from .judge_accuracy import JudgeAccuracy, beta_quantile
-
-if TYPE_CHECKING:
-    from . import JudgedClaims
-
 
 _STEPS = 20
 # Of the thresholds, from the smallest: where all claims are kept, and where a quarter is.

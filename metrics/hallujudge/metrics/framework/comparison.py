@@ -14,15 +14,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from .arrays import FloatArray, np
+from .columns_and_scores import ScoreDefinition
 from .intervals import IntervalSettings, rounded, upper_t
 from .significance import Counts, blocks_of, p_value, summed
-
-if TYPE_CHECKING:
-    from .columns_and_scores import ScoreDefinition
-
 
 _MOST_REPLICATES = 1_000_000
 # Numbers that are drawn together; 128 MB.

@@ -17,15 +17,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
 from .arrays import FloatArray, np
-
-if TYPE_CHECKING:
-    from .columns_and_scores import ScoreDefinition, Sums
-
+from .columns_and_scores import ScoreDefinition, Sums
 
 FEW_CLUSTERS = 50
 """With fewer clusters, the measured coverage of some scores is outside 93.5 to 96.5 %."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from .arrays import FloatArray, np
+from .columns_and_scores import ScoreDefinition
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .columns_and_scores import ScoreDefinition
 
 Counts: TypeAlias = "NDArray[np.uint8] | NDArray[np.float32]"
 """How often each replicate (row) has each cluster (column)."""

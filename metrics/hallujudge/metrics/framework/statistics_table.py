@@ -12,14 +12,13 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .arrays import BoolArray, FloatArray, np
+from .columns_and_scores import Column, ScoreDefinition, Sums
 from .intervals import IntervalSettings, counting_clusters, score_interval
+from .metric import Metric
 from .report import Bound, Score
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from .columns_and_scores import Column, ScoreDefinition, Sums
-    from .metric import Metric
 
     Numbers: TypeAlias = "array[int] | array[float]"
 

@@ -10,21 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..errors import MergeError
 from .arrays import BoolArray, FloatArray, np
 from .claims import choice_share_notes
 from .intervals import IntervalSettings, small_sample_notes
+from .metric import Metric
 from .report import Coverage, JudgeShare, JudgingCounts, Report, Score, cascade_notes
 from .results import ItemResult, Outcome
 from .signature import DataSums, data_fields
 from .statistics_table import BUCKETS, Clusters, Rows, Table
 from .trait_sums import TraitSums
-
-if TYPE_CHECKING:
-    from .metric import Metric
-
 
 MISSING = ""
 """The group of items without a value."""
