@@ -15,6 +15,8 @@ from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
 from hallujudge.metrics.responses.thoughts import divided
 
+from . import circular_rows
+from .circular_rows import TIMES, by_question
 from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
 
 _ACCURACY = Ratio(numerator=("right",), denominator=("answered",))
@@ -45,8 +47,6 @@ NOT_PRINTED = (
     "code yields naturalbench_Acc"
 )
 """Why a number is missing in lmms-eval's results."""
-# CRPE asks each question four times, with the options rolled on by one.
-_TIMES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,35 +60,43 @@ class _Counted:
 
 
 def counted(
-    scored: Scored, _harness: str, options: AuditOptions
+    scored: Scored, harness: str, options: AuditOptions
 ) -> tuple[tuple[Row, ...], tuple[Stage, ...]]:
     """Return the items, and the ways of counting them."""
     assert scored.report is not None, "it was scored"
     name, variant = scored.report.metric, scored.report.variant
-    found = [c for c in _items(scored, name) if options.category in ("", *c.item.fields.values())]
+    every, rule = _items(scored, name), THEIRS[name]
+    theirs, ours = [c.theirs for c in every], [{} if c.repeated else c.ours for c in every]
+    whole = name == "crpe" and harness == circular_rows.HARNESS
+    if whole:
+        rule = circular_rows.ITS_RULE
+        theirs = circular_rows.rows_of([record.values for record in scored.records])
+    once = [{} if c.repeated else counts for c, counts in zip(every, theirs, strict=True)]
+    places = [n for n, c in enumerate(every) if options.category in ("", *c.item.fields.values())]
+
+    def shown(counts: Sequence[Counts]) -> list[Counts]:
+        made = circular_rows.fours(counts) if whole else counts
+        return [made[place] for place in places]
+
     stages = [
-        Stage("re-derived", "by the tool's rules, from the archive", [c.theirs for c in found]),
-        Stage(
-            "repeated rows",
-            "a row whose id was counted before is left out",
-            [{} if c.repeated else c.theirs for c in found],
-        ),
-        Stage(
-            "answer parser",
-            f"answers are parsed by {variant} instead of {THEIRS[name]}",
-            ours := [{} if c.repeated else c.ours for c in found],
-        ),
+        Stage("re-derived", "by the tool's rules, from the archive", shown(theirs)),
+        Stage("repeated rows", "a row whose id was counted before is left out", shown(once)),
+        Stage("answer parser", f"answers are parsed by {variant} instead of {rule}", shown(ours)),
     ]
-    items = [c.item for c in found]
+    items, ours = [every[place].item for place in places], [ours[place] for place in places]
     if name == "vlms-are-biased" and variant == "paper":
         by_topic = _by_topic(ours, [item.fields.get("topic", "") for item in items])
         stages.append(Stage("means over topics", "every topic has the same weight", by_topic))
     if name == "crpe" and variant != THEIRS[name]:
         keys = _questions(items, in_order=variant == "published")
-        meaning = (
-            "a question counts, not each answer; of all categories together without --category"
-        )
-        stages.append(Stage("four to a question", meaning, _by_question(ours, keys)))
+        meaning = "a question counts, not each answer"
+        if whole:
+            meaning = "four answers of a category, or to what was asked, not any four rows"
+        meaning += "; of all categories together without --category"
+        counts = by_question(ours, keys, stops=whole)
+        stages.append(Stage("four to a question", meaning, counts))
+    elif whole:
+        stages.append(Stage("each answer", "each answer counts, not four as a question", ours))
     rows = tuple(Row(id=i.id, response=_text(i), label=i.label, category=_kind(i)) for i in items)
     return rows, tuple(stages)
 
@@ -155,22 +163,8 @@ def _questions(items: Sequence[AnswersItem], *, in_order: bool) -> list[object]:
     assert isinstance(metric, AnswersMetric), "it is one of closed questions"
     for item in items:
         category = item.fields.get("category", "")
-        number = before[category] // _TIMES
+        number = before[category] // TIMES
         # The released script takes every four answers of a category for one question.
         keys.append((category, number) if in_order else metric.places(item)[-1])
         before[category] += 1
     return keys
-
-
-def _by_question(counts: Sequence[Counts], keys: Sequence[object]) -> list[Counts]:
-    """Return counts in which the first answer to a question stands for all four."""
-    groups: dict[object, list[int]] = defaultdict(list)
-    for place, key in enumerate(keys):
-        groups[key].append(place)
-    made: list[Counts] = [{} for _ in counts]
-    for places in groups.values():
-        whole = len(places) == _TIMES and all(counts[place] for place in places)
-        if whole:
-            right = all(counts[place]["right"] for place in places)
-            made[places[0]] = {"rows": 1, "answered": 1, "right": int(right)}
-    return made

@@ -41,7 +41,7 @@ HARNESSES: Mapping[str, tuple[str, ...]] = {
     "llava": ("pope",),
     "opera": ("pope",),
     "lmms-eval": ("pope", "chair", *answers.RATIOS),
-    "vlmevalkit": ("pope", "naturalbench", "vlms-are-biased"),
+    "vlmevalkit": ("pope", *answers.RATIOS),
     "chair": ("chair",),
 }
 """Tool -> metrics whose numbers can be derived from its archives."""
@@ -96,7 +96,7 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
         "i_acc": "image_accuracy",
         "g_acc": "group_accuracy",
     },
-    "crpe": {"exact_match": "accuracy"},
+    "crpe": {"exact_match": "accuracy", "total": "accuracy"},
     "vlms-are-biased": {"overall_acc": "accuracy"},
 }
 
@@ -384,7 +384,7 @@ def numbers_of_archive(
         return {}
     if harness == "lmms-eval":
         return _of_lmms(archive, metric, scores)
-    return _of_table(archive, category, scores) if harness == "vlmevalkit" else {}
+    return _of_table(archive, metric, category, scores) if harness == "vlmevalkit" else {}
 
 
 def rows_counted(archive: Archive, harness: str) -> tuple[int, str] | None:
@@ -455,7 +455,9 @@ def _results_files(path: Path) -> Iterator[Path]:
     return (path.with_name(name) for name in names)
 
 
-def _of_table(archive: Archive, category: str, scores: Sequence[str]) -> dict[str, Printed]:
+def _of_table(
+    archive: Archive, metric: str, category: str, scores: Sequence[str]
+) -> dict[str, Printed]:
     path = archive.file.path
     stem = path.name.removesuffix(path.suffix).removesuffix("_auxmatch")
     tables = (
@@ -464,7 +466,10 @@ def _of_table(archive: Archive, category: str, scores: Sequence[str]) -> dict[st
     table = next((path for path in tables if path.is_file()), None)
     if table is None:
         return {}
-    wanted = category or "Overall"
+    wanted = category or ("total" if metric == "crpe" else "Overall")
+    if metric == "crpe":
+        value = {"accuracy": read_mapping(table, "scores").get(wanted)}
+        return _numbers(metric, value, f"{table.name}, {wanted}", scores)
     for record in read_records(read_format(table).source):
         if str(record.values.get("split")) == wanted:
             values = {k: v for k, v in record.values.items() if k != "split"}

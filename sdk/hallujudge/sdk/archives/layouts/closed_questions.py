@@ -107,7 +107,7 @@ def _chat_answer(values: Mapping[str, object]) -> Mapping[str, object]:
 def _letter_prediction(values: Mapping[str, object]) -> Mapping[str, object]:
     # The answer may be the option with its text, of which the letter is the label.
     letter = str(values.get("answer")).strip("( ")[:1]
-    return {**vlmevalkit_values(values), "correct_option": letter}
+    return {**vlmevalkit_values(values), "label": letter}
 
 
 # Keys of responses, which files of questions lack.
