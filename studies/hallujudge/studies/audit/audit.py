@@ -37,9 +37,7 @@ from .waterfall import (
 )
 
 HARNESSES: Mapping[str, tuple[str, ...]] = {
-    "pope": ("pope",),
-    "llava": ("pope",),
-    "opera": ("pope",),
+    **dict.fromkeys(("pope", "llava", "opera"), ("pope",)),
     "lmms-eval": ("pope", "chair", *answers.RATIOS),
     "vlmevalkit": ("pope", *answers.RATIOS),
     "chair": ("chair",),
