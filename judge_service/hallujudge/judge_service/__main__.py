@@ -85,6 +85,7 @@ def _served(arguments: Sequence[str] | None) -> int:
     except HallujudgeError as err:
         print(f"error: {err}", file=sys.stderr)  # noqa: T201 - the output of a command
         return 2
+    # Threads and forks that lack memory raise the latter two.
     except (MemoryError, RuntimeError, OSError) as err:
         if (problem := memory_problem(err)) is None:
             raise

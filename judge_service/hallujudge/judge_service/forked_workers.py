@@ -144,6 +144,7 @@ def _work(caller: socket.socket, job: Job) -> None:
     code = 0
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # A worker that is busy reads nothing, and would outlive a caller that was killed.
         threading.Thread(target=_end_with_caller, args=(caller,), daemon=True).start()
         job.begin()
         incoming = socket.SocketIO(caller, "r")

@@ -31,6 +31,7 @@ _INSERT = (
     "INSERT INTO hallujudge_state SELECT '{}', 0 WHERE NOT EXISTS (SELECT id FROM hallujudge_state)"
 )
 _READ = "SELECT id, writes FROM hallujudge_state"
+# For a lock of another process; a database that is locked for longer counts as unreadable.
 _READ_SECONDS = 2.0
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

@@ -118,6 +118,7 @@ async def in_daemon_thread(work: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(finish, error)
 
+    # A daemon: the interpreter waits for all other threads when it ends.
     threading.Thread(target=run, daemon=True).start()
     await done
 

@@ -36,6 +36,7 @@ LONG_CHARS = 100_000
 
 # About a tenth of a millisecond of matching, for which queueing would take longer than the work.
 _FEW_CHARS = 1_000
+# Each value has a cost beside its text, such as that of its result.
 _FEW_VALUES = 4
 
 _T = TypeVar("_T")

@@ -32,13 +32,17 @@ KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})"
 
 # Base32 in lower case: no digits that look like letters.
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+# Of 40 bits, since an id is no secret: it only has to differ from the others of one file.
 _ID_LENGTH = 8
+# 256 bits can't be guessed, so that a plain SHA-256 is kept of a key and no slow hash.
 _SECRET_BYTES = 32
 _VERSION = 1
 # Tens of thousands of keys.
 _MAX_FILE_BYTES = 16 << 20
+# Names appear in logs, metrics and refusals.
 _MAX_NAME = 80
 _HASH = re.compile(r"[0-9a-f]{64}")
+# Python reads more forms of ISO 8601 than other programs that read this file.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?", re.ASCII)
 _TEXTS = ("id", "name", "sha256", "created", "expires", "revoked", "old_sha256", "old_until")
 _LEAST = {"calls_per_minute": 1, "max_concurrency": 1, "judge_calls_per_day": 0, "cost_per_day": 0}
@@ -468,7 +472,7 @@ class KeyStore:
 def _stamp(path: Path) -> tuple[int, ...]:
     try:
         status = os.stat(path)  # noqa: PTH116 - half the time of Path.stat, once a second
-    except OSError:
+    except OSError:  # missing, or not readable now: it differs from what was seen, and is logged
         return ()
     return (status.st_ino, status.st_size, status.st_mtime_ns)
 

@@ -52,7 +52,9 @@ _TAKE = (
 _SPENT = "SELECT calls, cost FROM spending WHERE key = ? AND day = ?"
 # How long a call waits for another program's lock, such as that of a backup.
 _BUSY_SECONDS = 30.0
+# Opening holds up the start of the server.
 _OPEN_SECONDS = 2.0
+# Far shorter than any call, and rare enough to cost nothing.
 _PAUSE_SECONDS = 0.05
 # A full or broken disk needs longer to come back than a lock.
 _BROKEN_SECONDS = 1.0

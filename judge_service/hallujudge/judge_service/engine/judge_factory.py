@@ -78,6 +78,7 @@ class JudgeFactory:
         self._llm_endpoint = llm_endpoint
         self._ledger = ledger
         self._memory = memory
+        # Reentrant: a judge is built under it, and asks for the cache and the budget.
         self._lock = threading.RLock()
         self._elsewhere = shared
         self._cache: VerdictStore | None = shared.verdicts if shared is not None else None

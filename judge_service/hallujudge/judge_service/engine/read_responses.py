@@ -19,6 +19,7 @@ from ..errors import InvalidInputError, Violation
 
 # Short answers repeat, and reading one takes as long as scoring it.
 _REPEATING_CHARS = 60
+# So many different short answers hardly repeat; what is known of them is then forgotten.
 _MOST_REPEATING = 1 << 14
 
 

@@ -54,6 +54,7 @@ class Resources:
         self._graphs: OrderedDict[GraphSource, SynonymGraph] = OrderedDict()
         self._make_judges = make_judges
         self._judges: JudgeFactory | None = None
+        # Not held while a graph is read, which takes seconds: two threads may read the same one.
         self._lock = threading.Lock()
 
     @property
@@ -91,6 +92,7 @@ class Resources:
         self._take(_size(source))
         try:
             graph = read_graph(source)
+        # Whatever ends the reading: what is not given back is lost to all callers.
         except BaseException:
             self.memory.give_back(_size(source))
             raise

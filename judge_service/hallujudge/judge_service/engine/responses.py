@@ -263,8 +263,11 @@ _READ_CHARS: Final = 4_000
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 # The letters of Chinese, Japanese and Korean begin here.
 _SYLLABLES: Final = "\u2e80"
+# A character of theirs says about as much as so many letters: "一只狗 (dog)" is Chinese.
 _SYLLABLE_LETTERS: Final = 3
+# A short text has room for one function word; a single word or two are often names.
 _SHORT: Final = range(3, 7)
+# English texts of so many words have a function word, unless they are lists with commas.
 _LONG: Final = 12
 
 

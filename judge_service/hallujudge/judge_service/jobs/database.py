@@ -114,6 +114,7 @@ WHOLE = f"{LISTED}, spec"
 _LOG = logging.getLogger(__name__)
 # How long a writer waits for another one before the call fails as temporary.
 _BUSY_SECONDS = 5.0
+# A lock or a full disk is often gone after seconds; a lost database needs somebody to act.
 _RETRY_SECONDS = 2.0
 _LOST_SECONDS = 30.0
 
@@ -212,6 +213,8 @@ class Database:
         )
         connection.row_factory = sqlite3.Row
         try:
+            # SQLite checks no references by default, and may sync less often: a job that was
+            # confirmed must survive a loss of power.
             for pragma in ("foreign_keys = ON", "synchronous = FULL"):
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:

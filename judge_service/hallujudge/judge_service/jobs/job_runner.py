@@ -24,7 +24,9 @@ POLL_SECONDS = 2.0
 # A job waits for a judge or a disk: seconds first, then minutes, each pause twice as long.
 _FIRST_PAUSE = 5.0
 _LONGEST_PAUSE = 300.0
+# Retention counts days, so that an hour more or less does not matter.
 _CLEANING_SECONDS = 3600.0
+# The same refusal comes at each look; once a minute is enough to notice it.
 _LOG_SECONDS = 60.0
 
 
@@ -77,6 +79,7 @@ class JobRunner:
                 await self._count()
             except HallujudgeError as err:
                 self._refusals.add(err)
+            # The runner outlives every error, since without it no job would ever go on.
             except Exception as err:
                 self._refusals.add(err, defect=True)
             await scoring.changes.wait(change, POLL_SECONDS)

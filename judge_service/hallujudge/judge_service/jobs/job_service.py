@@ -39,6 +39,7 @@ from .job_scoring import (
 from .job_store import JobStore
 
 _LOG = logging.getLogger(__name__)
+# UUIDs and hashes fit; the column has room for 200.
 _MAX_ID_CHARS = 128
 # The note is a run's manifest, which is kept with the job and sent back with it.
 _MAX_NOTE_BYTES = 1 << 20
@@ -285,6 +286,7 @@ class JobService:
             # Not in the context of the call that opens it: every job would be in that call's trace.
             opening = self._context.copy().run(begun, self._made())
             self._opening = opening
+        # Shielded: all calls that come meanwhile wait for the same opening.
         return await asyncio.shield(opening)
 
     async def _last_opened(self) -> _Opened | None:

@@ -54,6 +54,7 @@ _MAX_CHARS = 80
 # Each label value is a series that Prometheus stores: their number must have a bound.
 _MAX_KEYS = 500
 _MAX_NAMES = 100
+# A scraper sends its request at once; a silent connection would keep its thread.
 _SOCKET_SECONDS = 10
 # Each has a thread. A scrape is over in milliseconds, so that the oldest is the one to close.
 _MOST_CONNECTIONS = 64

@@ -35,6 +35,7 @@ _HEADER = "authorization"
 # Names of certificates appear in logs and metrics.
 _MAX_NAME = 80
 _LOG = logging.getLogger(__name__)
+# Chains of certificates have kilobytes; a larger file was named by mistake.
 _MAX_FILE_BYTES = 1 << 20
 _DAY_SECONDS = 86_400
 # Certificates of Let's Encrypt are renewed when a third of their 90 days is left.
@@ -307,6 +308,7 @@ class _Files:
 
     def look(self) -> None:
         """Log that clients refuse the certificate, now or soon: once a day, and when it changes."""
+        # Files that are being replaced are looked at again half a second later.
         with suppress(OSError):
             stamps, now = self._stamps(), time.monotonic()
             if stamps != self._looked_at:

@@ -28,6 +28,7 @@ _LOG = logging.getLogger(__name__)
 _FILES = "/dev/fd"
 # For databases, judges' connections, models, workers' pipes: a quarter of all, in these bounds.
 _LEAST_RESERVE, _MOST_RESERVE = 64, 1024
+# In place of "unlimited", for the arithmetic of limits.
 _ENDLESS = 1 << 20
 # A burst between two looks may bring an eighth more connections than are kept.
 _BURST = 8
@@ -260,6 +261,7 @@ class ConnectionGuard:
 
     def _peer(self, file: int) -> str:
         """Return the client at the other end of a socket, or an empty text."""
+        # Of a copy: closing the object must not close the connection.
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(file)) as one:
             inet = one.family in (socket.AF_INET, socket.AF_INET6)
             if inet and one.getsockname()[1] in self._ports:

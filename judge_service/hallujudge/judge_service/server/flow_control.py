@@ -93,6 +93,7 @@ class Admission:
             for place in queues:
                 await place[0].enter(place[1], cost=1.0, weight=weight)
                 entered.append(place)
+        # Such as the cancellation of a call that waits: its other places must become free.
         except BaseException:
             self.leave(caller, entered)
             raise

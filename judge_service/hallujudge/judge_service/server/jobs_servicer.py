@@ -21,10 +21,8 @@ from ..errors import InvalidInputError, UnsupportedError
 from ..flights import Flights
 from ..jobs import (
     Job,
-    JobDetails,
     NewItem,
     NewJob,
-    ResultPage,
     ScoredChunk,
     current_owner,
     kept_caller,
@@ -79,35 +77,6 @@ def job_to_proto(job: Job) -> pb.Job:
     if job.spec:
         message.spec.ParseFromString(job.spec)
     return message
-
-
-def details_to_proto(details: JobDetails) -> pb.GetJobResponse:
-    """Return a job with everything that is stored with it, except its items."""
-    return pb.GetJobResponse(
-        job=job_to_proto(details.job),
-        header=scoring_pb2.Report.FromString(details.header),
-        note=details.note,
-    )
-
-
-def page_to_proto(page: ResultPage) -> pb.ListJobResultsResponse:
-    """Return a page of results."""
-    return pb.ListJobResultsResponse(
-        results=[
-            pb.JobResult(
-                result=judge_service_pb2.ItemResult.FromString(row.result),
-                item=None if row.item is None else judge_service_pb2.Item.FromString(row.item),
-            )
-            for row in page.results
-        ],
-        next_position=page.next_position,
-        last=page.last,
-    )
-
-
-def token_of(job: Job) -> str:
-    """Return the token of the page after a job."""
-    return str(job.number)
 
 
 def number_of_token(token: str) -> int | None:
@@ -168,8 +137,13 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         return pb.AddJobItemsResponse(job=job_to_proto(job))
 
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.GetJobResponse:
-        """Return a job."""
-        return details_to_proto(await self._jobs.get(current_owner(), request.job_id))
+        """Return a job with everything that is stored with it, except its items."""
+        details = await self._jobs.get(current_owner(), request.job_id)
+        return pb.GetJobResponse(
+            job=job_to_proto(details.job),
+            header=scoring_pb2.Report.FromString(details.header),
+            note=details.note,
+        )
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsResponse:
         """List jobs, the newest first."""
@@ -182,7 +156,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         jobs = found[:size]
         return pb.ListJobsResponse(
             jobs=[job_to_proto(job) for job in jobs],
-            next_page_token=token_of(jobs[-1]) if len(found) > size else "",
+            next_page_token=str(jobs[-1].number) if len(found) > size else "",
         )
 
     async def WatchJob(
@@ -222,7 +196,17 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
             max_bytes=min(_PAGE_BYTES, self._settings.max_message_bytes // 2),
             with_items=request.with_items,
         )
-        return page_to_proto(page)
+        return pb.ListJobResultsResponse(
+            results=[
+                pb.JobResult(
+                    result=judge_service_pb2.ItemResult.FromString(row.result),
+                    item=None if row.item is None else judge_service_pb2.Item.FromString(row.item),
+                )
+                for row in page.results
+            ],
+            next_position=page.next_position,
+            last=page.last,
+        )
 
     async def GetJobReport(
         self, request: pb.GetJobReportRequest, context: Context

@@ -17,6 +17,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from ..command_process import STANDARD_ERROR, STANDARD_OUTPUT
 from ..errors import InternalError
@@ -191,13 +192,10 @@ def say(line: str) -> None:
 
     Takes a second or two where nothing is read: call it in a thread.
     """
-    writer = LineWriter(STANDARD_OUTPUT, "standard output", _cannot_say)
+    complain = partial(_LOG.warning, "standard output can't be written: %s")
+    writer = LineWriter(STANDARD_OUTPUT, "standard output", complain)
     writer.put(line)
     writer.close()
-
-
-def _cannot_say(problem: str) -> None:
-    _LOG.warning("standard output can't be written: %s", problem)
 
 
 def set_up_logging(level: str) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -51,9 +52,11 @@ _ALLOWED_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 # The self-check scores an item of this metric, because CHAIR needs no model.
 _METRIC = "chair"
+# The item takes a millisecond; under full load it waits for its turn.
 _CHECK_LIMIT_SECONDS = 5.0
 # Far longer than any step of a call, and than an attack that was measured holds the event loop.
 _BLOCKED_SECONDS = 15.0
+# Short against the limit above, so that a beat that is late by chance does not matter.
 _BEAT_SECONDS = 1.0
 # A server without a correct score for this many rounds needs a restart, not only fewer calls.
 _DEAD_ROUNDS = 3
@@ -186,7 +189,8 @@ class AccessLog(Recorder):
 
     def __init__(self, target: str, *, errors: bool = False) -> None:
         self._errors = errors
-        self._writer = LineWriter(_opened(target), "access log", _complain)
+        complain = partial(_LOG.error, "the access log loses lines: %s")
+        self._writer = LineWriter(_opened(target), "access log", complain)
 
     @property
     def dropped(self) -> int:
@@ -201,10 +205,6 @@ class AccessLog(Recorder):
     def close(self) -> None:
         """Write what waits, unless it is not read, and close the file."""
         self._writer.close()
-
-
-def _complain(problem: str) -> None:
-    _LOG.error("the access log loses lines: %s", problem)
 
 
 def access_line(call: CallRecord, *, errors: bool = False) -> str:

@@ -20,6 +20,7 @@ from ..wire.fields import MalformedError, invalid
 
 # Far above every option of a metric; longer values would only fill logs and error messages.
 _MAX_NAME = 200
+# Prompts and cards are options too, so that values may be longer than names.
 _MAX_VALUE = 1 << 16
 _MAX_ENTRIES = 64
 # Most calls repeat the spec of an earlier call, so that parsed specs are cached. Specs with graphs

@@ -23,7 +23,6 @@ Plan: TypeAlias = "Mapping[int, Plan]"
 """Tag of each field that is a message -> the plan of that message."""
 
 # Wire types of protobuf's encoding.
-
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # Bytes of the longest varint, of 64 bits with 7 in each byte.
 _MAX_VARINT = 10

@@ -66,9 +66,9 @@ _LOG = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, *filter(None, [getattr(signal, "SIGHUP", None)]))
 # For what follows the drain: closing files, and stopping a vLLM server.
 _EXIT_SECONDS = 15.0
-# How long a thread may hold the interpreter lock while the event loop waits; the default is 5 ms.
 # New objects before cycles are looked for, and how many such times before older ones are, too.
 _CYCLES = (50_000, 10, 10)
+# How long a thread may hold the interpreter lock while the event loop waits; the default is 5 ms.
 _SWITCH_SECONDS = 0.001
 # How long calls that the server ended may take before gRPC cancels what is left of them.
 _ENDING_SECONDS = 8.0

@@ -286,6 +286,7 @@ def _is_free(host: str, port: int) -> bool:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
+        # gRPC fails in the same way, for which there is an error.
         return True
     return any(_binds(family, place) for family, _, _, _, place in found)
 

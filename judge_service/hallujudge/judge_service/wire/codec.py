@@ -122,6 +122,7 @@ class Codecs:
         self._needs = needs
         self._built: dict[tuple[Any, str], Codec] = dict(types)
         self._begun: dict[tuple[Any, str], Codec] = {}
+        # Reentrant, since building a converter builds those of its fields.
         self._building = threading.RLock()
 
     def of(self, value_type: Any, descriptor: Descriptor) -> Codec:

@@ -176,6 +176,7 @@ def _unsendable(item: Item, kind: str) -> InvalidInputError:
             message = pb.Item()
             try:
                 writer_of([field])(item, getattr(message, place) if place else message)
+            # What protobuf raises for a value of a wrong type, or out of range.
             except (TypeError, ValueError):
                 problem = (
                     f"{getattr(item, field.name)!r:.80} is not a value that can be sent; check its "

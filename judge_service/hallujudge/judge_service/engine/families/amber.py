@@ -32,6 +32,7 @@ RELEASED_MODEL = "en_core_web_lg"
 """The model of the released script."""
 _SIMILAR_ABOVE = 0.8
 """The released script's default of ``--similarity_score``."""
+# Pairs repeat over all descriptions of a run, and comparing one takes a model.
 _KEPT_PAIRS = 1 << 20
 _COMPONENTS = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"]
 

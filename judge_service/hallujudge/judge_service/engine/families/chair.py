@@ -24,6 +24,7 @@ from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
 ROLE = "objects"
 """The role of the graph that finds mentions."""
+# So many examples say what is wrong; the note is one sentence.
 _NAMED = 5
 _WORD = re.compile(r"[a-z]+")
 # Captions of the papers lose a few words, and so do the papers' own numbers.

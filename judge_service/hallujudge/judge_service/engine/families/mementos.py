@@ -69,6 +69,7 @@ _MAPPED_NOTE = (
     "published: the human keywords are mapped to roots too, as the model's are, because they need "
     "not be roots of these graphs; in the released graphs they are, and only the model's are mapped"
 )
+# Far above every annotation of the benchmark: more is a text that was not taken apart.
 _MAX_KEYWORD_CHARS = 200
 _MAX_KEYWORDS = 2_000
 

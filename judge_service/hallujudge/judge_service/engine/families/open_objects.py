@@ -246,6 +246,7 @@ def _add(
 
 _ROLE = "objects"
 _MODEL = "encoder"
+# More words than captions of a benchmark have.
 _KEPT = 1 << 16
 # Captions whose texts are encoded together; their vectors are kept for that long.
 _TOGETHER = 64

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ...settings.server_settings import ServerSettings
     from ..services import Services
 
+# A probe or two may get lost on the way without the client being gone.
 _KEEPALIVE_PROBES = 3
 # uvicorn checks ten times a second whether it has to stop.
 _END_SECONDS = 4.0

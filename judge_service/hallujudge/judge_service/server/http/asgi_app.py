@@ -60,6 +60,7 @@ from .exchange import (
     Receive,
     Scope,
     Send,
+    detail_of,
     lines_of,
     name_of,
     unpacked,
@@ -271,6 +272,7 @@ def _refusal(
 
 
 _TIMEOUT = "connect-timeout-ms"
+# As the Connect protocol defines it.
 _MAX_TIMEOUT_DIGITS = 10
 
 
@@ -467,16 +469,10 @@ async def _patiently(call: Callable[..., Any], raw: bytes, context: HttpContext)
         try:
             return await call(_once(raw), context)
         except CallFailedError as err:
-            if (seconds := _retry_after(err)) is None:
+            retry = detail_of(err.status, error_details_pb2.RetryInfo())
+            if not retry.HasField("retry_delay"):
                 raise
-        await asyncio.sleep(seconds)
-
-
-def _retry_after(error: CallFailedError) -> float | None:
-    retry = error_details_pb2.RetryInfo()
-    if not any(detail.Unpack(retry) for detail in error.status.details):
-        return None
-    return float(retry.retry_delay.ToNanoseconds() / 1e9)
+        await asyncio.sleep(retry.retry_delay.ToNanoseconds() / 1e9)
 
 
 async def _kept(

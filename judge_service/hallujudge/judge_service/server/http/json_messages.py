@@ -30,6 +30,7 @@ _SHORT_BYTES = 4_000
 _THREAD_BYTES = 256_000
 # The service's own messages have less than a tenth of this depth.
 _MAX_DEPTH = 50
+# A parser quotes what it read, which may be the whole body.
 _MAX_PROBLEM = 300
 # Writing this much takes two milliseconds.
 _WHOLE_BYTES = 16_000
