@@ -89,8 +89,8 @@ class _Marked(AnswersMetric):
 
     def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
         """Return type and relation of a question."""
-        crossed = "/".join(item.fields.get(name, "") for name in ("q_type", "q_relation"))
-        return {"q_type_q_relation": crossed}
+        kind, relation = item.fields.get("q_type", ""), item.fields.get("q_relation", "")
+        return {"q_type_q_relation": f"{kind}/{relation}"}
 
 
 def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:

@@ -85,7 +85,8 @@ class _Levels(AnswersMetric):
 
     def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
         """Return granularity and sub-category of an item."""
-        level, kind = (item.fields.get(name, "") for name in ("granularity", "sub_category"))
+        fields = item.fields
+        level, kind = fields.get("granularity", ""), fields.get("sub_category", "")
         known = level in GRANULARITIES and kind
         return {"granularity_sub_category": f"{level}/{kind}"} if known else {}
 

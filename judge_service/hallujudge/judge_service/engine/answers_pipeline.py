@@ -27,6 +27,8 @@ from .spec import ScoreSpec
 _SHOWN_CHARS = 80
 # How many outcomes are remembered: two answers have a few dozen.
 _MOST_KNOWN = 1 << 16
+# How many mappings of derived fields.
+_MOST_FIELDS = 1 << 12
 _MISSING = (
     UnscoredReason.RESPONSE_MISSING,
     UnscoredReason.RESPONSE_EMPTY,
@@ -55,6 +57,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._places = [name for name in declared.places if name not in declared.seen]
         self._repeats = metric.outcomes_repeat
         self._known: dict[tuple[object, ...], ScoredItem[Evidence]] = {}
+        self._fields: dict[tuple[object, ...], tuple[Mapping[str, str], Mapping[str, str]]] = {}
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -70,7 +73,8 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return the result of a bundle."""
         if self._may_leave_out and self.metric.leaves_out(item):
             # It counts in no score.
-            return self.placed(item, ItemResult(id=item.id, group_id="", outcome=Outcome.SCORED))
+            group, made = self._place_of(item)
+            return ItemResult(id=item.id, group_id=group, outcome=Outcome.SCORED, fields=made)
         key = self.key_of(item)
         if key is not None and (known := self._known.get(key)) is not None:
             return self.made_result(item, known)
@@ -122,9 +126,17 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def _place_of(self, item: AnswersItem) -> tuple[str, Mapping[str, str]]:
         """Return the cluster and the fields of an item."""
         group = self.metric.cluster(item) if self._clusters else ""
-        if not self._makes_fields:
+        made = self.metric.derived_fields(item) if self._makes_fields else {}
+        if made.items() <= item.fields.items():
             return item.group_id or group, item.fields
-        return item.group_id or group, {**item.fields, **self.metric.derived_fields(item)}
+        # Lines of items encode the same mapping once.
+        key = id(item.fields), *made.items()
+        if (known := self._fields.get(key)) is None:
+            if len(self._fields) >= _MOST_FIELDS:
+                self._fields.clear()
+            # With the item's fields, so that no others get their id.
+            known = self._fields[key] = item.fields, {**item.fields, **made}
+        return item.group_id or group, known[1]
 
     def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with an unparsed answer, which a score may count."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import structs
-from msgspec.json import encode
+from msgspec.json import Encoder
 
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.framework.metric import Metric
@@ -18,6 +17,7 @@ from hallujudge.metrics.framework.results import (
     CanonicalRecord,
     Evidence,
     ScoredItem,
+    Texts,
     UnscoredReason,
 )
 
@@ -149,8 +149,10 @@ def _item_violation(index: int, item: Item, item_type: type[Item]) -> Violation:
 
 # Two records have equal hashes by chance once in 2^64 times.
 _NOTHING_HASHED = blake2b(digest_size=8)
-# Questions and labels of yes/no benchmarks repeat; longer texts would only fill the cache.
-_REPEATING_CHARS = 80
+# Questions and labels repeat; longer records would only fill the memory.
+_REPEATING_BYTES, _MOST_REPEATING = 160, 4096
+_hashes: dict[CanonicalRecord, str] = {}
+_encode = Encoder().encode
 
 
 def scored_result(
@@ -195,27 +197,20 @@ def unscored_result(
 
 def record_hash(record: CanonicalRecord) -> str:
     """Return the hash of a record as 16 hexadecimal digits, the same on every machine."""
-    if type(record) is str and len(record) <= _REPEATING_CHARS:
-        return _repeating_hash(record)
-    return _json_hash(record)
-
-
-def _json_hash(record: CanonicalRecord) -> str:
+    # Other records may hold lists, or a 1 that equals True and has another text.
+    repeats = type(record) is str or type(record) is Texts
+    if repeats and (known := _hashes.get(record)) is not None:
+        return known
     try:
-        text = _encode()(record)
+        text = _encode(record)
     except UnicodeEncodeError:  # half a surrogate pair, which the standard library escapes
         text = json.dumps(record).encode()
     # A copy is made in half the time of a new one.
     found = _NOTHING_HASHED.copy()
     found.update(text)
-    return found.hexdigest()
-
-
-@cache
-def _encode() -> Callable[[object], bytes]:
-    # Imported here because a client of a server hashes nothing.
-
-    return encode
-
-
-_repeating_hash = lru_cache(maxsize=4096)(_json_hash)
+    digest = found.hexdigest()
+    if repeats and len(text) <= _REPEATING_BYTES:
+        if len(_hashes) >= _MOST_REPEATING:
+            _hashes.clear()
+        _hashes[record] = digest
+    return digest

@@ -81,19 +81,18 @@ class ItemReader:
         for at, item in enumerate(items):
             # Most answers are a few short texts, and most captions are sentences without marks.
             answers: Sequence[Answer] = getattr(item, "answers", ())
-            text = answers[0].response if answers else getattr(item, "response", None)
-            alone = not item.thought and len(answers) < 2
-            if text in known and alone:
+            texts = [each.response for each in answers] or [getattr(item, "response", None)]
+            if known.issuperset(texts) and not item.thought:
                 continue
-            if not (alone and not has_own_marks and is_plain(text or "")):
+            if item.thought or has_own_marks or not all(is_plain(text or "") for text in texts):
                 read = self.read(item)
                 if read.readings:
                     found[at] = read
                     continue
-            if alone and answers and len(text or "") <= _REPEATING_CHARS:
+            if answers and not item.thought:
                 if len(known) >= _MOST_REPEATING:
                     known.intersection_update({None})
-                known.add(text)
+                known.update([text for text in texts if len(text or "") <= _REPEATING_CHARS])
         return found
 
     def read(self, item: Item) -> ReadItem:

@@ -47,6 +47,8 @@ OPEN = "open"
 _EvidenceT = TypeVar("_EvidenceT")
 # Outcomes repeat: two answers have a few dozen.
 _MOST_KEPT = 1 << 16
+# So do their places, unless each item has its own.
+_MOST_PLACED = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,9 @@ class AnswersMetric(SoftMetric):
     _made: dict[tuple[object, ...], ScoredItem[AnswersEvidence]] = field(
         init=False, repr=False, compare=False
     )
-    _rows: dict[tuple[float, ...], tuple[float, ...]] = field(init=False, repr=False, compare=False)
+    _placed: dict[tuple[int, tuple[float, ...]], tuple[ScoredItem[Any], ScoredItem[Any]]] = field(
+        init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         # slots=True creates a new class, so super() without arguments does not work here.
@@ -111,7 +115,7 @@ class AnswersMetric(SoftMetric):
         object.__setattr__(self, "_variant", structs.replace(variant, unparsed=unparsed))
         others = self.all_parsers and self.all_parsers.seen_from(self.parser_name)
         object.__setattr__(self, "_others", others)
-        for cache_name in ("_made", "_rows"):
+        for cache_name in ("_made", "_placed"):
             object.__setattr__(self, cache_name, {})
 
     @property
@@ -331,11 +335,14 @@ class AnswersMetric(SoftMetric):
         """Return the statistics of answers, which many bundles have, with those of a place."""
         if not (self.codes or self.place_columns) or not (places := self.places(item)):
             return made
-        row = (*made.statistics, *places)
-        if self.codes and len(self._rows) < _MOST_KEPT:
-            # Lines of items encode each row once.
-            row = self._rows.setdefault(row, row)
-        return ScoredItem(row, made.scores, made.evidence, made.readable)
+        key = id(made), places
+        if (known := self._placed.get(key)) is None:
+            # With the value itself, so that no other one gets its id.
+            row = (*made.statistics, *places)
+            known = made, ScoredItem(row, made.scores, made.evidence, made.readable)
+            if len(self._placed) < _MOST_PLACED:
+                self._placed[key] = known
+        return known[1]
 
     def places(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the value of each mean's field as a number; 0 for other values.

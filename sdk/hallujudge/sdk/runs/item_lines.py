@@ -80,8 +80,9 @@ class ItemLines:
         numbers_of = self._named if self._are_whole(results) else self._named_plainly
         # A loop without calls in Python, and values that are encoded in two thirds of the time of a
         # dict: these are most of what a run of closed questions writes.
-        for (item, result), scores, numbers, evidence in zip(
+        for (item, result), fields, scores, numbers, evidence in zip(
             made,
+            _encoded([result.fields for result in results], _by_name),
             _encoded([result.scores for result in results], dict),
             _encoded([result.statistics for result in results], numbers_of),
             _encoded([result.evidence for result in results], _evidence),
@@ -92,7 +93,7 @@ class ItemLines:
             if result.outcome is _UNSCORED:
                 # The detail may quote the response.
                 reason, detail = result.reason, result.detail if keep_text else ""
-            own, traits, kept = result.fields, result.traits, result.kept
+            traits, kept = result.traits, result.kept
             lines.append(
                 line(
                     result.id,
@@ -100,8 +101,7 @@ class ItemLines:
                     result.outcome,
                     reason,
                     detail,
-                    # Sorted, since protobuf maps have no order.
-                    (dict(sorted(own.items())) if len(own) > 1 else own) if own else absent,
+                    fields if result.fields else absent,
                     result.question_hash or absent,
                     result.reference_hash or absent,
                     scores,
@@ -109,7 +109,7 @@ class ItemLines:
                     said if keep_text else absent,
                     absent if keep_text else _hashed(said),
                     (item.thought or absent) if keep_text else absent,
-                    dict(sorted(traits.items())) if traits else absent,
+                    _by_name(traits) if traits else absent,
                     list(map(_plain, kept)) if kept else absent,
                     evidence,
                     absent if result.thought is None else _evidence(result.thought.evidence),
@@ -161,6 +161,11 @@ def _encoded(values: Sequence[_Value], made: Callable[[_Value], object]) -> Iter
         return map(made, values)
     known = {key: _raw(made(value)) for key, value in own.items()}
     return [known[id(value)] for value in values]
+
+
+def _by_name(values: Mapping[str, object]) -> object:
+    """Return values sorted by their names: protobuf maps have no order."""
+    return dict(sorted(values.items())) if len(values) > 1 else values
 
 
 def _evidence(evidence: Evidence | None) -> object:
