@@ -32,8 +32,9 @@ three categories of relations, without existence.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from string import punctuation
 from typing import ClassVar
 
@@ -59,11 +60,19 @@ from .responses.thoughts import Division, Said, without_keyed_thought
 
 CATEGORIES = ("exist", "subject", "predicate", "object")
 """What questions are about."""
+_CODES = {name: code for code, name in enumerate(CATEGORIES, start=1)}
 PUBLISHED, HARNESS, CORRECTED = "published", "lmms-eval", "corrected"
 _TIMES = 4
 # Key of a record's place in the file; released records have none of this name.
 _PLACE = "place in the file"
 _OPTION = re.compile(r"\b([A-Z])\.\s+([^\n]*)")
+
+
+# Two parsers read the options of a question, one after the other.
+@lru_cache(maxsize=16)
+def _options(question: str) -> Sequence[tuple[str, str]]:
+    """Return letter and text of each option."""
+    return _OPTION.findall(question)
 
 
 def _published(answer: Answer) -> Parsed:
@@ -75,14 +84,15 @@ def _published(answer: Answer) -> Parsed:
 
 _TAGS = re.compile(r"<think>.*?</think>|<thought>.*?</thought>", re.DOTALL)
 _MARKED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_MARKS = re.compile(r"[^\w\s]")
 _NO_MARKS = str.maketrans("", "", punctuation)
 
 
 def _harness(answer: Answer) -> Parsed:
     text = _TAGS.sub("", answer.response or "").strip()
     text = marked[1].strip() if (marked := _MARKED.search(text)) else text
-    said = re.sub(r"[^\w\s]", "", text).strip()
-    letters = {text.strip(): letter for letter, text in _OPTION.findall(answer.question)}
+    said = _MARKS.sub("", text).strip()
+    letters = {text.strip(): letter for letter, text in _options(answer.question)}
     places = [(at, n, x) for n, x in enumerate(letters) if (at := said.find(x)) >= 0]
     value = letters[min(places)[2]] if places else said
     wanted, given = (each.lower().translate(_NO_MARKS) for each in (answer.label, value))
@@ -91,7 +101,7 @@ def _harness(answer: Answer) -> Parsed:
 
 
 def _corrected(answer: Answer) -> Parsed:
-    value, how = read_choice(answer.response or "", dict(_OPTION.findall(answer.question)))
+    value, how = read_choice(answer.response or "", dict(_options(answer.question)))
     return Parsed(value, value == answer.label.upper(), how)
 
 
@@ -127,7 +137,7 @@ class _Circular(AnswersMetric):
             lines = answer.question.split("\n")
             kept = sorted([line[2:] if line[1:2] == "." else line for line in lines])
             question = number_of(category, item.group_id, *kept)
-        return CATEGORIES.index(category) + 1 if category in CATEGORIES else 0, place, question
+        return _CODES.get(category, 0), place, question
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of questions that count, and of those that are right."""

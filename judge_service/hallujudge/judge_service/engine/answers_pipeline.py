@@ -56,6 +56,8 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._same_label = "label" in declared.bundle.same
         self._places = [name for name in declared.places if name not in declared.seen]
         self._repeats = metric.outcomes_repeat
+        # Otherwise equal answers may have other places, and statistics of these.
+        self._knows_place = not metric.place_columns and metric.codes.keys() <= {*self._places}
         self._known: dict[tuple[object, ...], ScoredItem[Evidence]] = {}
         self._fields: dict[tuple[object, ...], tuple[Mapping[str, str], Mapping[str, str]]] = {}
 
@@ -76,16 +78,18 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             group, made = self._place_of(item)
             return ItemResult(id=item.id, group_id=group, outcome=Outcome.SCORED, fields=made)
         key = self.key_of(item)
-        if key is not None and (known := self._known.get(key)) is not None:
-            return self.made_result(item, known)
-        if (problem := self.problem(item)) is not None:
-            return self.unscored(item, *problem)
-        known = self.score(item)
-        # Pipelines with an extractor weigh the characters of their own size().
-        short = AnswersPipeline.size(self, item) <= MAX_KEPT_CHARS
-        if key is not None and short and len(self._known) < _MOST_KNOWN:
-            self._known[key] = known
-        return self.made_result(item, known)
+        known = None if key is None else self._known.get(key)
+        if known is None:
+            if (problem := self.problem(item)) is not None:
+                return self.unscored(item, *problem)
+            known = self.score(item)
+            if self._knows_place:
+                known = self.metric.placed(item, known)
+            # Pipelines with an extractor weigh the characters of their own size().
+            short = AnswersPipeline.size(self, item) <= MAX_KEPT_CHARS
+            if key is not None and short and len(self._known) < _MOST_KNOWN:
+                self._known[key] = known
+        return self._finished(item, known) if self._knows_place else self.made_result(item, known)
 
     def key_of(self, item: AnswersItem) -> tuple[object, ...] | None:
         """Return all that the outcome of a bundle depends on; None if it hardly repeats."""
@@ -107,7 +111,9 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def made_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with its statistics, and those of its place."""
-        made = self.metric.placed(item, made)
+        return self._finished(item, self.metric.placed(item, made))
+
+    def _finished(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         if made.readable:
             return scored_result(item, made, self._place_of(item) if self._moves else None)
         return self.placed(item, self.unread_result(item, made))

@@ -175,10 +175,8 @@ class JudgedAnswersPipeline(AnswersPipeline):
         size, verdict = super().size(item), self._verdict_field
         if not self._given:
             return size
-        for each in item.answers:
-            if self._is_judged(each):
-                size += len(each.fields.get(verdict) or "")
-        return size
+        judged = filter(self._is_judged, item.answers) if self._partial else item.answers
+        return size + sum([len(each.fields.get(verdict) or "") for each in judged])
 
     def _is_judged(self, answer: Answer) -> bool:
         return not self._partial or answer.name == self.metric.benchmark.judged_name

@@ -6,6 +6,7 @@ A client reads items again as the server read them, so that reports show answers
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 from msgspec import structs
@@ -21,6 +22,8 @@ from ..errors import InvalidInputError, Violation
 _REPEATING_CHARS = 60
 # So many different short answers hardly repeat; what is known of them is then forgotten.
 _MOST_REPEATING = 1 << 14
+
+_response = attrgetter("response")
 
 
 class ReadItem(NamedTuple):
@@ -81,10 +84,10 @@ class ItemReader:
         for at, item in enumerate(items):
             # Most answers are a few short texts, and most captions are sentences without marks.
             answers: Sequence[Answer] = getattr(item, "answers", ())
-            texts = [each.response for each in answers] or [getattr(item, "response", None)]
+            texts = [*map(_response, answers)] or [getattr(item, "response", None)]
             if known.issuperset(texts) and not item.thought:
                 continue
-            if item.thought or has_own_marks or not all(is_plain(text or "") for text in texts):
+            if item.thought or has_own_marks or not all(map(is_plain, texts)):
                 read = self.read(item)
                 if read.readings:
                     found[at] = read

@@ -32,9 +32,10 @@ class MeansMetric(AnswersMetric):
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return the columns of each value of the means' fields."""
         return {
-            column_within(name, value): items[name] * (items[score.over] == code)
+            column_within(name, value): items[name] * within
             for score in self.means
             for value, code in self.codes[score.over].items()
+            for within in [items[score.over] == code]
             for name in [each.name for each in score.counts]
         }
 

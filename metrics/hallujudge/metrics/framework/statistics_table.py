@@ -291,7 +291,8 @@ class Table:
         return len(counting_clusters(self._cluster_rows(score)))
 
     def _cluster_rows(self, score: ScoreDefinition) -> FloatArray:
-        return np.column_stack([self._derived[name] for name in score.columns])
+        # Each column in one piece: numpy looks at many short rows ten times as slowly.
+        return np.array([self._derived[name] for name in score.columns]).T
 
     def _score_value(self, score: ScoreDefinition) -> float | None:
         if score.name not in self._values:

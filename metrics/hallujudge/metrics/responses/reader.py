@@ -81,13 +81,18 @@ _PLAIN: Mapping[str, int] = {}
 _BEGINNINGS = ("analysis", "system\n", "user\n")
 
 
-def is_plain(text: str) -> bool:
+def is_plain(text: str | None) -> bool:
     """Return whether a response is an answer as it is, as nearly all are.
 
     It has no marks of thoughts, answers or templates, ends a sentence, and is no refusal.
     """
     # Searches in C, which take less time than one pattern or than a function for each question.
-    return text[-1:] == "." and text[:4].lower() not in REFUSALS_BEGIN and _has_no_marks(text)
+    return (
+        text is not None
+        and text[-1:] == "."
+        and text[:4].lower() not in REFUSALS_BEGIN
+        and _has_no_marks(text)
+    )
 
 
 def _has_no_marks(text: str) -> bool:

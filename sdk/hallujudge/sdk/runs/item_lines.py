@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import UNSET, Raw, defstruct
 from msgspec.json import Encoder
@@ -163,9 +163,9 @@ def _encoded(values: Sequence[_Value], made: Callable[[_Value], object]) -> Iter
     return [known[id(value)] for value in values]
 
 
-def _by_name(values: Mapping[str, object]) -> object:
-    """Return values sorted by their names: protobuf maps have no order."""
-    return dict(sorted(values.items())) if len(values) > 1 else values
+def _by_name(values: Mapping[str, object]) -> Raw:
+    """Return values in the order of their names: protobuf maps have none."""
+    return Raw(_encoder("sorted").encode(values))
 
 
 def _evidence(evidence: Evidence | None) -> object:
@@ -253,5 +253,5 @@ def builtin_value(value: object) -> object:
 
 
 @cache
-def _encoder() -> Encoder:
-    return Encoder(enc_hook=builtin_value)
+def _encoder(order: Literal["sorted"] | None = None) -> Encoder:
+    return Encoder(enc_hook=builtin_value, order=order)
