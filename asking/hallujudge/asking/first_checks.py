@@ -134,6 +134,9 @@ def _refuse(name: str, why: str) -> NoReturn:
     raise InvalidInputError(f"request parameter {name}: {why}")
 
 
+# Labels and the server ----------------------------------------------------------------------------
+
+
 def notes_on_labels(benchmark: Benchmark, inquiries: Inquiries) -> tuple[str, ...]:
     """Read the archive as scoring will, so that labels are checked before a call is paid for.
 

@@ -233,6 +233,9 @@ def _decoded(av: Any, image: ChatImage) -> Any:
         return next(container.decode(video=0))
 
 
+# Sounds -------------------------------------------------------------------------------------------
+
+
 MOST_BYTES = 20 << 20
 """Bytes of a sound at most, as of an image. Servers may take less: Gemini takes 20 MB a request."""
 # Speech encoders, such as Whisper's, take 16 kHz; a WAV file of PCM has 2 bytes a sample.

@@ -278,6 +278,9 @@ class RunningScores:
         return self._tally
 
 
+# Explanations -------------------------------------------------------------------------------------
+
+
 def explanation(name: str, score: float, evidence: Mapping[str, Any]) -> str:
     """Return what a response's score rests on.
 

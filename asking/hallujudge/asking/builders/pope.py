@@ -234,6 +234,9 @@ def _no_key(
     )
 
 
+# The command --------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Building:
     """Which questions are built, of which images."""

@@ -79,6 +79,9 @@ def build_seen_probes(
     return ExitCode.OK
 
 
+# Probes -------------------------------------------------------------------------------------------
+
+
 PRESENT, ABSENT, LIKELY = "present", "absent", "likely"
 """What a probe is about: an object that the picture shows, one that it lacks, or one that it lacks
 though it often occurs with what is shown."""

@@ -210,6 +210,9 @@ def _jobs(asked: Mapping[str, Sequence[Question]]) -> Iterator[tuple[str, Questi
     return ((video, question) for video, questions in asked.items() for question in questions)
 
 
+# The command's part -------------------------------------------------------------------------------
+
+
 OPERATOR = "caption_injection"
 """The operator that draws captions."""
 

@@ -124,6 +124,9 @@ def undefined_note(totals: Mapping[str, float]) -> str:
     )
 
 
+# Analyses -----------------------------------------------------------------------------------------
+
+
 OVERCONFIDENT = 0.7
 """Wrong answers with at least this confidence resemble hallucinations (appendix A.4)."""
 KNOWLEDGE_GAP = 0.4

@@ -66,6 +66,9 @@ def _paths_of_texts(value: object, depth: int = _MAX_DEPTH) -> Iterator[str]:
             yield from (f"{name}.{path}" for path in _paths_of_texts(held, depth - 1))
 
 
+# Human scores -------------------------------------------------------------------------------------
+
+
 USUAL_SCORE_KEYS = ("human_score", "human_scores")
 """Keys of human scores that a record may have."""
 # No study has so many; the key then holds something else.

@@ -125,6 +125,9 @@ def _coco(content: Mapping[str, Any], place: str) -> Iterator[tuple[str, tuple[B
         yield PurePosixPath(str(each.get("file_name", each["id"]))).name, boxes
 
 
+# Pictures and frames ------------------------------------------------------------------------------
+
+
 # Names of POPE's, COCO's and other releases; a number is found in COCO's file names.
 IMAGE_KEYS = (
     *("image", "video", "image_path", "video_path", "image_file", "file_name", "image_name"),

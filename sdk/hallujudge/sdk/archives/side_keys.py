@@ -28,9 +28,15 @@ _RESPONSE_KEYS = ("response", "caption", "text", "answer", "output", "prediction
 # An archive has thoughts if one of the first records has.
 _RECORDS_LOOKED_AT = 200
 _BYTES_LOOKED_AT = 1 << 20
-_QUOTED = tuple(f'"{key}"'.encode() for key in THOUGHT_KEYS)
+_THOUGHT_MARKS = tuple(f'"{key}"'.encode() for key in THOUGHT_KEYS)
 # Records of records, such as the answers of a pair.
 _MOST_DEEP = 3
+_ASKED_KEY = "asked"
+_ASKED_MARK = _ASKED_KEY.encode()
+# Option of a spec -> its key in the object under the key above.
+_HOW_KEYS = {PROMPTS: "prompts", ASKED: "how"}
+_PIECE = 1 << 20
+_ZIP = b"PK\x03\x04"
 
 
 def with_own_thoughts(
@@ -74,7 +80,7 @@ class _Thoughts:
                 return False
             with open_binary(source) as file:
                 start = file.read(_BYTES_LOOKED_AT)
-            if not any(key in start for key in _QUOTED):
+            if not any(key in start for key in _THOUGHT_MARKS):
                 return False
         elif are_paths(source) or (isinstance(source, Mapping) and not _has_records(source)):
             return False
@@ -125,12 +131,7 @@ class _Thoughts:
         return {**values, key: with_thought(thought, answer, name)}
 
 
-_KEY = "asked"
-_MARK = _KEY.encode()
-# Option of a spec -> its key in a record.
-_KEYS = {PROMPTS: "prompts", ASKED: "how"}
-_PIECE = 1 << 20
-_ZIP = b"PK\x03\x04"
+# How the model was asked --------------------------------------------------------------------------
 
 
 def recorded_asking(responses: object, opened: Opened) -> dict[str, str]:
@@ -144,7 +145,7 @@ def recorded_asking(responses: object, opened: Opened) -> dict[str, str]:
     """
     # Whatever is wrong with an archive, its reader says.
     with suppress(HallujudgeError, OSError):
-        return _joined(_records_of(responses, opened))
+        return _all_ways(_records_of(responses, opened))
     return {}
 
 
@@ -161,19 +162,19 @@ def _records_of(responses: object, opened: Opened) -> Iterable[Mapping[str, obje
     return (values for values in records if isinstance(values, Mapping))
 
 
-def _joined(records: Iterable[Mapping[str, object]]) -> dict[str, str]:
+def _all_ways(records: Iterable[Mapping[str, object]]) -> dict[str, str]:
     found: dict[str, set[str]] = {}
     for name, text in (pair for values in records for pair in _told(values)):
         found.setdefault(name, set()).add(text)
-    return {name: "+".join(sorted(found[name])) for name in _KEYS if name in found}
+    return {name: "+".join(sorted(found[name])) for name in _HOW_KEYS if name in found}
 
 
 def _told(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield what a record says; a table has it in a cell, or in a column for each value."""
-    given = structured(values.get(_KEY))
-    for name, key in _KEYS.items():
+    given = structured(values.get(_ASKED_KEY))
+    for name, key in _HOW_KEYS.items():
         held = given if isinstance(given, Mapping) else {}
-        text = held.get(key, value_at(values, f"{_KEY}.{key}"))
+        text = held.get(key, value_at(values, f"{_ASKED_KEY}.{key}"))
         if isinstance(text, str) and text:
             yield name, text
 
@@ -186,8 +187,8 @@ def _mentions(path: Path) -> bool:
             # A workbook, which is in memory; a log of Inspect AI has other parts.
             return b"xl/" in before
         while before:
-            if _MARK in before:
+            if _ASKED_MARK in before:
                 return True
             more = file.read(_PIECE)
-            before = before[-len(_MARK) :] + more if more else b""
+            before = before[-len(_ASKED_MARK) :] + more if more else b""
     return False

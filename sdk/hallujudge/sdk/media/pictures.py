@@ -256,6 +256,9 @@ def shown_colours(image: Image.Image) -> Image.Image:
     return white.convert("RGB")
 
 
+# Closer looks -------------------------------------------------------------------------------------
+
+
 MOMENT_FRAMES = 8
 """Frames of a moment at most."""
 # What is around an object tells what it is: a share of its own size on each side.

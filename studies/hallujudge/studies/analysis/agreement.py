@@ -174,6 +174,9 @@ ANALYSES = tuple(
 )
 
 
+# Two judges ---------------------------------------------------------------------------------------
+
+
 JudgedAnswers: TypeAlias = "Mapping[str, tuple[str, Sequence[ClaimVerdict]]]"
 """Id of an answer -> its image, and the verdicts on its claims in order."""
 

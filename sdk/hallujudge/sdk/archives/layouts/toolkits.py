@@ -112,6 +112,9 @@ EVALSCOPE_READERS = (
 )
 
 
+# VLMEvalKit ---------------------------------------------------------------------------------------
+
+
 Common: TypeAlias = "Callable[[Mapping[str, object]], Mapping[str, object]]"
 _AMBER_CATEGORIES = frozenset(
     [
@@ -249,6 +252,9 @@ OTHER_VLMEVALKIT_READERS = (
         remedy=NAME_A_METRIC,
     ),
 )
+
+
+# Batch APIs ---------------------------------------------------------------------------------------
 
 
 def _openai(values: Mapping[str, object]) -> Mapping[str, object]:
