@@ -99,6 +99,7 @@ def write_every_eval_ever(
 def _file_id(report: Report, model: str) -> str:
     """Return the id of the files; the collection takes only UUIDs of version 4."""
     content = "\n".join((model, report.signature, report.to_text())).encode()
+    # A hash in place of random bits: the same report always has the same id.
     return str(uuid.UUID(bytes=hashlib.sha256(content).digest()[:16], version=4))
 
 

@@ -65,6 +65,7 @@ def vqa_score(same: tuple[bool, ...]) -> float:
     """
     if len(same) == 1:
         return 1.0
+    # Each person in turn is left out; three who agree among the others make a full score.
     return sum(min(1.0, (sum(same) - mine) / 3) for mine in same) / len(same)
 
 

@@ -112,6 +112,7 @@ def _add_noise(plane: Pixels, strengths: bytes, bits: np.random.PCG64) -> None:
 
 
 def _random_bytes(bits: np.random.PCG64, count: int) -> NDArray[np.uint8]:
+    # Raw words in one byte order, so that every machine and release of numpy draws the same.
     words = bits.random_raw(-(-count // 8))
     return words.astype("<u8", copy=False).view(np.uint8)[:count]
 

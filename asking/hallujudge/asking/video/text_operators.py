@@ -190,6 +190,7 @@ class _Drawn:
         """Draw a text for frames of the size and colours of one: white letters in a black box."""
         width, height = like.width, like.height
         black, white = Colours.of(like).black_and_white
+        # Letters of subtitles: a sixteenth of the height, and readable in small videos.
         points = max(12, height // 16)
         face = _face(font, points)
         pen = ImageDraw.Draw(Image.new("L", (1, 1)))
@@ -207,8 +208,10 @@ class _Drawn:
         box = np.zeros((tall, width), np.uint16)
         start = (width - wide) // 2
         box[:, start : start + wide] = _BOX
+        # In 256ths, so that mixing is a shift; white letters are opaque.
         opacity = box + covered * (256 - box) // 255
         mixed = (covered * white + (255 - covered) * black) // 255
+        # A twentieth of the height stays free below, as players leave it for subtitles.
         top = max(0, height - tall - height // 20) // 2 * 2
         return cls(top=top, opacity=opacity, brightness=mixed * opacity)
 
@@ -427,6 +430,7 @@ def _mistaken(character: str, errors: float, letters: list[str], draw: Random) -
     # Without line breaks a text would not fit on the screen.
     if character == "\n" or draw.random() >= errors:
         return character
+    # Replaced, dropped and doubled equally often.
     kind = int(draw.random() * 3)
     others = [letter for letter in letters if letter != character.lower()] or letters
     other = others[int(draw.random() * len(others))]

@@ -129,6 +129,7 @@ def stated_probabilities(margins: FloatArray) -> FloatArray:
 
     Of two choices whose log-probabilities differ by m, the likelier one has 1 / (1 + exp(-m)).
     """
+    # exp() of more than 709 overflows; from 700 on, the probability is 0 or 1 anyway.
     stated: FloatArray = 1 / (1 + np.exp(-np.clip(margins, -700, 700)))
     return stated
 

@@ -60,6 +60,7 @@ class AskingProtocol(Struct, frozen=True, kw_only=True):
 
 def prompt_hash(prompt: str) -> str:
     """Return the first 12 hexadecimal digits of a prompt's SHA-256."""
+    # 48 bits tell prompts apart, and fit into a signature.
     return sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 

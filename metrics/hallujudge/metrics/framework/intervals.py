@@ -348,6 +348,7 @@ def upper_t(tail: float, degrees: float) -> float:
 
     z = -NormalDist().inv_cdf(tail)
     if degrees >= _MANY_DEGREES:
+        # The first term of the expansion of Student's quantile in 1 / degrees.
         return z + (z**3 + z) / (4 * degrees)
     nodes, weights = _legendre()
     gammas = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)

@@ -67,8 +67,10 @@ def _every_swap(count: int) -> Iterator[Counts]:
 
 def _random_swaps(count: int, replicates: int, seed: int) -> Iterator[Counts]:
     """Yield random swaps: a row for each replicate, a one for each cluster that is swapped."""
+    # A stream of its own: with the same seed, the bootstrap of a comparison draws others.
     random = np.random.default_rng((seed, 2))
     for rows in blocks_of(replicates, count):
+        # A bit decides each swap.
         drawn = np.frombuffer(random.bytes(rows * ((count + 7) // 8)), dtype=np.uint8)
         yield np.unpackbits(drawn.reshape(rows, -1), axis=1, count=count)
 

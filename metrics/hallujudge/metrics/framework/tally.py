@@ -188,6 +188,7 @@ class Tally:
             "traits": self._traits.to_json(),
         }
         text = json.dumps(head, separators=(",", ":")).encode()
+        # The head's length comes first, since the numbers after it may be any bytes.
         return len(text).to_bytes(4, "little") + text + numbers
 
     def merge_bytes(self, data: bytes) -> None:

@@ -157,6 +157,7 @@ def _address_of(host: str, port: int, asked: str, *, may_be_private: bool) -> st
                 f"{host} has the private address {address}; name the host with "
                 "InputOptions(own=dict(fetch=…)) if it is yours",
             )
+    # The call goes to this very address: a second look-up might answer with a private one.
     return addresses[0]
 
 
@@ -190,6 +191,7 @@ class _Pinned(http.client.HTTPConnection):
         made = socket.create_connection((self._place.address, self.port), self.timeout)
         if self._place.scheme == "https":
             context = ssl.create_default_context()
+            # The certificate is checked against the host's name, though an address is called.
             made = context.wrap_socket(made, server_hostname=self._place.host)
         self.sock = self.made = made
 

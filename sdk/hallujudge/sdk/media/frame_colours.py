@@ -94,6 +94,7 @@ class Colours:
     @property
     def black_and_white(self) -> tuple[int, int]:
         """Brightness of black and of white."""
+        # Limited range, which nearly all videos have, leaves room below black and above white.
         return (0, 255) if self.range == _FULL else (16, 235)
 
 

@@ -388,6 +388,7 @@ def image_of(data: bytes, name: str) -> ChatImage:
 def _header(data: bytes) -> tuple[str, int, int] | None:
     """Return type, width and height; None for another type, or a file that is cut off."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and b"IEND" in data:
+        # The chunk IHDR comes first, big-endian; IEND ends a whole file.
         return "png", _big(data[16:20]), _big(data[20:24])
     if data.startswith((b"GIF87a", b"GIF89a")):
         return "gif", _little(data[6:8]), _little(data[8:10])
@@ -407,8 +408,10 @@ def _jpeg(data: bytes) -> tuple[str, int, int] | None:
         mark = data[place + 1]
         if mark == 0xFF:
             place += 1
+        # The frame's header; C4, C8 and CC are tables and a reserved mark of the same range.
         elif 0xC0 <= mark <= 0xCF and mark not in (0xC4, 0xC8, 0xCC):
             return "jpeg", _big(data[place + 7 : place + 9]), _big(data[place + 5 : place + 7])
+        # The picture's data begins, or the file ends, before any header of a frame.
         elif mark in (0xD9, 0xDA):
             return None
         else:
@@ -418,12 +421,14 @@ def _jpeg(data: bytes) -> tuple[str, int, int] | None:
 
 def _webp(data: bytes) -> tuple[str, int, int] | None:
     kind = data[12:16]
+    # Extended files keep both sides less one in 24 bits; lossless ones, in 14 bits each.
     if kind == b"VP8X":
         return "webp", 1 + _little(data[24:27]), 1 + _little(data[27:30])
     if kind == b"VP8L":
         bits = _little(data[21:25])
         return "webp", 1 + (bits & 0x3FFF), 1 + ((bits >> 14) & 0x3FFF)
     if kind == b"VP8 ":
+        # Lossy: 14 bits each; the two bits above are a hint of scaling.
         return "webp", _little(data[26:28]) & 0x3FFF, _little(data[28:30]) & 0x3FFF
     return None
 

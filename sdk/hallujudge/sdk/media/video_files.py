@@ -303,6 +303,7 @@ def _whole_frames(container: InputContainer, stream: VideoStream) -> Iterator[Vi
 
 def _is_hidden(packet: Packet, stream: VideoStream) -> bool:
     """Return whether a packet has no frame of its own, but helps others: VP8 has such ones."""
+    # The bit show_frame of the frame's header (RFC 6386, section 9.1).
     return stream.codec_context.name in ("vp8", "libvpx") and not bytes(packet)[0] & 0x10
 
 
