@@ -158,6 +158,7 @@ class Chunker:
         for k in range(head - 1, first - 1, -1):
             tag, lower = tags[k], words[k].lower
             if tag == "N":
+                # At most three nouns are a name: "tennis ball machine".
                 if named == k + 1 and head - k <= 2:
                     named = k
                     if k == head - 1:
@@ -230,6 +231,7 @@ class Chunker:
         elif tag == "E" and (set(tags[i:main]) <= {"F", "R"} or words[i].lower == "being"):
             group.form = "participle"
             group.passive = True
+        # A modal without its verb says nothing: "as fast as it can".
         if tags[main] in "MO" and group.lemma != "do":
             return None
         if tag in "VGE":
@@ -352,6 +354,7 @@ def _noun_phrase_end(tags: list[str], i: int) -> tuple[int, int]:
             break
         elif (
             tag in "DSJA"
+            # "a broken chair", "two very old men", "light, casual clothing"
             or (tag in "EG" and k + 1 < count and tags[k + 1] in "NA" and k > i)
             or (tag == "R" and k + 1 < count and tags[k + 1] in "AJ" and k + 2 < count)
             or (tag in ",C" and k > i and tags[k - 1] == "A" and _adjective_goes_on(tags, k + 1))

@@ -337,24 +337,37 @@ class Clause:
 
     def _reset(self) -> None:
         self._phrases: list[NounPhrase] = []
+        # The clause's subjects, of which its further verbs may tell as well.
         self._subjects: tuple[NounPhrase, ...] = ()
         self._verb: VerbGroup | None = None
         self._verb_subjects: tuple[NounPhrase, ...] = ()
+        # Whether a claim has the verb; without one it becomes an attribute: "is running".
         self._verb_said = True
         self._objects: list[NounPhrase] = []
         self._last: NounPhrase | None = None
+        # Waits for the noun phrase after it.
         self._prep: Chunk | None = None
+        # What the last phrase was to its subjects, which phrases that are linked to it share.
         self._role: Role | None = None
+        # Places of a subject that is still to come: "on the desk, a lamp".
         self._fronted: list[tuple[str, NounPhrase]] = []
+        # What a relative pronoun stands for, until its verb.
         self._relative: NounPhrase | None = None
         self._existential = False
+        # After a coordinator or a comma; in a preposition after "and"; after ", with".
         self._linked = self._parallel = self._absolute = False
+        # Whether the subjects have their finite verb, so that the next one needs another subject.
         self._had_main_verb = False
+        # An adjective after a copula, which a preposition may complete: "is full of".
         self._predicate: Chunk | None = None
+        # In a phrase that tells of evidence or of examples, or of examples that are guessed.
         self._aside = self._examples = False
+        # The subjects around a relative clause that has a subject of its own.
         self._outer: tuple[NounPhrase, ...] = ()
+        # What such a clause describes, if it is its verb's object, and the verb's preposition.
         self._gap: NounPhrase | None = None
         self._gap_prep = ""
+        # After "it is unlikely", until the verb that this denies.
         self._denied = False
         self._verb_ahead: VerbGroup | None = None
 
@@ -403,6 +416,7 @@ class Clause:
                 return ()  # the clause suggests it, and not its subject
             if before is None or self._verb is None:
                 return self._subjects
+            # "sits reading, and smiling": verbs of one form have the same subjects.
             linked = before.kind == "C" or self._verb.form == verb.form
             return self._verb_subjects if linked else self._subjects
         if verb.form == "infinitive":

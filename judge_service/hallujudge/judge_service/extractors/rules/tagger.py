@@ -67,6 +67,7 @@ class Tagger:
                 or (tag == "C" and following.tag in ("P", "D", "X"))
             ):
                 has_verb = False
+            # Adverbs do not part an auxiliary or a noun from its verb: "is slowly riding".
             if (tag != "R" and tag != "F") or prev not in "BHMON":
                 prev = tag
         return tags
@@ -89,37 +90,39 @@ class Tagger:
         if prev in _DETERMINING:
             if max(noun, adjective, adverb) <= NEVER and not following.nominal:
                 return "N"  # "a selfie"
+            # "the ride": a noun, or an adjective if something nominal follows.
             verb -= 40
             adverb -= 30
             if following.nominal and following.tag in ("", "N", "A"):
                 adjective += 7
             elif not following.nominal and not _adjectives_go_on(words, len(tags)):
                 adjective -= 14
-        elif prev == "T":
+        elif prev == "T":  # "to ride", but also "to town"
             if word.form == "b":
                 verb += 16
             noun -= 2
             adverb -= 10
-        elif prev == "M" or prev == "O":
+        elif prev == "M" or prev == "O":  # "can ride"
             verb += 25
             adverb += 2
         elif prev == "P":
+            # "they ride"; after a verb or a preposition the pronoun is an object: "sees them ride"
             verb += -10 if len(tags) > 1 and tags[-2] in "VGEI" else 14
             noun -= 14
-        elif prev == "N":
+        elif prev == "N":  # "dogs ride"
             verb += self._after_noun(word, following, has_verb, plural)
             adjective -= 5 if plural else 9
             noun -= 8 if plural else 0
-        elif prev == "A":
+        elif prev == "A":  # "a big ride"
             verb -= 25
             adverb -= 12
             noun += 4
-        elif prev == "R":
+        elif prev == "R":  # "quickly rides", "very open"
             verb += 6 if not has_verb else -6
-        elif prev == "I":
+        elif prev == "I":  # "in light"
             verb -= 30
             adverb -= 12
-        elif prev == "B":
+        elif prev == "B":  # "is open", "are rides"
             verb -= 30
             adjective += 9
             if word.plural or following.nominal:
@@ -130,13 +133,14 @@ class Tagger:
                 verb -= 10
             if len(tags) > 1 and tags[-2] == "A":
                 adjective += 12
-        elif prev == "W":
+        elif prev == "W":  # "who rides"
             verb += 12
-        elif prev in "VGEH":
+        elif prev in "VGEH":  # "sees light"
             verb -= 22
         else:
             verb -= 12
             adverb += 2
+        # What follows: an object makes a verb of it, a finite verb makes a subject of it.
         if following.tag in _NOUN_START and not word.plural:
             verb += 4
             noun -= 2
@@ -244,9 +248,10 @@ class Tagger:
         tags: list[str],
         has_verb: bool,
     ) -> str:
-        if word.form == "p":
+        if word.form == "p":  # "ate", which is no participle
             return "V" if word.noun < word.verb + 8 or prev not in _DETERMINING else "N"
         if prev in "BH":
+            # "is tired" is a state, "is tired by" and "has tired" are not.
             mood = word.lower in FEELINGS or word.adjective > word.verb
             stative = prev == "B" and mood and following.lower != "by"
             return "A" if stative else "E"
@@ -262,7 +267,7 @@ class Tagger:
             return "A"
         if word.noun > word.verb + 6 and prev not in "PN":
             return "N"
-        if prev == "P":
+        if prev == "P":  # "it opened"
             return "V"
         if prev == "C" and tags[-2:-1] == ["N"] and following.nominal and not has_verb:
             return "A"
@@ -272,7 +277,7 @@ class Tagger:
             return "A"
         if prev in ".," and following.nominal and following.tag in ("", "N") and len(tags) < 2:
             return "A"
-        if has_verb and prev not in "CRW":
+        if has_verb and prev not in "CRW":  # "sits on a bench made of wood"
             return "E"
         if prev == "N" and _present(words, tags):
             return "E"

@@ -238,13 +238,13 @@ class TripletRules(Clause):
             if isinstance(following, VerbGroup):
                 self._subject(phrase)
         elif self._linked and self._role is not None and not opens_clause:
-            role = self._role
+            role = self._role  # "holds a cup and a fork"
             for subject in role.subjects:
                 self._claims.relate(subject, role.relation, phrase, role.negated)
             if self._verb is not None:
                 self._objects.append(phrase)
         elif self._existential and self._verb is not None and not opens_clause:
-            self._exists(phrase)
+            self._exists(phrase)  # "there is a dog"
         elif self._verb is not None and not opens_clause and not self._linked:
             self._object(phrase, following)
         else:
@@ -359,6 +359,7 @@ class TripletRules(Clause):
             return
         if verb is not None and self._verb_subjects and self._belongs_to(verb, prep, phrase):
             relation = placed_relation(verb, self._objects, prep.text)
+            # "is full of apples": the adjective is part of the relation.
             if self._predicate is not None and self._predicate.last == prep.first:
                 relation = f"{self._predicate.text} {prep.text}"
             subjects = self._verb_subjects
@@ -383,7 +384,7 @@ class TripletRules(Clause):
                 subjects = self._role.subjects  # "a bed with pillows without a blanket"
             relation = prep.text
             negated = any(subject.negated for subject in subjects)
-        else:
+        else:  # "on the desk" before anything else
             self._fronted.append((prep.text, phrase))
             return
         negated = negated or prep.negated
@@ -413,6 +414,7 @@ class TripletRules(Clause):
         if verb.form == "ing" and self._prep is not None and self._prep.text in NAMING:
             self._gerund(verb, self._prep)
             return
+        # "without touching it"
         if verb.form == "ing" and self._prep is not None and self._prep.text == "without":
             verb.negated = True
         if self._denied:
@@ -432,6 +434,7 @@ class TripletRules(Clause):
         self._role = None
         self._prep = None
         self._linked = False
+        # "A dog is shown on a sofa" says that it is there.
         if verb.passive and verb.form == "finite" and verb.lemma in PRESENTING_VERBS:
             verb.lemma = "be"
         if self._gap is not None:
