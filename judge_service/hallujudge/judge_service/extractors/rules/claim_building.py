@@ -1,4 +1,4 @@
-"""What the rules build claims from: clauses, pronouns with what they refer to, no repeats.
+"""Claims that the rules build: each once, with what pronouns refer to in place of them.
 
 A pronoun refers to an earlier noun phrase. The "it" of "it is raining" refers to nothing.
 """
@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from hallujudge.metrics.framework.claims import Modality
 
 from .. import ExtractedTriplet, Span
-from .attachment import Attachment
 from .lexicon import Lexicon
-from .phrases import CAUSING, LOOSE, SPENDING, TELLING, Chunk, NounPhrase, Role, VerbGroup
+from .phrases import Chunk, NounPhrase, VerbGroup
 from .word_lists import COPULAS, FEMALE, MALE, MEDIUM_NOUNS, listed
 
 # The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
@@ -321,125 +320,3 @@ def _name(phrase: NounPhrase) -> str:
 
 def _span(phrase: NounPhrase) -> Span:
     return Span(phrase.name_start, phrase.end)
-
-
-class Clause:
-    """What was read of a sentence so far, from left to right.
-
-    Args:
-        lexicon: The lexicon, which has the nouns for persons.
-    """
-
-    def __init__(self, lexicon: Lexicon) -> None:
-        self._lexicon = lexicon
-        self._attachment = Attachment(lexicon)
-        self._reset()
-
-    def _reset(self) -> None:
-        self._phrases: list[NounPhrase] = []
-        # The clause's subjects, of which its further verbs may tell as well.
-        self._subjects: tuple[NounPhrase, ...] = ()
-        self._verb: VerbGroup | None = None
-        self._verb_subjects: tuple[NounPhrase, ...] = ()
-        # Whether a claim has the verb; without one it becomes an attribute: "is running".
-        self._verb_said = True
-        self._objects: list[NounPhrase] = []
-        self._last: NounPhrase | None = None
-        # Waits for the noun phrase after it.
-        self._prep: Chunk | None = None
-        # What the last phrase was to its subjects, which phrases that are linked to it share.
-        self._role: Role | None = None
-        # Places of a subject that is still to come: "on the desk, a lamp".
-        self._fronted: list[tuple[str, NounPhrase]] = []
-        # What a relative pronoun stands for, until its verb.
-        self._relative: NounPhrase | None = None
-        self._existential = False
-        # After a coordinator or a comma; in a preposition after "and"; after ", with".
-        self._linked = self._parallel = self._absolute = False
-        # Whether the subjects have their finite verb, so that the next one needs another subject.
-        self._had_main_verb = False
-        # An adjective after a copula, which a preposition may complete: "is full of".
-        self._predicate: Chunk | None = None
-        # In a phrase that tells of evidence or of examples, or of examples that are guessed.
-        self._aside = self._examples = False
-        # The subjects around a relative clause that has a subject of its own.
-        self._outer: tuple[NounPhrase, ...] = ()
-        # What such a clause describes, if it is its verb's object, and the verb's preposition.
-        self._gap: NounPhrase | None = None
-        self._gap_prep = ""
-        # After "it is unlikely", until the verb that this denies.
-        self._denied = False
-        self._verb_ahead: VerbGroup | None = None
-
-    def _opens_clause(self, following: Chunk | None) -> bool:
-        """Return whether this phrase is the subject of a finite verb that follows.
-
-        In "a woman wearing sunglasses holds" and "the man who has a hat holds" the subject is the
-        phrase before the participle or the relative clause instead.
-        """
-        if self._linked and following is not None and following.kind == "I":
-            following = self._verb_ahead
-        if not isinstance(following, VerbGroup) or following.form != "finite":
-            return False
-        owing = not self._had_main_verb and bool(self._subjects)
-        if owing and self._linked and self._role is not None:
-            # "A man in a shirt and trousers is": the verb agrees with the man alone.
-            alone = len(self._subjects) == 1 and not self._subjects[0].plural
-            return not (alone and following.singular)
-        return self._linked or self._verb is None or not owing
-
-    def _excluded(self, following: Chunk | None) -> tuple[NounPhrase, ...]:
-        """Return what a pronoun cannot refer to: subjects and objects of the verb before it."""
-        if self._verb is None or self._absolute or self._opens_clause(following):
-            return ()
-        whole = (*self._verb_subjects, *self._objects)
-        if self._prep is not None and self._last is not None:
-            accompanied = self._role is not None and self._role.relation.endswith("with")
-            whole = (self._last,) if accompanied else (*whole, self._last)  # "with coins in it"
-        return tuple(each if each.named is None else each.named for each in whole)
-
-    def _subjects_of(self, verb: VerbGroup, before: Chunk | None) -> tuple[NounPhrase, ...]:
-        if self._relative is not None:
-            return (self._relative,)
-        if verb.form in ("ing", "participle"):
-            if isinstance(before, NounPhrase) and before.complement is not None:
-                return (before.complement,)
-            if isinstance(before, NounPhrase) and not before.pronoun and verb.lemma not in LOOSE:
-                joined = self._subjects and before is self._subjects[-1]
-                if joined:
-                    return self._subjects
-                said = self._verb_subjects if self._spends(before) else ()
-                return said or self._attachment.described(before, verb, self._role)
-            if isinstance(before, VerbGroup):
-                return self._verb_subjects
-            if before is not None and before.kind == "," and verb.lemma in TELLING:
-                return ()  # the clause suggests it, and not its subject
-            if before is None or self._verb is None:
-                return self._subjects
-            # "sits reading, and smiling": verbs of one form have the same subjects.
-            linked = before.kind == "C" or self._verb.form == verb.form
-            return self._verb_subjects if linked else self._subjects
-        if verb.form == "infinitive":
-            caused = self._objects and self._verb is not None and self._verb.lemma in CAUSING
-            return (self._objects[-1],) if caused else self._verb_subjects or self._subjects
-        if self._outer and self._verb is not None and before is not None and before.kind != "C":
-            self._subjects, self._outer = self._outer, ()
-            return self._subjects
-        if before is not None and before.kind == "C" and self._verb is not None:
-            finite = self._verb.form == "finite"
-            return self._verb_subjects or self._subjects if finite else self._subjects
-        return self._subjects
-
-    @staticmethod
-    def _meant(subjects: tuple[NounPhrase, ...], nouns: frozenset[str]) -> tuple[NounPhrase, ...]:
-        """Return subjects with the complement of some abstract nouns in place of these."""
-        return tuple(
-            each.complement if each.complement is not None and each.lemma in nouns else each
-            for each in subjects
-        )
-
-    def _spends(self, before: NounPhrase) -> bool:
-        """Return whether a noun is the occasion of an activity: "have a great time playing"."""
-        verb = self._verb
-        spent = verb is not None and verb.lemma in SPENDING and not before.tangible
-        return spent and bool(self._objects) and before is self._objects[-1]

@@ -23,7 +23,6 @@ from hallujudge.metrics.framework.claims import Modality
 from .. import ExtractedTriplet
 from .claim_building import (
     Claims,
-    Clause,
     Mentions,
     equates,
     ing_form,
@@ -33,6 +32,7 @@ from .claim_building import (
     said,
     tells_weather,
 )
+from .clauses import Clause
 from .lexicon import Lexicon
 from .modality import ATTEMPTING, EXAMPLES, asks
 from .phrases import (
