@@ -29,6 +29,8 @@ from .runs.response_scores import ResponseScore, response_of
 
 _LOG = logging.getLogger(__name__)
 
+# The measure is seq-rep-4 of Welleck et al., 2020, "Neural text generation with unlikelihood
+# training".
 _NGRAM = 4
 _SHOWN_CHARS = 80
 # What a model may cause by what it writes, which its reward must not fill the log with.

@@ -37,6 +37,7 @@ _LOG = logging.getLogger(__name__)
 Failures: TypeAlias = Literal["raise", "none"]
 """What a failure of the service does: it raises, or leaves the call's responses unscored."""
 
+# A host that drops packets would otherwise hold the start of a training job for minutes.
 _CONNECT_SECONDS = 5.0
 
 

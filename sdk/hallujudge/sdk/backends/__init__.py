@@ -159,6 +159,7 @@ class ScoringBackend(Protocol):
         """Close connections; the next call opens new ones."""
 
 
+# Ports are numbers of 16 bits, and 0 names none.
 _LAST_PORT = 65_535
 # Other kinds of targets that gRPC resolves.
 _OTHER_TARGETS = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "vsock:", "xds:")

@@ -23,7 +23,9 @@ from ..errors import InvalidInputError, UnsupportedError, VersionMismatchError
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
 
+# Certificates and keys have a few kilobytes; a device named by mistake is not read without end.
 _MAX_FILE_BYTES = 1 << 20
+# Above the usual limit of a server, 16 MiB, which decides; gRPC's own limit would be 4 MiB.
 _MAX_MESSAGE_BYTES = 64 << 20
 
 # gRPC repeats only calls that the server has not begun. A refused call is repeated here: gRPC gives
@@ -56,6 +58,7 @@ _LOOK_SECONDS = 0.02
 _DIAGNOSIS_SECONDS = 2.0
 # The first bytes of every HTTP/2 connection, with an empty SETTINGS frame.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+# The type of the frame that every HTTP/2 server answers it with (RFC 9113, 6.5).
 _SETTINGS_FRAME = 4
 
 

@@ -25,6 +25,8 @@ _MOST_TICK_SECONDS = 5.0
 # How often the reason to wait is logged.
 _LOG_SECONDS = 30.0
 
+# Pauses double from the first to the longest: a short break costs little time, and a server that
+# is back is called within seconds.
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 # The connection broke, the server is stopping, or it cancelled the call.

@@ -71,6 +71,7 @@ _LOG = logging.getLogger(__name__)
 MAX_CONCURRENCY = 256
 """Maximum number of unanswered items; more would only fill buffers on both sides."""
 
+# How soon a frozen server is noticed, whose connection stays open.
 _KEEPALIVE_SECONDS = 8.0
 # What a stream recovers from: a lost server, an item that ends it, and too large a message.
 _STREAMED = LOST | {"TOO_COSTLY"}

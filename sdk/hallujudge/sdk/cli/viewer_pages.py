@@ -42,6 +42,7 @@ OVERVIEW = "/"
 _NAME_CHARS = 120
 _RESUME = "To go on with a run that stopped, repeat its command with "
 
+# The folder is searched at each request, and may be a home folder by mistake.
 _MOST_RUNS = 2_000
 _DEPTH = 6
 

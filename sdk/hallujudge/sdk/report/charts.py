@@ -15,6 +15,7 @@ Row: TypeAlias = "Mapping[str, str | int | float | bool | None]"
 # Okabe and Ito's palette, which readers with any colour vision can tell apart, without yellow,
 # which is hard to see on white.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
+# Lengths here are in units of the drawing, which its viewBox maps to the page.
 _WIDTH, _HEIGHT = 640, 320
 # Drawn in a fixed size, in which letters stay readable: a narrow screen scrolls.
 _SHOWN_WIDTH = 760

@@ -42,6 +42,7 @@ _SHADES = {
     Verdict.NOT_SUPPORTED: Shade.WRONG,
     Verdict.UNSCORED: Shade.UNSCORED,
 }
+# A claim may be compared with every triplet of a scene graph, which the page shows beside it.
 _REFERENCES = 12
 
 

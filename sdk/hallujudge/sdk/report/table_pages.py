@@ -35,6 +35,7 @@ _WORD_CHARS = 12
 _GAP = 3
 _CELL_CHARS = 400
 _NOTE_CHARS = 2_000
+# About the smallest p that the usual 10,000 replicates of a permutation test can find.
 _SMALLEST_P = 0.0001
 
 

@@ -22,6 +22,7 @@ MERGED_INPUT = "run."
 """Prefix of the names of a merged run's inputs, before the number of the run they come from."""
 
 _ABSENT = "absent"
+# Limits of what an error shows of two manifests that differ.
 _SHOWN_CHARS = 80
 # They name the version of a judge's server, which may become known between two runs.
 _JUDGED = ("judge_model", "signature")

@@ -22,7 +22,7 @@ from ..report.item_views import view_item
 from ..trackers import Tracker, log_report
 from .folder import RunFolder
 from .manifest import PAGE, REPORT
-from .parts import PartMaker
+from .parts import BATCH_ITEMS, PartMaker
 from .run_inputs import hash_of_items, manifest_of_report
 from .score_run import SaveOptions
 
@@ -54,8 +54,8 @@ ItemLine: TypeAlias = "Mapping[str, Any]"
 _TEXTS = ("id", "group_id", "outcome", "reason", "detail")
 # Nested objects whose entries are columns of their own: name -> whether they are numbers.
 _NESTED = {"fields": False, "scores": True, "statistics": True}
+# A row group of Parquet: the rows of a long run are never in memory as a whole.
 _ROWS_AT_ONCE = 4096
-_SAVED_AT_ONCE = 64
 
 
 def save_report(
@@ -89,8 +89,8 @@ def save_report(
     with RunFolder(folder, inputs=inputs, overwrite=overwrite) as written:
         if written.start(manifest).complete:
             return
-        for start in range(0, len(entries), _SAVED_AT_ONCE):
-            part = entries[start : start + _SAVED_AT_ONCE]
+        for start in range(0, len(entries), BATCH_ITEMS):
+            part = entries[start : start + BATCH_ITEMS]
             batch = BatchResult(
                 items=[entry.item for entry in part],
                 results=[entry.result for entry in part],

@@ -87,6 +87,7 @@ def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
     return (*about_archive, *about_references, *about_responses)
 
 
+# A graph travels in the spec, which is sent with every stream and must fit a message.
 _MAX_GRAPH_BYTES = 16 << 20
 
 

@@ -17,6 +17,7 @@ from hallujudge.metrics import Item, ItemResult
 
 from .manifest import damaged_items
 
+# Length of the first message, before it: protobuf messages do not say where they end.
 _SIZE_BYTES = 4
 
 

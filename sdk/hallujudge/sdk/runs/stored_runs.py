@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+# Of a run under way; a complete run's page shows ten times as many.
 _SHOWN_ITEMS = 5_000
 _SETTING = "setting."
 

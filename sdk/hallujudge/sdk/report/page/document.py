@@ -41,6 +41,7 @@ from .page_parts import (
 )
 
 _IMAGE_TYPES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif"})
+# Several times the pictures of COCO; a larger folder is one named by mistake, such as a disk.
 _MOST_IMAGES = 1_000_000
 # Longest side, in pixels.
 _THUMBNAIL = 320

@@ -45,6 +45,7 @@ _FIRST_SCORES = 8
 # As many columns of a group's table as fit a window or a sheet of paper.
 _FIRST_OF_GROUPS = 6
 _CARD_FILE = "judge-card.json"
+# Whether a judge can be trusted comes before all other notes.
 _JUDGE_NOTE = re.compile(r"\bjudge\b.*\b(known data|checked|measured)\b", re.IGNORECASE)
 
 

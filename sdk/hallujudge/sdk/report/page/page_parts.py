@@ -204,6 +204,8 @@ FIELD = "field:"
 
 # Prefix of measures that are scores of items.
 _SCORE = "score:"
+# Limits of what the list holds of each item, which a browser has in memory at once; details are
+# unpacked when an item is opened.
 _SNIPPET = 90
 _REASON = 240
 _NAME = 200
