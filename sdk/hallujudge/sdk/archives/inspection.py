@@ -18,6 +18,7 @@ from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
 from ..errors import ArchiveError, HallujudgeError
 from .archive_files import Archive, open_file, value_at
 from .asked_questions import held_table
+from .chair_references import OBJECT_KEYS
 from .example_files import example_archives
 from .found_files import STDIN_NAME, FoundFile, found_files
 from .ids import canonical_id
@@ -38,7 +39,6 @@ _RESPONSE_KEYS = (
     "description", "answer",
 )  # fmt: skip
 _LABEL_KEYS = ("label", "gt_answer", "ground_truth", "gt")
-_OBJECT_KEYS = ("reference_objects", "objects", "gt_objects")
 REFERENCES = "references"
 """Role of a file of references."""
 _OBJECT_FILE = "-R objects.json"  # what commands need for records without objects
@@ -233,7 +233,7 @@ def _metrics_of(values: Mapping[str, object]) -> tuple[str, ...]:
     """Return the metric of plain records that carry labels or objects."""
     if any(yes_or_no(values.get(key)) for key in _LABEL_KEYS):
         return ("pope",)
-    has_objects = any(key in values for key in _OBJECT_KEYS)
+    has_objects = any(key in values for key in OBJECT_KEYS)
     return ("chair",) if has_objects and _key_of(values, _RESPONSE_KEYS) else ()
 
 
@@ -252,7 +252,7 @@ def _command(archive: Archive, metrics: tuple[str, ...]) -> str:
 
 def _without_own(archive: Archive, reader: ArchiveReader) -> ArchiveReader:
     """Return a reader that asks for no file of objects if the records have their own."""
-    own = any(archive.first.get(key) is not None for key in _OBJECT_KEYS)
+    own = any(archive.first.get(key) is not None for key in OBJECT_KEYS)
     return replace(reader, arguments="") if own and reader.arguments == _OBJECT_FILE else reader
 
 
