@@ -241,6 +241,7 @@ class ChairMetric(Metric):
         else:
             mentioned = len(verdicts)
             wrong = sum([each.hallucinated for each in verdicts]) if absent else 0
+        # The script splits at single spaces, so that two in a row make an empty word.
         words = caption.count(" ") + 1 if self.variant == "published" else len(caption.split())
         missed = tuple(sorted(reference - objects)) if recalled < len(reference) else ()
         scores = {
@@ -273,6 +274,7 @@ class ChairMetric(Metric):
             "captions_with_hallucination": 0.0 if best else 1.0,
             "recalled_objects": reference if best else 0.0,
             "reference_objects": reference,
+            # No bound of the length is known, and none is reported: mean_words is not bounded.
             "words": 0.0,
         }
 

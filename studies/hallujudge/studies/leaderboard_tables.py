@@ -123,6 +123,7 @@ class Leaderboards(Shown):
         """Return the ranks of all metrics in one table, and the tests in another."""
         pages = {name: board.page() for name, board in self.boards.items()}
         boards = self.boards.values()
+        # One table for all metrics has a column for each rate that any of them reports.
         unparsed = tuple(dict.fromkeys(name for board in boards for name in board.unparsed))
         sources = [
             (f"{name}: {key}", text)

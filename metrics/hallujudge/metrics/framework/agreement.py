@@ -85,6 +85,7 @@ def cohen_kappa(
         return JudgeAgreement(n=0, agreement=None, kappa=None, ci_low=None, ci_high=None)
     verdicts = sorted({verdict for pair in pairs for verdict in (pair.one, pair.other)})
     cells = {cell: at for at, cell in enumerate(product(verdicts, repeat=2))}
+    # Counts by cluster, from which the jackknife makes the interval.
     place = {key: at for at, key in enumerate(dict.fromkeys(pair.cluster for pair in pairs))}
     rows = np.zeros((len(place), len(cells)))
     given = [1.0] * len(pairs) if weights is None else weights
@@ -120,6 +121,7 @@ def _kappa_score(verdicts: Sequence[str]) -> ScoreDefinition:
             * sum(sums[name(other, each)] for other in verdicts)
             for each in verdicts
         )
+        # Both multiplied by the total's square, so that counts are added exactly.
         top, bottom = total * same - chance, total * total - chance
         out = np.full(np.shape(bottom), np.nan)
         np.divide(top, bottom, out=out, where=bottom > 0)
@@ -170,6 +172,7 @@ def pearson(left: Sequence[float], right: Sequence[float]) -> float | None:
     if spread == 0:
         return None
     together = math.fsum(a * b for a, b in zip(one, other, strict=True))
+    # Rounding may take a perfect correlation beyond 1.
     return max(-1.0, min(1.0, together / spread))
 
 

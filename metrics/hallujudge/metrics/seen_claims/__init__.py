@@ -246,6 +246,7 @@ class SeenClaimsMetric(SoftMetric):
         """
         if not verdicts:
             return UnscoredReason.NO_CLAIMS, "the response makes no claim that could be judged"
+        # One verdict is enough for a score; the bounds show what the others could change.
         missing = [claim for claim in verdicts if claim.verdict is Verdict.UNSCORED]
         if len(missing) < len(verdicts):
             return None

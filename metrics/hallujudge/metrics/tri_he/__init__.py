@@ -274,6 +274,7 @@ class TriHeMetric(SoftMetric):
         """
         if not verdicts:
             return UnscoredReason.NO_CLAIMS, "the answer makes no claim that could be judged"
+        # A null of an archive was the authors' judge, which the script counts as not hallucinated.
         missing = [claim for claim in verdicts if claim.verdict is Verdict.UNSCORED]
         archived = all(claim.reason == UnscoredReason.VERDICT_NULL for claim in missing)
         if len(missing) < len(verdicts) or (self.variant == "published" and archived):
@@ -372,6 +373,7 @@ class TriHeMetric(SoftMetric):
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return each image's own mean rates, and a column of ones that counts images."""
         questions = clusters["questions"]
+        # An image's mean is a mean of its questions' rates, so that each image weighs the same.
         means = {
             f"{part}image_rate": np.divide(
                 clusters[f"{part}rate"],

@@ -105,12 +105,15 @@ class _Captions:
         """Yield the captions of a folder; a missing file makes one without a response."""
         model = self._model(folder)
         for clip in sorted({file.parent.parent for file in folder_files(folder)}):
+            # The model's caption is judged by the person's for hallucinations; the other way round,
+            # for omissions.
             for mode, target, reference in (
                 (MODES[0], model, _HUMAN),
                 (MODES[1], _HUMAN, model),
             ):
                 file = clip / f"REF_{reference}" / f"TAR_{target}.json"
                 if not file.is_file():
+                    # The clip counts as unscored: a missing file must not make the mean better.
                     yield ArgusItem(
                         id=f"{clip.name}/{mode}",
                         group_id=clip.name,
@@ -164,6 +167,7 @@ class _Captions:
         human = _caption(record, _HUMAN_KEYS, "the person's caption")
         model = _caption(record, model_keys, "the model's caption")
         chosen = next(filter(record.values.__contains__, model_keys))
+        # A record with two captions of a model would be scored by the one that comes first.
         refuse_other_texts([record], chosen, _MODEL_KEYS, self._options)
         lines, problem = self._lines(record)
         return ArgusItem(

@@ -33,6 +33,7 @@ class LabelledFiles(NamedTuple):
 def labels_of_file(path: str | Path) -> str:
     """Return the set of labels that the name of a file has, else the first one."""
     name = Path(path).stem.casefold()
+    # Later sets first: "repope" holds the name of "pope".
     return next((each for each in reversed(LABEL_SETS) if each in name), LABEL_SETS[0])
 
 
@@ -139,6 +140,7 @@ def _changes_of(
     first: Mapping[tuple[str, str], Record],
     second: Mapping[tuple[str, str], Record],
 ) -> LabelChanges:
+    # In the order of the first set, then what the second one added.
     ids = [key for key in dict.fromkeys((*first, *second)) if key[0] == split]
     changed: list[ChangedLabel] = []
     differs = 0

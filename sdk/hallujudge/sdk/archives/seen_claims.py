@@ -138,6 +138,7 @@ class _Responses:
         first = first_record(self._records, responses, "response")
         self._id_key = options.id_key or next((k for k in _OWN_ID_KEYS if k in first.values), None)
         self._image_key = next((key for key in IMAGE_KEYS if key in first.values), None)
+        # Archives of captions often have the file's name as their only id.
         if self._image_key is None and _is_file_name(first.values.get("id")):
             self._image_key = "id"
         if self._id_key is None and self._image_key is None:
@@ -168,6 +169,7 @@ class _Responses:
                 identifier = self._id(record)
                 ids.add(identifier)
                 claims = self._claims(record)
+                # A null response is an unscored item; a record without the key is a wrong archive.
                 if claims is None and (self._text_key or _CLAIMS) not in record.values:
                     raise self._nothing_said(record)
                 self._text(record)
@@ -182,9 +184,9 @@ class _Responses:
                 "InputOptions(allow_duplicates=True)",
             )
         # Verdicts that came with the claims need no picture.
-        if missing and not self._options.allow_unknown and (self._shown.looks_for or not judged):
-            raise unshown(missing)
         seen = self._shown.looks_for or not judged
+        if seen and missing and not self._options.allow_unknown:
+            raise unshown(missing)
         return ItemSource(
             count=len(ids), make=self._items, shown_sha256=hash_of_all(digests) if seen else ""
         )
@@ -210,6 +212,7 @@ class _Responses:
             ids = numbered(ids)
         for record, identifier in zip(self._records, ids, strict=True):
             text, claims = self._text(record), self._claims(record)
+            # Moments and objects that the response or a claim names are shown more closely.
             said = (text or "", *(" ".join(each.claim) for each in claims or ()))
             found = self._shown.of(record, said)
             yield SeenClaimsItem(
@@ -236,6 +239,7 @@ class _Responses:
             return canonical_id(record.values[key], record.place)
         key = self._image_key or ""
         image, question = record.values.get(key), optional_text(record, _QUESTION_KEYS)
+        # A picture with several questions has a record for each, so the question is part of the id.
         name = canonical_id(self._shown.name_in(image), record.place)
         return f"{name}: {question}" if question else name
 
