@@ -17,10 +17,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from hallujudge.judge_service.entry_points import loaded, registered
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import signature_field
 
-from .entry_points import loaded, registered
 from .errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from ..judges import Judge
 from ..judges.choice_judge import ChoiceJudge
 from ..judges.judge_rules import Escalation, PanelRule, ShareRule
 from ..judges.llm_judge import LlmJudge
+from ..judges.registered_judges import registered_judge
 from ..judges.several_judges import Panel, Router
 from ..judges.small_judges import MatcherJudge, PooledJudge, ServedJudge, ServedPreset
 from ..llm.budget import Budget, CallBudget, Prices, SharedCalls, Usage, VerdictStore
@@ -38,6 +39,7 @@ from .judge_options import (
     is_served,
     judges_of,
     member_of,
+    others_judges,
     read_small_models,
     retry_policy,
     served_chat,
@@ -314,6 +316,8 @@ class JudgeFactory:
             self._cache = None
 
     def _one(self, name: str, matcher: MatcherSettings | None) -> Judge:
+        if name in others_judges():
+            return registered_judge(name)
         if is_served(name, self.settings):
             served = self.served(name)
             return served.with_threshold(matcher.small_above) if matcher else served

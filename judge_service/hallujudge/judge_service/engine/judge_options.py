@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
-from hallujudge.metrics.framework.metric import SOFT, YES, OptionDefinition
+from hallujudge.metrics.framework.metric import SEES, SOFT, YES, OptionDefinition
 
 from ..errors import InvalidInputError
 from ..judges.judge_rules import Escalation, PanelRule, ShareRule
 from ..judges.questions import WORDINGS
+from ..judges.registered_judges import registered_judges
 from ..judges.small_judges import SERVED_JUDGES, ServedPreset
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import ApiName, Dialect, Sampling
@@ -30,7 +31,7 @@ LOCAL_JUDGES = ("matcher", *SMALL_JUDGES)
 ALL_SMALL_JUDGES: Mapping[str, SmallPreset | ServedPreset] = {**SMALL_JUDGES, **SERVED_JUDGES}
 """The small judges on this machine and behind servers, by name."""
 JUDGE_NAMES = ("matcher", "llm", "router", *ALL_SMALL_JUDGES)
-"""The names of judges; the router calls the judges of ``judge_order``."""
+"""The names of our judges; the router calls the judges of ``judge_order``."""
 LLM_NAMES = ("llm", "fallback")
 """The judges that are language models of the settings."""
 MEMBERS = ("llm", "fallback", "matcher", *ALL_SMALL_JUDGES)
@@ -105,24 +106,35 @@ PANEL_OPTIONS = (
 """Who votes in a panel, and how votes are combined."""
 
 
+def others_judges() -> tuple[str, ...]:
+    """Return the judges of other packages; none of them takes the name of one of ours."""
+    ours = {*JUDGE_NAMES, *MEMBERS, SEES}
+    return tuple(name for name in registered_judges() if name not in ours)
+
+
+def judge_names() -> tuple[str, ...]:
+    """Return the names of all judges: ours, and those of other packages."""
+    return (*JUDGE_NAMES, *others_judges())
+
+
 def judges_of(settings: JudgeSettings, name: str) -> list[str]:
     """Return the judges that are asked under a name, in order.
 
     Args:
         settings: Have the router's order, and whether there is a fallback.
-        name: One of :data:`JUDGE_NAMES`.
+        name: One of :func:`judge_names`.
 
     Raises:
         InvalidInputError: The name or the setting ``judge_order`` cannot be used.
     """
-    if name not in JUDGE_NAMES:
+    if name not in judge_names():
         raise InvalidInputError(
-            f"judge {name!r} does not exist; choose one of {', '.join(JUDGE_NAMES)}"
+            f"judge {name!r} does not exist; choose one of {', '.join(judge_names())}"
         )
     if name != "router":
         return [name]
     order = listed(settings.judge_order)
-    known = (*LOCAL_JUDGES, *SERVED_JUDGES, "llm", "fallback")
+    known = (*LOCAL_JUDGES, *SERVED_JUDGES, "llm", "fallback", *others_judges())
     if unknown := [part for part in order if part not in known]:
         raise InvalidInputError(
             f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
@@ -189,9 +201,10 @@ def member_of(name: str) -> tuple[str, str]:
         InvalidInputError: There is no such judge or wording.
     """
     judge, _, wording = name.partition(":")
-    if judge not in MEMBERS or (wording and (judge not in LLM_NAMES or wording not in WORDINGS)):
+    known = (*MEMBERS, *others_judges())
+    if judge not in known or (wording and (judge not in LLM_NAMES or wording not in WORDINGS)):
         raise InvalidInputError(
-            f"the option panel names {name!r:.100}; choose from {', '.join(MEMBERS)}, and "
+            f"the option panel names {name!r:.100}; choose from {', '.join(known)}, and "
             f"{', '.join(f'llm:{each}' for each in WORDINGS)} for other words and orders"
         )
     return judge, wording

@@ -20,11 +20,11 @@ try:
     import click
 
     from hallujudge.judge_service.command_process import memory_problem, output_problem, run_command
+    from hallujudge.judge_service.entry_points import loaded, registered
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
     from hallujudge.metrics.families import benchmarks_of, declaring_line, has_module
     from hallujudge.sdk import cli
 
-    from ..entry_points import loaded, registered
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
     from .app import BENCHMARK, ExitCode, FamilyGroup, app, stop_on_sigterm, stopped_by
     from .commands import ASKED, usage_error

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.entry_points import registered
 from hallujudge.judge_service.threads import can_fork, usable_cores
 
 from .. import runs
-from ..entry_points import registered
 from ..errors import InvalidInputError
 
 if TYPE_CHECKING:

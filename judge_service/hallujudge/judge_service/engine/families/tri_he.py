@@ -37,7 +37,9 @@ from ..judge_options import (
     PANEL_OPTIONS,
     SHARE_OPTION,
     escalation_of,
+    judge_names,
     offered_judges,
+    others_judges,
     panel_of,
     share_rule_of,
 )
@@ -210,7 +212,8 @@ def _offered(judge: str, options: Mapping[str, str], resources: Resources) -> It
         ("device", offers.devices),
     ):
         offers.check(option, options.get(option, ""), offered)
-    if judge in SMALL_JUDGES and not options.get("small_model"):
+    # A judge of another package runs its own code, which callers of a server may not start.
+    if judge in others_judges() or (judge in SMALL_JUDGES and not options.get("small_model")):
         offers.check("judge", judge, offered_judges(offers.models, resources.judges.small_models))
     with offers.opening("matcher_model", offers.models):
         yield
@@ -280,7 +283,7 @@ ENTRY = MetricEntry(
         OptionDefinition(
             name="judge",
             default=JUDGE_NAMES[0],
-            choices=(*JUDGE_NAMES, SEES),
+            choices=(*judge_names(), SEES),
             meaning="Judge of the claims.",
             details="matcher: embeddings, the paper's NLI judge; llm: a language model; router: "
             "all of judge_order; sees: a vision model that is shown the image; the others, nli "

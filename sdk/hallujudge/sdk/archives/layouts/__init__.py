@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
+from hallujudge.judge_service.entry_points import loaded, registered
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import benchmarks_of, families, metric_names
 
-from ...entry_points import loaded, registered
 from ...errors import ArchiveError
 from ..json_files import named
 from ..question_files import label_of

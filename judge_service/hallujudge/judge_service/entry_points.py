@@ -1,4 +1,4 @@
-"""Loading of what other packages register by entry points: readers, commands, trackers."""
+"""Loading of what other packages register by entry points: readers, judges, commands, trackers."""
 
 from __future__ import annotations
 

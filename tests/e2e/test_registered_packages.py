@@ -1,0 +1,192 @@
+"""Layouts and judges of another installed package, which the command line uses."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support.archive_samples import write_lines
+from support.packages import install
+from support.running import ServerProcess, cli
+
+LAYOUT = """
+from hallujudge.sdk.archives import ArchiveReader, converting
+
+reader = ArchiveReader(
+    name="an answer file of a lab",
+    keys=("case", "said", "truth"),
+    metrics=("pope",),
+    convert=converting(
+        lambda values: {"id": values["case"], "response": values["said"], "label": values["truth"]}
+    ),
+)
+"""
+JUDGE = """
+from hallujudge.judge_service.judges import JudgedItem, JudgeIdentity, count_verdicts
+from hallujudge.judge_service.llm.budget import Usage
+from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict
+
+
+class Exact:
+    name = "exact"
+    identity = JudgeIdentity(kind="rule", model="exact-1")
+
+    async def judge(self, items, *, has_fallback=False):
+        return [JudgedItem.by(self.name, self.verdicts(item), Usage()) for item in items]
+
+    def verdicts(self, item):
+        count_verdicts(self.name, len(item.claims))
+        known = {(subject, thing) for subject, _, thing in item.reference_triplets}
+        return [
+            ClaimVerdict(
+                triplet=claim,
+                judge=self.name,
+                verdict=Verdict.SUPPORTED if claim[::2] in known else Verdict.NOT_SUPPORTED,
+            )
+            for claim in item.claims
+        ]
+
+
+class No(Exact):
+    name = "no"
+
+    def verdicts(self, item):
+        none = Verdict.NOT_SUPPORTED
+        return [ClaimVerdict(triplet=c, judge=self.name, verdict=none) for c in item.claims]
+
+
+class Never(No):
+    name = "never"
+
+
+class Lazy(Exact):
+    def verdicts(self, item):
+        return []
+
+
+class Broken(Exact):
+    def verdicts(self, item):
+        raise KeyError("weights")
+
+
+class Other(Exact):
+    name = "llm"
+"""
+ANSWERS = [
+    {"image_id": 1, "question": "What is there?", "response": "A cup is on the table."},
+    {"image_id": 2, "question": "What is there?", "response": "A dog is on the grass."},
+]
+GRAPHS = {"1": [["cup", "is on", "table"]], "2": [["cat", "is on", "grass"]]}
+SCORED = ("score", "tri-he", "-r", "answers.jsonl", "-R", "graphs.json", "-o", "out", "--judge")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the path of the processes that the test starts."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "lab_layout.py").write_text(LAYOUT)
+    (folder / "lab_judge.py").write_text(JUDGE)
+    others = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), others])))
+    write_lines(tmp_path / "answers.jsonl", ANSWERS)
+    (tmp_path / "graphs.json").write_text(json.dumps(GRAPHS))
+    return folder
+
+
+def test_a_layout_is_recognised_and_scored(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(package, monkeypatch, "hallujudge.archive_readers", "lab = lab_layout:reader")
+    rows = [{"case": n, "said": "Yes.", "truth": truth} for n, truth in enumerate(("yes", "no"))]
+    table = write_lines(tmp_path / "cases.jsonl", rows)
+    assert "an answer file of a lab" in cli("archive", "inspect", table).stdout
+    run = cli("score", "pope", "-r", table, "-o", tmp_path / "out")
+    assert run.returncode == 0, run.stderr
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["scores"]["accuracy"]["value"] == 0.5
+
+
+def test_a_judge_decides_and_is_named(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(package, monkeypatch, "hallujudge.judges", "exact = lab_judge:Exact")
+    run = cli(*SCORED, "exact", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["scores"]["hallu_i"]["value"] == 0.5
+    assert "|judge:exact-1|" in f"{report['signature']}|"
+    lines = (tmp_path / "out/items.jsonl").read_text().splitlines()
+    asked = [part for line in lines for part in json.loads(line)["evidence"]["judging"]]
+    assert [(part["judge"], part["answered"]) for part in asked] == [("exact", 1)] * 2
+    assert " exact" in cli("metrics", "show", "tri-he").stdout
+
+
+def test_such_judges_vote_and_take_their_turn(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"exact": "Exact", "no": "No", "never": "Never"}
+    entries = [f"{name} = lab_judge:{made}" for name, made in names.items()]
+    install(package, monkeypatch, "hallujudge.judges", *entries)
+    run = cli(*SCORED[:-1], "--panel", "exact,no,never", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["scores"]["hallu_i"]["value"] == 1.0
+    monkeypatch.setenv("HALLUJUDGE_JUDGE_ORDER", "exact,no")
+    run = cli(*SCORED, "router", "--overwrite", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    report = json.loads((tmp_path / "out/report.json").read_text())
+    assert report["scores"]["hallu_i"]["value"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("lab_judge:Lazy", "the judge exact did not return one verdict for each claim"),
+        ("lab_judge:Broken", "the judge exact failed (KeyError: 'weights'); correct it"),
+        ("lab_judge:Other", "the judge exact (lab_judge:Other) is Other, not a Judge with this"),
+        ("lab_judge:JUDGED", "the judge exact (lab_judge:JUDGED) can't be loaded"),
+    ],
+)
+def test_a_judge_that_fails_is_named(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, said: str
+) -> None:
+    install(package, monkeypatch, "hallujudge.judges", f"exact = {value}")
+    run = cli(*SCORED, "exact", cwd=tmp_path)
+    assert run.returncode == 2, run.stderr
+    assert said in run.stderr
+
+
+def test_a_name_that_two_packages_register_is_refused(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("lab", "shop"):
+        install(package, monkeypatch, "hallujudge.judges", "exact = lab_judge:Exact", name=name)
+    run = cli(*SCORED, "exact", cwd=tmp_path)
+    assert run.returncode == 2, run.stderr
+    assert "the judge exact is registered by lab and shop; uninstall all but one" in run.stderr
+
+
+def test_callers_of_a_server_can_not_name_it(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(package, monkeypatch, "hallujudge.judges", "exact = lab_judge:Exact")
+    server = ServerProcess()
+    try:
+        run = cli(*SCORED, "exact", "--server", server.address, cwd=tmp_path)
+    finally:
+        server.stop()
+    assert run.returncode == 2, run.stderr
+    assert "--judge names something that this server does not offer" in run.stderr
+
+
+def test_no_judge_of_another_package_takes_the_name_of_ours(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(package, monkeypatch, "hallujudge.judges", "llm = lab_judge:Other")
+    run = cli(*SCORED, "llm", cwd=tmp_path)
+    assert run.returncode == 2, run.stderr
+    assert "lab_judge" not in run.stderr
+    assert not (tmp_path / "out" / "report.json").exists()
