@@ -234,6 +234,7 @@ class OperatorsMetric(AnswersMetric):
     def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:
         """Return which label is empty or not one of the options, or which confidence is wrong."""
         for answer in item.answers:
+            # A server's caller may send any text, which no archive reader has checked.
             stated = answer.fields.get("confidence", "")
             if stated and fraction_of(stated) is None:
                 said = f"{answer.name}: the confidence is {stated:.40}"

@@ -111,6 +111,7 @@ def _found(text: str, seconds: float) -> list[_Found]:
 
 def _between(match: re.Match[str], _seconds: float) -> Moment | None:
     unit = match["unit"] if "unit" in match.groupdict() else ""
+    # Models also write "from 0:20 to 0:10".
     first, last = sorted((_seconds_of(match[1], unit), _seconds_of(match[2], unit)))
     return Moment(f"{_shown(first)}-{_shown(last)}", first, last)
 
@@ -147,6 +148,7 @@ def _form(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
+# The more exact forms come first: of words that two forms read, the first one counts.
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], float], Moment | None]], ...] = (
     (_form(rf"\b(?:from|between)\s+({_TIME})\s*{_TO}\s*({_TIME})\b"), _between),
     (
@@ -230,4 +232,5 @@ def frames_near(moment: Moment, times: Sequence[float], count: int) -> list[int]
         return [min(range(len(times)), key=lambda at: abs(times[at] - middle))]
     if len(own) <= count:
         return own
+    # The middle of each of `count` equal parts.
     return [own[(2 * n + 1) * len(own) // (2 * count)] for n in range(count)]

@@ -111,6 +111,7 @@ class OrdersMetric(ShownMetric):
         codes, weights = items["order"], items[self.unit]
         orders, places = np.unique(codes[codes != 0], return_inverse=True)
         counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))
+        # Equally frequent orders by their code, so that the result is the same on every machine.
         commonest = orders[np.lexsort([orders, -counts])][: len(_MOST_COMMON)]
         columns = dict.fromkeys(_MOST_COMMON, np.zeros(len(codes)))
         for name, order in zip(_MOST_COMMON, commonest, strict=False):
@@ -212,6 +213,7 @@ def input_order_sensitivity(
     """
     if not scores or not all(scores.values()):
         raise ValueError("give the scores of at least one display order, of at least one video")
+    # A mean over other videos would differ by these, and not by the order.
     _same_videos(scores)
     means = {shown: math.fsum(rows.values()) / len(rows) for shown, rows in scores.items()}
     mean = math.fsum(means.values()) / len(means)

@@ -96,6 +96,7 @@ class BadRecords:
         """Add bad records; return whether any is new, or is bad without its response too."""
         before = dict(self.by_position), len(self.unreadable)
         for position, bad in others.by_position.items():
+            # Bad again after its response was left out: nothing of it can be used.
             again = position in self.by_position
             self.by_position[position] = bad._replace(response_key="") if again else bad
         self.unreadable |= others.unreadable
@@ -118,6 +119,7 @@ class BadRecords:
         return sorted((*self.unreadable.values(), *whole))
 
 
+# Readers many calls below note bad records, and none of the calls between needs to know.
 _FINDING: ContextVar[tuple[BadRecords, bool] | None] = ContextVar("finding", default=None)
 
 
@@ -176,6 +178,7 @@ def note_bad(err: ArchiveError, position: int, place: str) -> bool:
     if position < 0 or (known := _FINDING.get()) is None:
         return False
     bad = BadRecord(position, place, str(err), err.metadata.get(RESPONSE_KEY, ""))
+    # The first problem of a record is shown; later ones may follow from it.
     known[0].by_position.setdefault(position, bad)
     return True
 

@@ -122,6 +122,7 @@ class ArchiveFolders:
         """
         if not summary.any_metric:
             return summary.metrics
+        # References beside the archive come first: those that were given are for the whole tree.
         near = [s.metrics for s in self._others(summary) if s.role == REFERENCES and s.metrics]
         given = self._given.near(self._paths[summary.path].parent)
         known = {*given, *self._given.references, *(each for found in near for each in found)}
@@ -215,6 +216,7 @@ class ArchiveFolders:
         suited = [s for s in self._others(summary) if _suits(s, metric, name, usual)]
         if name == REFERENCES and not suited:
             suited = self._beside_folder(summary, metric)
+        # In a folder with files of several models, only names tell whose they are.
         suited = [s for s in suited if _is_named_after(s, summary)] or suited
         if name == REFERENCES and _are_of_all_splits(metric, suited):
             return {name: suited}

@@ -259,6 +259,7 @@ class _Answers:
             by_key = _names_split(self._splits, source)
             split = split_of_file(self._splits, Path(name)) if name else ""
             split = split or ("" if by_key else self._split_by_questions(source))
+            # Which splits are there is then in the records, and is checked as these are read.
             of_records |= by_key
             if split or by_key:
                 parts.append((split, source))
@@ -266,6 +267,7 @@ class _Answers:
                 unplaced += read_records(source)
         if not (unplaced or of_records or self._options.allow_missing):
             self._refuse_missing({split for split, _ in parts})
+        # Placed together, since equal answers of several files may be one for each split.
         chosen = self._placed_by_questions(unplaced)
 
         def records() -> Iterator[Record]:

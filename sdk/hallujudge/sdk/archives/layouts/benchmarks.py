@@ -93,6 +93,7 @@ def _maps_to_words(values: Mapping[str, object], *, with_digits: bool) -> bool:
 
 def _are_scene_graphs(values: Mapping[str, object]) -> bool:
     """Return whether an object maps each image to a list of three texts for each triplet."""
+    # An image without triplets tells nothing of the layout.
     graphs = [graph for graph in values.values() if graph != []]
     return bool(graphs) and all(
         isinstance(graph, list)
