@@ -61,22 +61,6 @@ class _Codec(NamedTuple):
     read: Callable[[bytes], Any]
 
 
-def to_values(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes | None:
-    """Return items and results as MessagePack, or None if they must be saved as messages."""
-    items: set[type] = {type(item) for item, _ in pairs}
-    found = (result.evidence for _, result in pairs)
-    kinds: set[type] = {type(evidence) for evidence in found if evidence is not None}
-    # A result within a result has a type that the other items do not have.
-    if len(items) != 1 or len(kinds) > 1 or any(result.thought for _, result in pairs):
-        return None
-    (item_type,), evidence = items, next(iter(kinds), type(None))
-    codec = _codec(item_type, evidence)
-    if codec is None:
-        return None
-    names = f"{item_type.__name__} {evidence.__name__}\n".encode()
-    return names + codec.write([(item, _row(result)) for item, result in pairs])
-
-
 def _row(result: ItemResult) -> tuple[object, ...]:
     """Return the fields of a result; statistics are floats, as they are after the wire.
 
@@ -159,8 +143,18 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     kept = without_pictures(pairs) if have_pictures else pairs
     if not options.keep_text:
         kept = [(_without_text(item), result) for item, result in kept]
-    values = to_values(kept)
-    content = _VALUES + values if values is not None else _MESSAGES + runs.to_messages(kept)
+    found = (result.evidence for _, result in kept)
+    evidences: set[type] = {type(each) for each in found if each is not None}
+    # A result within a result has a type that the other items do not have.
+    alike = len(kinds) == 1 and len(evidences) < 2 and not any(r.thought for _, r in kept)
+    evidence = next(iter(evidences), type(None))
+    codec = _codec(*kinds, evidence) if alike else None
+    if codec is None:
+        content = _MESSAGES + runs.to_messages(kept)
+    else:
+        names = " ".join(kind.__name__ for kind in (*kinds, evidence))
+        rows = [(item, _row(result)) for item, result in kept]
+        content = b"%b%b\n%b" % (_VALUES, names.encode(), codec.write(rows))
     # Level 1 takes a third of the time of level 6 for nearly the same size.
     return zlib.compress(content, 1)
 
