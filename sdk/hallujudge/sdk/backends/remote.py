@@ -38,13 +38,7 @@ from ..errors import (
     UnsupportedError,
     VersionMismatchError,
 )
-from . import (
-    Batch,
-    BatchResult,
-    ServerInfo,
-    Timeouts,
-    checked_address,
-)
+from . import Batch, BatchResult, ServerInfo, Timeouts, checked_address
 from .channel import (
     Feed,
     call_metadata,

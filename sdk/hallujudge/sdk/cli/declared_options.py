@@ -33,9 +33,7 @@ from ..backends import Timeouts
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
 from .app import input_option, judge_option, metric_option
-from .output import (
-    in_flags,
-)
+from .output import in_flags
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection

@@ -14,12 +14,7 @@ from typing import Annotated
 
 import click
 
-from hallujudge.judge_service.settings.connection import (
-    Connection,
-    listed,
-    load_connection,
-    masked,
-)
+from hallujudge.judge_service.settings.connection import Connection, listed, load_connection, masked
 from hallujudge.metrics.framework.metric import SEES
 from hallujudge.sdk import cli
 
@@ -37,23 +32,18 @@ class ServerOptions:
             metavar="HOST:PORT", help="Server that scores; without it, this process does."
         ),
     ] = None
-    """Host and port of the server."""
     tls_ca: Annotated[
         str | None, server_option(metavar="FILE", help="Authority of the server's certificate.")
     ] = None
-    """Authority of the server's certificate."""
     tls_cert: Annotated[
         str | None, server_option(metavar="FILE", help="Certificate of this client.")
     ] = None
-    """Certificate of this client."""
     tls_key: Annotated[
         str | None, server_option(metavar="FILE", help="Private key of --tls-cert.")
     ] = None
-    """Private key of the certificate."""
     api_key_file: Annotated[
         str | None, server_option(metavar="FILE", help="File that contains the API key.")
     ] = None
-    """File that contains the API key."""
 
     @property
     def connection_flags(self) -> tuple[str, ...]:
@@ -144,68 +134,51 @@ class JudgeOptions:
     """Settings of judges on the command line, without API keys."""
 
     llm_url: LlmUrl = None
-    """Base addresses of the judge's servers."""
     llm_model: LlmModel = None
-    """The judge's model."""
     llm_dialect: LlmDialect = None
-    """What its server knows."""
     llm_constraint: LlmConstraint = None
-    """How its replies are constrained to the choices."""
     llm_api: Annotated[
         str | None, judge_option(help="Protocol of asking: chat, scoring or decisions.")
     ] = None
-    """How choices are asked for."""
     llm_max_tokens: Annotated[
         int | None,
         judge_option(
             "--max-tokens", "--llm-max-tokens", min=0, help="Most tokens of a reply of the model."
         ),
     ] = None
-    """Limit of tokens of a reply of the judge or extractor."""
     fallback_model: Annotated[
         str | None, judge_option(help="Name of the fallback judge's model.")
     ] = None
-    """The fallback's model."""
     max_calls: Annotated[
         int | None, budget_option(help="Most calls to language models, with retries.")
     ] = None
-    """Maximum number of calls to language models."""
     max_cost: Annotated[
         float | None, budget_option(help="Most that calls to language models may cost.")
     ] = None
-    """Maximum cost of calls to language models."""
     llm_price_prompt: Annotated[
         float | None, budget_option(help="The LLM judge's price of 1M prompt tokens.")
     ] = None
-    """Price of a million prompt tokens."""
     llm_price_completion: Annotated[
         float | None, budget_option(help="The LLM judge's price of 1M completion tokens.")
     ] = None
-    """Price of a million completion tokens."""
     fallback_price_prompt: Annotated[
         float | None, budget_option(help="The fallback's price of 1M prompt tokens.")
     ] = None
-    """Price of a million prompt tokens."""
     fallback_price_completion: Annotated[
         float | None, budget_option(help="The fallback's price of 1M completion tokens.")
     ] = None
-    """Price of a million completion tokens."""
     llm_tokenizer: Annotated[
         str | None, budget_option(help="The LLM judge's tokenizer.json, for --estimate.")
     ] = None
-    """The judge's tokenizer."""
     fallback_tokenizer: Annotated[
         str | None, budget_option(help="The fallback's tokenizer.json.")
     ] = None
-    """The fallback's tokenizer."""
     give_up_after: Annotated[
         float | None, budget_option(help="Seconds without an answer that end a run.")
     ] = None
-    """Seconds without any answer of a judge after which a run ends."""
     verdict_cache: Annotated[str | None, judge_option(help="SQLite file of verdicts to reuse.")] = (
         None
     )
-    """File that keeps verdicts."""
 
     def given(self) -> dict[str, object]:
         """Return the options that were given, by name."""
@@ -257,27 +230,21 @@ class WriterOptions:
         list[str] | None,
         judge_option("--url", "--llm-url", help="Base URL of the model's server; repeatable."),
     ] = None
-    """Base addresses of its servers."""
     model: Annotated[
         str | None, judge_option("--model", "--llm-model", help="Name of the model there.")
     ] = None
-    """Its name."""
     dialect: Annotated[
         str | None, judge_option("--dialect", help="Server: vllm, openai or plain.")
     ] = None
-    """What its servers are."""
     max_concurrency: Annotated[
         int | None, judge_option("--max-concurrency", min=1, help="Calls at the same time.")
     ] = None
-    """Calls at the same time."""
     max_calls: Annotated[
         int | None, budget_option("--max-calls", help="Most calls, with retries.")
     ] = None
-    """Maximum number of calls."""
     max_cost: Annotated[
         float | None, budget_option("--max-cost", help="Most that calls may cost.")
     ] = None
-    """Maximum cost of calls."""
 
     def settings(self) -> dict[str, object]:
         """Return the settings that were given, by their names."""

@@ -20,15 +20,7 @@ from ..runs.manifest import PAGE
 from ..trackers import tracker_named
 from .app import ExitCode, app, examples, metric_option, output_option, server_option
 from .comparison_commands import Allow
-from .output import (
-    AllRows,
-    NewFolder,
-    Written,
-    echo_json,
-    show_new_run,
-    with_flags,
-    write_file,
-)
+from .output import AllRows, NewFolder, Written, echo_json, show_new_run, with_flags, write_file
 from .parameters import argument
 from .run_options import Overwrite
 

@@ -16,13 +16,7 @@ from ..archives.inputs import declared_inputs
 from ..backends import Timeouts
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
-from .app import (
-    input_option,
-    metric_option,
-    output_option,
-    server_option,
-    statistics_option,
-)
+from .app import input_option, metric_option, output_option, server_option, statistics_option
 from .declared_options import FORMATS, Declared, ScoreCommand, parameter_of, response_option
 from .options import ServerOptions
 from .output import AllRows
@@ -59,8 +53,7 @@ AllowDuplicates = Annotated[
     bool, input_option("--allow-duplicates", help="Score of every response of a duplicate id.")
 ]
 AllowMissing = Annotated[
-    bool,
-    input_option("--allow-missing", help="References without a response become unscored."),
+    bool, input_option("--allow-missing", help="References without a response become unscored.")
 ]
 
 
@@ -126,10 +119,7 @@ _SOME: Mapping[str, tuple[object, object]] = {
 Workers = Annotated[
     int,
     server_option(
-        "--workers",
-        min=0,
-        metavar="N",
-        help="Processes that score; 0: one per core in large runs.",
+        "--workers", min=0, metavar="N", help="Processes that score; 0: one per core in large runs."
     ),
 ]
 
@@ -144,128 +134,86 @@ class RunOptions:
     """Options of every score command. Fields of :class:`ScoreRun` have the same names here."""
 
     id_key: Annotated[str | None, input_option("--id-key", help="Key of the id.")] = None
-    """Key of the item id."""
     text_key: Annotated[
         str | None, input_option("--text-key", help="Key of the response's text.")
     ] = None
-    """Key of the response's text."""
     map: Annotated[
         list[str] | None,
         input_option(
-            "--map",
-            metavar="NAME=KEY",
-            help="Key of a value, as in label=doc.answer; repeatable.",
+            "--map", metavar="NAME=KEY", help="Key of a value, as in label=doc.answer; repeatable."
         ),
     ] = None
-    """Keys of values that the archive names differently."""
     allow_unknown: Annotated[
-        bool,
-        input_option("--allow-unknown", help="Responses without a reference become unscored."),
+        bool, input_option("--allow-unknown", help="Responses without a reference become unscored.")
     ] = False
-    """Whether responses without a reference become unscored instead of stopping the run."""
     encoding: Annotated[
-        str,
-        input_option("--encoding", metavar="CODE", help="Code of files that are not UTF-8."),
+        str, input_option("--encoding", metavar="CODE", help="Code of files that are not UTF-8.")
     ] = ""
-    """Code of the files that are not UTF-8."""
     skip_bad: Annotated[
-        bool,
-        input_option("--skip-bad", help="Records that can't be read become unscored."),
+        bool, input_option("--skip-bad", help="Records that can't be read become unscored.")
     ] = False
-    """Whether records that can't be read become unscored instead of stopping the run."""
     drop_equal_duplicates: Annotated[
-        bool,
-        input_option("--drop-equal-duplicates", help="Copies of a record are left out."),
+        bool, input_option("--drop-equal-duplicates", help="Copies of a record are left out.")
     ] = False
-    """Whether copies of a record are left out."""
     group_by: Annotated[
         list[str] | None,
         statistics_option(
             "--group-by", "-g", metavar="KEY", help="Key to report groups by; repeatable."
         ),
     ] = None
-    """Keys to report groups by."""
     confidence: Annotated[
         float, statistics_option("--confidence", help="Confidence level of the intervals.")
     ] = 0.95
-    """Confidence level of the intervals."""
-    count_empty: Annotated[
-        bool,
-        response_option("count_empty", "--count-empty"),
-    ] = False
-    """Whether empty responses and failure texts are scored."""
+    count_empty: Annotated[bool, response_option("count_empty", "--count-empty")] = False
     failure_text: Annotated[
         list[str] | None,
         response_option("failure_texts", "--failure-text", note="; or a file; repeatable"),
     ] = None
-    """More texts that replace a response when a call failed."""
-    thoughts: Annotated[
-        str,
-        response_option("thoughts", "--thoughts"),
-    ] = "leave-out"
-    """What happens to the thoughts of models that reason before they answer."""
+    thoughts: Annotated[str, response_option("thoughts", "--thoughts")] = "leave-out"
     thought_marks: Annotated[
         list[str] | None,
         response_option(
             "thought_marks", "--thought-marks", note="; repeatable", metavar="OPEN CLOSE"
         ),
     ] = None
-    """Further marks of thoughts: an opening and a closing one."""
-    template_tokens: Annotated[
-        str,
-        response_option("template_tokens", "--template-tokens"),
-    ] = "leave-out"
-    """What happens to tokens of chat templates and to repeated prompts."""
+    template_tokens: Annotated[str, response_option("template_tokens", "--template-tokens")] = (
+        "leave-out"
+    )
     drop_cut_sentence: Annotated[
-        bool,
-        response_option("drop_cut_sentence", "--drop-cut-sentence"),
+        bool, response_option("drop_cut_sentence", "--drop-cut-sentence")
     ] = False
-    """Whether unfinished last sentences are left out."""
     out: Annotated[
         Path,
         output_option(
             "--out", "-o", metavar="DIR", help="Folder for the results.", show_default=False
         ),
     ]
-    """Folder for the results."""
     format: Annotated[
         list[str] | None,
         output_option("--format", "-f", metavar="NAME", help=f"{', '.join(FORMATS)}; repeatable."),
     ] = None
-    """What to print and which pages to write."""
     resume: Annotated[
         bool, output_option("--resume", help="Continuation of the run that stopped in --out.")
     ] = False
-    """Whether to go on with the run that stopped in the folder."""
     overwrite: Overwrite = False
-    """Whether to replace a complete run of other inputs or settings in the folder."""
     workers: Workers = 0
-    """Processes that score."""
     engine: Annotated[
-        str,
-        server_option("--engine", help="Where processes run: local, or ray (extra ray)."),
+        str, server_option("--engine", help="Where processes run: local, or ray (extra ray).")
     ] = "local"
-    """Where processes run."""
     ray_address: Annotated[
         str,
         server_option(
             "--ray-address", metavar="ADDRESS", help="Running Ray cluster; none starts one here."
         ),
     ] = ""
-    """Address of a Ray cluster."""
     no_text: Annotated[
-        bool,
-        output_option("--no-text", help="Hashes of responses in items.jsonl, not their text."),
+        bool, output_option("--no-text", help="Hashes of responses in items.jsonl, not their text.")
     ] = False
-    """Whether items.jsonl holds a hash of each response instead of its text."""
     quiet: Annotated[bool, output_option("--quiet", "-q", help="Scores only.")] = False
-    """Whether only scores are printed."""
     verbose: Annotated[
         bool, output_option("--verbose", "-v", help="Also each unscored item and its reason.")
     ] = False
-    """Whether unscored items are listed."""
     all_rows: AllRows = False
-    """Whether all scores of all groups are printed."""
     at: ServerOptions
     """The server."""
     progress_timeout: Annotated[
@@ -274,14 +222,12 @@ class RunOptions:
             "--progress-timeout", help="Seconds without progress of the server that end a run."
         ),
     ] = _TIMEOUTS.progress_timeout
-    """Seconds for which the server may be at work without progress."""
     reconnect_timeout: Annotated[
         float,
         server_option(
             "--reconnect-timeout", min=0, help="Seconds for which a lost server is tried again."
         ),
     ] = _TIMEOUTS.reconnect_timeout
-    """Seconds for which a server that was lost in the middle of a run is tried again."""
 
     def of(
         self,

@@ -17,9 +17,7 @@ from hallujudge.judge_service.settings.connection import is_own_host, web_addres
 from hallujudge.sdk import cli
 
 from ..errors import HallujudgeError, InvalidInputError
-from ..report.page.document import (
-    policy_of,
-)
+from ..report.page.document import policy_of
 from ..runs import read_run
 from .viewer_pages import OVERVIEW, FoundRun, find_runs, live_page, message_page, overview_page
 

@@ -13,22 +13,11 @@ from urllib.parse import quote
 from msgspec import structs
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.framework.signature import (
-    ITEM_SET,
-    OF_ITEMS,
-    REFERENCES,
-    parsed_signature,
-)
+from hallujudge.metrics.framework.signature import ITEM_SET, OF_ITEMS, REFERENCES, parsed_signature
 from hallujudge.sdk import cli
 
 from ..errors import HallujudgeError, InvalidInputError
-from ..report.page.document import (
-    Images,
-    document,
-    first_section,
-    page_links,
-    render_parts,
-)
+from ..report.page.document import Images, document, first_section, page_links, render_parts
 from ..report.page.page_parts import Content, Markup, element, joined, score_bar
 from ..report.report_text import counted, cut, shown
 from ..runs.folder_guards import is_locked

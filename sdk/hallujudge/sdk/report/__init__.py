@@ -14,13 +14,7 @@ from hallujudge.metrics.framework import names_on_use
 
 # Names that are imported under their own name are for the SDK's own modules.
 if TYPE_CHECKING:
-    from .export_formats import (
-        PRINTED,
-        render_csv,
-        render_latex,
-        render_markdown,
-        render_scores,
-    )
+    from .export_formats import PRINTED, render_csv, render_latex, render_markdown, render_scores
     from .export_formats import plot_report as plot_report
     from .page import HtmlPage, PageAbout
     from .page.first_screen import render_notebook as render_notebook

@@ -21,14 +21,7 @@ from hallujudge.judge_service.process_pool import ClosedError, DiedError, Proces
 
 from ..errors import HallujudgeError
 from .parts import Part, batch_size
-from .worker import (
-    Group,
-    SliceCheck,
-    WorkerSettings,
-    groups_of,
-    parts_of,
-    run_worker,
-)
+from .worker import Group, SliceCheck, WorkerSettings, groups_of, parts_of, run_worker
 
 if TYPE_CHECKING:
     from ..archives import ItemSource
