@@ -196,6 +196,7 @@ def _of_triplets(
     kept = [claim for claim in found if not (omits and claim.modality in _TENTATIVE_MODALITIES)]
     return ExtractedClaims(
         claims=tuple(Triplet(*claim.parts) for claim in kept),
+        # A claim in other words than the answer's has no place in it, and ends at 0.
         spans=tuple((claim.start, claim.end) if claim.end else None for claim in kept),
         modalities=tuple(claim.modality for claim in kept),
         omitted=len(found) - len(kept),
@@ -396,6 +397,7 @@ class PairExtractor:
             )
         if self._llm is not None:
             return await self._llm.try_many(pairs)
+        # Descriptions of several models have one reference, and each text is read once.
         texts = list(
             dict.fromkeys(text for pair in pairs for text in (pair.reference, pair.predicted))
         )

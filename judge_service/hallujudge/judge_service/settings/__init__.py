@@ -35,6 +35,7 @@ def setting(
             group and its own.
         variable: Another tool's environment variable that sets it too.
     """
+    # Switches are numbers from 0 to 1: a variable has no other way to say no, as "false" is a text.
     found = {"help": help, "low": low, "high": high, "choices": choices}
     return field(default=default, metadata={**found, "option": option, "variable": variable})
 
