@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -33,15 +34,9 @@ RULE_METRICS = tuple(
 
 
 def worker_settings(**changed: Any) -> WorkerSettings:
-    """Return the settings of workers of a server with default settings."""
-    given = {
-        "max_message_bytes": SETTINGS.max_message_bytes,
-        "max_batch_items": SETTINGS.max_batch_items,
-        "max_report_groups": SETTINGS.max_report_groups,
-        "max_graph_bytes": 96 << 20,
-        "max_seconds": 300.0,
-    }
-    return WorkerSettings(**{**given, **changed})
+    """Return the settings of workers of a server whose other limits are the default ones."""
+    limits = replace(SETTINGS, **changed)
+    return WorkerSettings(limits=limits, max_graph_bytes=96 << 20)
 
 
 def captions(count: int, *, first: int = 0) -> list[ChairItem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from msgspec import structs
@@ -21,6 +21,7 @@ from ..engine.registry import metric_entry
 from ..engine.session import extract, normalize
 from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, Violation
+from ..settings.server_settings import LimitSettings
 from ..threads import map_cpu, of_each
 from ..wire.convert import (
     found_claim_to_proto,
@@ -105,22 +106,6 @@ def _remove_evidence(response: pb.ScoreResponse) -> None:
             result.ClearField(kind)
 
 
-class MessageLimits(Protocol):
-    """Limits of messages; the server's settings have the same names."""
-
-    @property
-    def max_message_bytes(self) -> int:
-        """Maximum size of a message, in bytes."""
-
-    @property
-    def max_batch_items(self) -> int:
-        """Maximum number of items in a message."""
-
-    @property
-    def max_report_groups(self) -> int:
-        """Maximum number of groups of a report, over all fields."""
-
-
 class Calls:
     """Answers requests with the engine.
 
@@ -129,7 +114,7 @@ class Calls:
         limits: The limits of messages.
     """
 
-    def __init__(self, engine: Engine, limits: MessageLimits) -> None:
+    def __init__(self, engine: Engine, limits: LimitSettings) -> None:
         self.engine = engine
         self._limits = limits
 

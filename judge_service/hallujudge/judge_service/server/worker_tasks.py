@@ -26,6 +26,7 @@ from ..engine.streams import keys_of
 from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ..forked_workers import Answer, Program
 from ..observe import Recorder, begin_recording
+from ..settings.server_settings import LimitSettings
 from ..tenancy import EvaluatedItem, MemoryBudget, Outcomes
 from ..wire.convert import WireCodec
 from .calls import Calls, died_of, with_scores
@@ -43,16 +44,10 @@ _NICE = 5
 class WorkerSettings:
     """The settings of workers, without keys, addresses or files of the server."""
 
-    max_message_bytes: int
-    """Maximum size of a message, in bytes."""
-    max_batch_items: int
-    """Maximum number of items in a message."""
-    max_report_groups: int
-    """Maximum number of groups of a report for each field."""
+    limits: LimitSettings
+    """The limits of messages, and of a task's processor time."""
     max_graph_bytes: int
     """Memory for the graphs that callers send."""
-    max_seconds: float
-    """Maximum processor time of a task."""
     log_level: str = "info"
     """The lowest level of messages that are logged."""
     benchmarks: tuple[str, ...] = ()
@@ -179,7 +174,7 @@ class WorkerJob:
         task = decode_task(block)
         if not self._limited:
             return Answer(encode(self._work.do(task)))
-        seconds = self._settings.max_seconds
+        seconds = self._settings.limits.max_work_seconds
         signal.setitimer(signal.ITIMER_PROF, seconds)
         # The signal of this timer has no handler, so that the system kills the process.
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds + _MARGIN_SECONDS)
@@ -230,7 +225,7 @@ class Work:
     def __init__(self, settings: WorkerSettings) -> None:
         resources = Resources(memory=MemoryBudget(settings.max_graph_bytes))
         # Graphs that callers send are kept, because parsing a large one takes seconds.
-        self._calls = Calls(Engine(resources, keep_graphs=True), settings)
+        self._calls = Calls(Engine(resources, keep_graphs=True), settings.limits)
         self._wants_items = settings.wants_items
         # Its loop is opened with the first task, because forks must not share one.
         self._runner = asyncio.Runner()

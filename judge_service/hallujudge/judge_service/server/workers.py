@@ -56,7 +56,9 @@ class Workers:
     """
 
     def __init__(self, count: int, settings: WorkerSettings, **limits: float) -> None:
-        limits.setdefault("reply_seconds", _WALL_FACTOR * settings.max_seconds + _WALL_SECONDS)
+        limits.setdefault(
+            "reply_seconds", _WALL_FACTOR * settings.limits.max_work_seconds + _WALL_SECONDS
+        )
         long = max(1, count // 2)
         self._short = FairQueue(count)
         self._long = FairQueue(long)
@@ -179,11 +181,8 @@ async def started(settings: ServerSettings) -> AsyncIterator[Workers | None]:
     pool = Workers(
         count,
         WorkerSettings(
-            max_message_bytes=settings.limits.max_message_bytes,
-            max_batch_items=settings.limits.max_batch_items,
-            max_report_groups=settings.limits.max_report_groups,
+            limits=settings.limits,
             max_graph_bytes=max(settings.limits.max_memory_bytes // count, _GRAPH_BYTES),
-            max_seconds=settings.limits.max_work_seconds,
             log_level=settings.log.level,
             benchmarks=settings.outside,
             wants_items=bool(settings.evaluation_endpoint),

@@ -266,7 +266,7 @@ async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: Workers
 
 async def test_a_task_that_takes_too_long_is_refused_and_the_next_one_done() -> None:
     large = score_request(SPEC, captions(5_000)).SerializeToString()
-    async with running(Workers(1, worker_settings(max_seconds=0.05))) as pool:
+    async with running(Workers(1, worker_settings(max_work_seconds=0.05))) as pool:
         with pytest.raises(InvalidInputError, match="of processor time"):
             await pool.run(Task(kind="score", parts=(large,)))
         small = score_request(SPEC, captions(1))
