@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..access import acting_as
 from ..errors import HallujudgeError, OverloadedError, UnavailableError
@@ -16,6 +16,7 @@ from ..llm.failures import CONFIGURATION_REASONS
 from ..settings.server_settings import JobSettings
 from ..stopping import KEEPING_CALLS, Grace, begun, cancel_all
 from . import Job, Problem, caller_of
+from .database import FileLock
 from .job_scoring import JobScoring, StoppedError
 
 _LOG = logging.getLogger(__name__)
@@ -28,16 +29,6 @@ _LONGEST_PAUSE = 300.0
 _CLEANING_SECONDS = 3600.0
 # The same refusal comes at each look; once a minute is enough to notice it.
 _LOG_SECONDS = 60.0
-
-
-class RunnerLock(Protocol):
-    """A lock that at most one server holds. Every method blocks."""
-
-    def acquire(self) -> bool:
-        """Take the lock, or check that it is still held; return whether it is."""
-
-    def release(self) -> None:
-        """Let another server take the lock."""
 
 
 class JobRunner:
@@ -54,7 +45,7 @@ class JobRunner:
     def __init__(
         self,
         scoring: JobScoring,
-        lock: RunnerLock,
+        lock: FileLock,
         limits: JobSettings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -20,6 +21,7 @@ from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.jobs import Death, Job, JobState, Problem, kept_caller
+from hallujudge.judge_service.jobs.database import FileLock
 from hallujudge.judge_service.jobs.job_progress import Activity, Changes
 from hallujudge.judge_service.jobs.job_runner import JobRunner
 from hallujudge.judge_service.jobs.job_scoring import (
@@ -84,8 +86,11 @@ class AwayDatabase:
         return True
 
 
-class OwnLock:
+class OwnLock(FileLock):
     """The lock of the only server."""
+
+    def __init__(self) -> None:
+        super().__init__(Path("unused"))
 
     def acquire(self) -> bool:
         return True
@@ -229,6 +234,7 @@ class LostLock(OwnLock):
     """A lock that another server may take."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.lost = False
 
     def acquire(self) -> bool:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import structs
 
@@ -37,24 +37,11 @@ _KEPT_PAIRS = 1 << 20
 _COMPONENTS = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"]
 
 
-class NounExtractor(Protocol):
-    """Finds the nouns of descriptions."""
-
-    @property
-    def label(self) -> str:
-        """Its name and version, for signatures."""
-        ...
-
-    def extract(self, text: str) -> tuple[str, ...]:
-        """Return the nouns of one text in its order, repeats included."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NounSource:
     """How nouns are found and compared."""
 
-    extractor: NounExtractor | None = None
+    extractor: NltkNounExtractor | RuleNounExtractor | None = None
     """Finds nouns; None if they are given."""
     exact_case: bool = False
     """Whether a word has to be written as in the association table."""
