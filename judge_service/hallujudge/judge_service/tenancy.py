@@ -333,16 +333,12 @@ def quota_text(reason: str, key: str, limit: object) -> str:
     return f"key {key}, {limit} {calls} {per}"
 
 
-def _unchanged(user: User) -> User:
-    return user
-
-
 class Tenancy(Struct, frozen=True, kw_only=True):
     """Whom work is done for, what it may use, and who records it."""
 
     user: User = User(id="local", name="this process")
     """Whom the work is done for."""
-    standing: Callable[[User], User] = _unchanged
+    standing: Callable[[User], User] = lambda user: user
     """Returns a user with the limits that it has now; raises if it may no longer call."""
     recorder: WorkRecorder = WorkRecorder()
     """Records the work."""

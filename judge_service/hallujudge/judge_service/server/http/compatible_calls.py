@@ -177,16 +177,17 @@ def _texts_of(raw: bytes) -> list[tuple[str, Any]]:
     return [(response_in(str(query), str(prompt)), label) for query, prompt, label in rows]
 
 
-def parsed_json(raw: bytes) -> Any:
-    """Return the value of a body.
+def parsed_json(text: bytes | str, what: str = "the body") -> Any:
+    """Return the value of a text.
 
     Raises:
         InvalidInputError: It is not JSON.
     """
     try:
-        return json.loads(raw)
+        return json.loads(text)
+    # The latter where lists are nested by the thousand.
     except (ValueError, RecursionError) as err:
-        raise InvalidInputError(f"the body is not JSON: {err}") from None
+        raise InvalidInputError(f"{what} is not JSON: {err}") from None
 
 
 def item_task(kind: str, response: str, label: Any) -> Mapping[str, object]:
@@ -196,7 +197,7 @@ def item_task(kind: str, response: str, label: Any) -> Mapping[str, object]:
     one, the item is unscored.
     """
     if isinstance(label, str) and label.lstrip()[:1] in ("[", "{"):
-        label = _parsed(label)
+        label = parsed_json(label, f"the label {label!r:.80}")
     if kind == "answers":
         answer = label if isinstance(label, dict) else {"label": label}
         return {"answers": [{**answer, "response": response}]}
@@ -208,13 +209,6 @@ def item_task(kind: str, response: str, label: Any) -> Mapping[str, object]:
             "of triplets for Tri-HE, or a task as /openapi.json describes it"
         )
     return {**(label or {}), "response": response}
-
-
-def _parsed(label: str) -> Any:
-    try:
-        return json.loads(label)
-    except (ValueError, RecursionError) as err:
-        raise InvalidInputError(f"the label {label!r:.80} is not JSON: {err}") from None
 
 
 def _listed(one: Any) -> Any:
