@@ -1,14 +1,15 @@
 """The released NLI judge of Tri-HE, which compares claims with references by cosine.
 
-Its rules for the wrong part of a triplet and for cancellable rounds also serve the small judges.
+Its rules for the wrong part of a triplet and its rounds also serve the small judges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
 
@@ -35,11 +36,55 @@ if TYPE_CHECKING:
 
 MAX_CLAIM_CHARS = 8_000
 """Longer claims are unscored, because every model would truncate them."""
-# Between rounds a run can be cancelled; a round takes seconds on a CPU.
-_CLAIMS_PER_ROUND = 1024
 
 
-class CosineMatcher:
+class RoundsMatcher(ABC):
+    """What matchers share: claims that can't be compared, rounds, and the wrong parts.
+
+    Args:
+        settings: The thresholds and the rule for parts.
+        store: Vectors by text.
+    """
+
+    name: str
+    claims_per_round: ClassVar[int]
+    """Claims that are compared together; between rounds a run can be cancelled."""
+    is_short: ClassVar[bool]
+    """Whether a round takes less than about a tenth of a second."""
+
+    def __init__(self, settings: MatcherSettings, store: VectorStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._rule = PartRule(store, settings.keep_above) if settings.parts == "objects" else None
+
+    async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
+        """Return one verdict for each claim, in order.
+
+        The work runs in a thread, in rounds.
+
+        Args:
+            claims: Claims of any number of images, which are encoded together.
+        """
+        verdicts: list[ClaimVerdict] = []
+        for first in range(0, len(claims), self.claims_per_round):
+            these = claims[first : first + self.claims_per_round]
+            verdicts += await in_thread(partial(self.judge_now, these), short=self.is_short)
+        return verdicts
+
+    def judge_now(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
+        """Return the same verdicts, computed in the calling thread."""
+        known = [_unscored(claim, self.name) for claim in claims]
+        left = [claim for claim, verdict in zip(claims, known, strict=True) if verdict is None]
+        compared = iter(self._compared(left))
+        verdicts = [verdict or next(compared) for verdict in known]
+        return verdicts if self._rule is None else self._rule.with_parts(claims, verdicts)
+
+    @abstractmethod
+    def _compared(self, queries: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
+        """Return one verdict for each claim that can be compared, in order."""
+
+
+class CosineMatcher(RoundsMatcher):
     """Protocol ``published``: the released NLI judge of Tri-HE (section 3.3 of its paper).
 
     It does not test entailment. It compares a claim with concatenated references by the cosine of
@@ -68,7 +113,12 @@ class CosineMatcher:
         model: The model and its backend, for the signature.
     """
 
+    # Seconds on a CPU.
+    claims_per_round = 1024
+    is_short = True
+
     def __init__(self, settings: MatcherSettings, store: VectorStore, model: str) -> None:
+        super().__init__(settings, store)
         self.name = f"matcher:published/{model.partition('@')[0]}"
         self.label = "/".join(
             [
@@ -79,10 +129,7 @@ class CosineMatcher:
                 f"parts-{settings.parts}",
             ]
         )
-        self._settings = settings
-        self._store = store
         self._model = model
-        self._rule = PartRule(store, settings.keep_above) if settings.parts == "objects" else None
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -95,28 +142,6 @@ class CosineMatcher:
             "matcher_support_above": f"{self._settings.support_above:g}",
             "matcher_parts": self._settings.parts,
         }
-
-    async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """Return one verdict for each claim, in order.
-
-        The work runs in a thread, in rounds between which the call can be cancelled.
-
-        Args:
-            claims: Claims of any number of images, which are encoded together.
-        """
-        return await in_rounds(self.judge_now, claims, _CLAIMS_PER_ROUND)
-
-    def judge_now(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """Return the same verdicts, computed in the calling thread."""
-        out: list[ClaimVerdict | None] = [unscored(claim, self.name) for claim in claims]
-        undecided = [index for index, verdict in enumerate(out) if verdict is None]
-        for index, verdict in zip(
-            undecided, self._compared([claims[index] for index in undecided]), strict=True
-        ):
-            out[index] = verdict
-        if self._rule is not None:
-            out = list(self._rule.with_parts(claims, [verdict for verdict in out if verdict]))
-        return [verdict for verdict in out if verdict]
 
     def _compared(self, queries: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
         retained = retained_of(queries, self._store, self._settings)
@@ -216,7 +241,7 @@ def _texts(query: ClaimQuery, retained: Retained) -> list[tuple[str, tuple[int, 
     ]
 
 
-def unscored(query: ClaimQuery, judge: str) -> ClaimVerdict | None:
+def _unscored(query: ClaimQuery, judge: str) -> ClaimVerdict | None:
     """Return the verdict of a claim that cannot be compared, or None if it can."""
     text = claim_text(query.claim)
     if not query.references:
@@ -229,6 +254,11 @@ def unscored(query: ClaimQuery, judge: str) -> ClaimVerdict | None:
         detail = f"the claim has {len(text)} characters; at most {MAX_CLAIM_CHARS} are read"
     else:
         return None
+    return without_verdict(query, judge, reason, detail)
+
+
+def without_verdict(query: ClaimQuery, judge: str, reason: str, detail: str) -> ClaimVerdict:
+    """Return a claim without a verdict, and why it has none."""
     return ClaimVerdict(
         triplet=query.claim,
         verdict=Verdict.UNSCORED,
@@ -315,24 +345,3 @@ def _ends_of(verdict: ClaimVerdict) -> tuple[str, str]:
 
 def _normal_name(name: str) -> str:
     return plain(" ".join(name.casefold().split()))
-
-
-async def in_rounds(
-    judge: Callable[[Sequence[ClaimQuery]], list[ClaimVerdict]],
-    claims: Sequence[ClaimQuery],
-    size: int,
-    *,
-    short: bool = True,
-) -> list[ClaimVerdict]:
-    """Return one verdict for each claim, in order.
-
-    Args:
-        judge: Gives verdicts; it runs in a thread.
-        claims: The claims.
-        size: How many claims a round has.
-        short: Whether a round takes less than about a tenth of a second.
-    """
-    verdicts: list[ClaimVerdict] = []
-    for first in range(0, len(claims), size):
-        verdicts += await in_thread(partial(judge, claims[first : first + size]), short=short)
-    return verdicts

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from msgspec import structs
-
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from . import (
@@ -18,18 +16,16 @@ from . import (
     plain,
     reference_sentence,
 )
-from .cosine_matcher import PartRule, in_rounds, retained_of, unscored
+from .cosine_matcher import RoundsMatcher, retained_of, without_verdict
 from .small_judge_presets import SmallPreset, preset_of
 
 WORDING = "words-1"
 """The version of the template that puts scene graphs into words, for signatures."""
-# Between rounds a run can be cancelled; a round takes seconds on a CPU.
-_CLAIMS_PER_ROUND = 16
 # Words are shorter than this. A longer "word" of a hostile text is cut before it is tokenized.
 _CHARACTERS_PER_TOKEN = 32
 
 
-class SmallMatcher:
+class SmallMatcher(RoundsMatcher):
     """A sentence-pair classifier over the references of a claim, put into words.
 
     1. The references become sentences: the whole scene graph and the other objects, or the
@@ -52,15 +48,17 @@ class SmallMatcher:
         model: The classifier.
     """
 
+    # Seconds on a CPU.
+    claims_per_round = 16
+    is_short = False
+
     def __init__(
         self, settings: MatcherSettings, store: VectorStore, encoder: str, model: PairModel
     ) -> None:
+        super().__init__(settings, store)
         self._preset: SmallPreset = preset_of(settings.protocol)
-        self._settings = settings
-        self._store = store
         self._encoder = encoder
         self._model = model
-        self._rule = PartRule(store, settings.keep_above) if settings.parts == "objects" else None
         self.name = f"{self._preset.name}/{model.label.partition('@')[0]}"
         retained = [f"top{settings.top}"] if self._preset.reads == "retained" else []
         self.label = "/".join(
@@ -89,32 +87,13 @@ class SmallMatcher:
             "matcher_parts": self._settings.parts,
         }
 
-    async def judge(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """Return one verdict for each claim, in order.
-
-        The work runs in a thread, in rounds between which the call can be cancelled.
-
-        Args:
-            claims: Claims of any number of images.
-        """
-        return await in_rounds(self.judge_now, claims, _CLAIMS_PER_ROUND, short=False)
-
-    def judge_now(self, claims: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
-        """Return the same verdicts, computed in the calling thread."""
-        verdicts = [
-            unscored(claim, self.name)
-            or ClaimVerdict(
-                triplet=claim.claim, verdict=Verdict.UNSCORED, judge=self.name, span=claim.span
-            )
-            for claim in claims
-        ]
-        undecided = [index for index, verdict in enumerate(verdicts) if not verdict.reason]
-        queries = [claims[index] for index in undecided]
+    def _compared(self, queries: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
         candidates = self._candidates(queries)
         scores = self._scores(candidates)
-        for index, query, found in zip(undecided, queries, candidates, strict=True):
-            verdicts[index] = self._verdict(query, verdicts[index], found, scores)
-        return self._rule.with_parts(claims, verdicts) if self._rule is not None else verdicts
+        return [
+            self._verdict(query, found, scores)
+            for query, found in zip(queries, candidates, strict=True)
+        ]
 
     def _scores(self, candidates: Sequence[_Candidates]) -> dict[tuple[str, str], float]:
         pairs = list(
@@ -177,7 +156,6 @@ class SmallMatcher:
     def _verdict(
         self,
         query: ClaimQuery,
-        blank: ClaimVerdict,
         found: _Candidates,
         scores: Mapping[tuple[str, str], float],
     ) -> ClaimVerdict:
@@ -186,17 +164,19 @@ class SmallMatcher:
                 f"the claim has {found.overhead} tokens with the prompt; the model reads "
                 f"{self._model.limit}"
             )
-            return structs.replace(blank, reason="CLAIM_TOO_LONG", detail=detail)
+            return without_verdict(query, self.name, "CLAIM_TOO_LONG", detail)
         best = max(found.premises, key=lambda premise: scores[premise.text, found.claim])
         score = scores[best.text, found.claim]
         supported = score > self._settings.small_above
         references = query.references or ()
         whole = self._preset.reads == "all" and len(found.premises) == 1
-        return structs.replace(
-            blank,
+        return ClaimVerdict(
+            triplet=query.claim,
             verdict=Verdict.SUPPORTED if supported else Verdict.NOT_SUPPORTED,
             score=round(score, DIGITS),
             margin=round(score - self._settings.small_above, DIGITS),
+            judge=self.name,
+            span=query.span,
             references=() if whole else tuple(references[index] for index in best.positions),
             detail=self._cut(found),
         )
