@@ -26,9 +26,8 @@ from arguments import Arguments
 from bench_judge_agreement import HALVES, claims_of, half_of, load_images
 
 from hallujudge.judge_service.errors import HallujudgeError
-from hallujudge.judge_service.matchers import ClaimMatcher, MatcherSettings
+from hallujudge.judge_service.matchers import SMALL_JUDGES, ClaimMatcher, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
-from hallujudge.judge_service.matchers.small_judge_presets import SMALL_JUDGES
 from hallujudge.metrics.framework.claims import ClaimVerdict
 
 COLUMNS = (

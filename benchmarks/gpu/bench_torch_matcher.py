@@ -33,17 +33,11 @@ import needs
 from arguments import Arguments
 from gpu.known_claims import CLAIMS_PER_SCENE, scenes
 
-from hallujudge.judge_service.matchers import (
-    ClaimQuery,
-    MatcherSettings,
-    VectorStore,
-    reference_sentence,
-)
+from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, VectorStore, preset_of
 from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.judge_service.matchers.model_folders import find_model
-from hallujudge.judge_service.matchers.small_judge_presets import preset_of
-from hallujudge.judge_service.matchers.small_matcher import hypothesis
+from hallujudge.judge_service.matchers.small_matcher import hypothesis, reference_sentence
 from hallujudge.judge_service.matchers.torch_models import TorchEncoder, TorchPairs, TorchWeights
 from hallujudge.metrics.framework.claims import Verdict
 

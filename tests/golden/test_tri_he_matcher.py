@@ -117,7 +117,7 @@ def test_rates_of_the_archived_verdicts(golden: Golden) -> None:
 
 
 def test_every_reference_keeps_the_text_of_its_file(goldens: Path) -> None:
-    from hallujudge.judge_service.matchers import reference_text
+    from hallujudge.judge_service.matchers.cosine_matcher import reference_text
 
     images = json.loads((goldens / "tri_he" / "tri-he.json").read_text("utf-8"))
     written = [text for image in images.values() for text in image["triplets"]]

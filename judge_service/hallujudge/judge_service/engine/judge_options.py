@@ -18,8 +18,7 @@ from ..llm.chat import ApiName, Dialect, Sampling
 from ..llm.chat_servers import BatchFiles
 from ..llm.chat_settings import ChatSettings
 from ..llm.http import Endpoint
-from ..matchers import MatcherSettings
-from ..matchers.small_judge_presets import SMALL_JUDGES, SmallPreset
+from ..matchers import SMALL_JUDGES, MatcherSettings, SmallPreset
 from ..settings.connection import Secret, environment_proxy, hosted_by, listed
 from ..settings.judge_settings import JudgeSettings
 

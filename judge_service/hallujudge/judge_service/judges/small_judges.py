@@ -18,8 +18,7 @@ from ..llm.chat import ChatRequest
 from ..llm.chat_replies import TIED
 from ..llm.client import ChatClient
 from ..llm.prompt_templates import Template, defused, load_template
-from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings
-from ..matchers.small_judge_presets import SmallPreset
+from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings, SmallPreset
 from ..matchers.small_matcher import WORDING, Fact, Room, facts_of, hypothesis, packed
 from . import (
     DIGITS,

@@ -3,8 +3,8 @@
 Protocol ``published`` gives the verdicts of Tri-HE's released NLI judge, the others those of small
 judges: sentence-pair classifiers. Importing a matcher loads no model and no model library.
 
-This module has the inputs, interfaces and settings of matchers, the texts that their models read,
-and caches of sentence vectors and probabilities of support.
+This module has the inputs, interfaces and settings of matchers, the table of small judges, and the
+cache of sentence vectors and probabilities.
 """
 
 from __future__ import annotations
@@ -14,18 +14,173 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 
 from ..errors import InvalidInputError, Violation
-from .small_judge_presets import SMALL_JUDGES
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Vectors: TypeAlias = NDArray[np.float32]
+
+Architecture: TypeAlias = Literal["classifier", "seq2seq", "hhem"]
+"""How weights are loaded: a sequence classifier, a T5 model, or HHEM's T5 token classifier."""
+
+Head: TypeAlias = Literal["entailment", "second", "words", "first_token"]
+"""Where the probability of "supported" is read.
+
+``entailment``: the class that ``id2label`` calls entailment. ``second``: the second of two classes.
+``words``: two words of the vocabulary at the first decoded position. ``first_token``: the second
+class of the first token.
+"""
+
+_ARCHITECTURES: Mapping[Head, Architecture] = {
+    "entailment": "classifier",
+    "second": "classifier",
+    "words": "seq2seq",
+    "first_token": "hhem",
+}
+_AGGREFACT = "LLM-AggreFact leaderboard (llm-aggrefact.github.io)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallPreset:
+    """A small judge."""
+
+    name: str
+    """Its name, for ``--judge``."""
+    title: str
+    """The model's name."""
+    model: str
+    """The hub id of the authors' weights; empty if the option ``small_model`` must name it."""
+    head: Head
+    """Where the probability is read."""
+    template: str = ""
+    """The input, with ``{premise}``, ``{claim}`` and ``{eos}``; empty for a pair of two texts."""
+    limit: int = 0
+    """The maximum number of tokens of an input; 0 for that of the model's files."""
+    chunk: int = 0
+    """The maximum length of a premise, in ``unit``; 0 for the length that the input permits."""
+    unit: Literal["tokens", "words"] = "tokens"
+    """The unit of ``chunk``."""
+    tokenizer: str = ""
+    """The hub id of the tokenizer, if the authors' folder has none."""
+    reads: Literal["all", "retained"] = "all"
+    """``all``: the whole scene graph and the object list; ``retained``: the references nearest to
+    the claim by cosine, as in Tri-HE's matcher."""
+    licence: str
+    """The licence of the weights."""
+    reported: str = ""
+    """The accuracy that the authors report, with its source; empty if none was found."""
+    measured: str = "not measured: weights not at hand"
+    """The agreement that was measured on Tri-HE's checked answers."""
+
+    @property
+    def shown(self) -> str:
+        """The input in one line, for tables."""
+        if not self.template:
+            return "premise and claim, as a pair of texts"
+        return "`" + self.template.replace("\n", "⏎") + "`"
+
+    @property
+    def architecture(self) -> Architecture:
+        """How the weights are loaded."""
+        return _ARCHITECTURES[self.head]
+
+
+# Every template is the text that the authors' own code gives to the tokenizer.
+# Liyan06/MiniCheck, minicheck/inference.py: batch_tokenize and inference_per_example; the chunk
+# sizes are the defaults of minicheck/minicheck.py.
+_MINICHECK = "{premise}{eos}{claim}"
+# derenlei/FactCG, factcg/utils.py (INSTRUCTION_TEMPLATE) and factcg/inference.py (chunking_src).
+_FACTCG = (
+    "{premise}\n\nChoose your answer: based on the paragraph above can we conclude that "
+    '"{claim}"?\n\nOPTIONS:\n- Yes\n- No\nI think the answer is '
+)
+# vectara/hallucination_evaluation_model, configuration_hhem_v2.py.
+_HHEM = (
+    "<pad> Determine if the hypothesis is true given the premise?\n\n"
+    "Premise: {premise}\n\nHypothesis: {claim}"
+)
+
+_PRESETS = (
+    SmallPreset(
+        name="nli",
+        title='any NLI cross-encoder (Tri-HE\'s "NLI judge" is `matcher`)',
+        model="",
+        head="entailment",
+        reads="retained",
+        licence="the model's own",
+    ),
+    SmallPreset(
+        name="minicheck-roberta",
+        title="MiniCheck-RoBERTa-Large (0.4B)",
+        model="lytang/MiniCheck-RoBERTa-Large",
+        head="second",
+        template=_MINICHECK,
+        limit=512,
+        chunk=400,
+        licence="MIT",
+    ),
+    SmallPreset(
+        name="minicheck-deberta",
+        title="MiniCheck-DeBERTa-v3-Large (0.4B)",
+        model="lytang/MiniCheck-DeBERTa-v3-Large",
+        head="second",
+        template=_MINICHECK,
+        limit=2048,
+        chunk=400,
+        licence="MIT",
+    ),
+    SmallPreset(
+        name="minicheck-flan-t5",
+        title="MiniCheck-Flan-T5-Large (0.8B)",
+        model="lytang/MiniCheck-Flan-T5-Large",
+        head="words",
+        template="predict: " + _MINICHECK,
+        limit=2048,
+        chunk=500,
+        unit="words",
+        licence="MIT",
+        reported=f"75.0 % balanced accuracy, {_AGGREFACT}",
+    ),
+    SmallPreset(
+        name="factcg",
+        title="FactCG-DeBERTa-v3-Large (0.4B)",
+        model="yaxili96/FactCG-DeBERTa-v3-Large",
+        head="second",
+        template=_FACTCG,
+        limit=2048,
+        # The authors count nltk's words, which also split punctuation off.
+        chunk=550,
+        unit="words",
+        licence="MIT",
+        reported=f"75.6 % balanced accuracy, {_AGGREFACT}",
+    ),
+    SmallPreset(
+        name="hhem",
+        title="HHEM-2.1-Open (0.1B)",
+        model="vectara/hallucination_evaluation_model",
+        head="first_token",
+        tokenizer="google/flan-t5-base",
+        template=_HHEM,
+        # The authors set no limit; longer inputs than this take minutes on a CPU.
+        limit=2048,
+        licence="Apache-2.0",
+        reported="76.55 % balanced accuracy, AggreFact-SOTA (model card)",
+    ),
+)
+
+SMALL_JUDGES: Mapping[str, SmallPreset] = {preset.name: preset for preset in _PRESETS}
+"""The small judges by name."""
+
+
+def preset_of(name: str) -> SmallPreset:
+    """Return the small judge of a name that settings have checked."""
+    return SMALL_JUDGES[name]
 
 
 PROTOCOLS = ("published", *SMALL_JUDGES)
@@ -65,27 +220,6 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector for each text, in order."""
-
-
-class PairModel(Protocol):
-    """A classifier that returns the probability that a premise supports a claim."""
-
-    @property
-    def label(self) -> str:
-        """The model's name in signatures."""
-
-    @property
-    def limit(self) -> int:
-        """The maximum number of tokens of an input."""
-
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text by itself."""
-
-    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the number of tokens of the input that a premise and a claim make."""
-
-    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the probability that each premise supports its claim."""
 
 
 class ClaimMatcher(Protocol):
@@ -179,27 +313,9 @@ class MatcherSettings:
         return [Violation(field=name, description=text) for name, text in found]
 
 
-# The released script strips the notation of a tuple from the text of a triplet.
-_DROPPED = str.maketrans("", "", "(),")
-
-
 def claim_text(claim: ClaimParts) -> str:
     """Return a claim as the released script compares it: its parts, joined by blanks."""
     return plain(" ".join(claim))
-
-
-def reference_text(reference: Triplet) -> str:
-    """Return a reference as the released script compares it.
-
-    The script takes the triplet as written in the file, drops every bracket and comma (inside parts
-    too) and appends a full stop: ``(man, riding, horse)`` becomes ``man riding horse.``
-    """
-    return plain(reference.written.translate(_DROPPED) + ".")
-
-
-def reference_sentence(reference: Triplet) -> str:
-    """Return a reference as a sentence of a small judge's premise; its punctuation is kept."""
-    return plain(f"{' '.join(reference)}.")
 
 
 def plain(text: str) -> str:
@@ -239,7 +355,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class _Kept(Generic[_Key, _Value]):
+class KeptValues(Generic[_Key, _Value]):
     """Values by key, of which the least recently used are dropped.
 
     Safe to use from several threads: one at a time asks the model.
@@ -285,7 +401,7 @@ class VectorStore:
 
     def __init__(self, encoder: Encoder, limit: int) -> None:
         # Copied, because a view of a row would keep its whole batch in memory.
-        self._kept: _Kept[str, Vectors] = _Kept(
+        self._kept: KeptValues[str, Vectors] = KeptValues(
             lambda texts: [vector.copy() for vector in encoder.encode(texts)], limit
         )
 
@@ -318,31 +434,3 @@ class TextComparer:
         """Return the cosine of each pair, rounded as verdicts are."""
         vectors = self._store.vectors(text for pair in pairs for text in pair)
         return [round(float(vectors[one] @ vectors[other]), DIGITS) for one, other in pairs]
-
-
-class PairStore:
-    """A small judge's model with a bounded cache, safe to use from several threads.
-
-    Args:
-        model: The model.
-        limit: How many pairs are kept between calls.
-    """
-
-    def __init__(self, model: PairModel, limit: int) -> None:
-        self.label = model.label
-        self.limit = model.limit
-        self._model = model
-        self._kept: _Kept[tuple[str, str], float] = _Kept(model.supported, limit)
-
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text by itself."""
-        return self._model.lengths(texts)
-
-    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the number of tokens of the input that a premise and a claim make."""
-        return self._model.sizes(pairs)
-
-    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the probability that each premise supports its claim."""
-        found = self._kept.values(pairs)
-        return [found[pair] for pair in pairs]

@@ -16,15 +16,7 @@ from msgspec import structs
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
 from ..threads import in_thread
-from . import (
-    DIGITS,
-    ClaimQuery,
-    MatcherSettings,
-    VectorStore,
-    claim_text,
-    plain,
-    reference_text,
-)
+from . import DIGITS, ClaimQuery, MatcherSettings, VectorStore, claim_text, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -345,3 +337,16 @@ def _ends_of(verdict: ClaimVerdict) -> tuple[str, str]:
 
 def _normal_name(name: str) -> str:
     return plain(" ".join(name.casefold().split()))
+
+
+# The released script strips the notation of a tuple from the text of a triplet.
+_DROPPED = str.maketrans("", "", "(),")
+
+
+def reference_text(reference: Triplet) -> str:
+    """Return a reference as the released script compares it.
+
+    The script takes the triplet as written in the file, drops every bracket and comma (inside parts
+    too) and appends a full stop: ``(man, riding, horse)`` becomes ``man riding horse.``
+    """
+    return plain(reference.written.translate(_DROPPED) + ".")

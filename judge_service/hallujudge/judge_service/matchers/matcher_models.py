@@ -16,15 +16,15 @@ from . import (
     ClaimMatcher,
     Encoder,
     MatcherSettings,
-    PairStore,
+    SmallPreset,
     TextComparer,
     VectorStore,
+    preset_of,
 )
 from .cosine_matcher import CosineMatcher
 from .model_folders import ModelFolder, changes_texts, find_model, find_tokenizer
 from .onnx_encoder import WRITABLE, GraphCache, OnnxEncoder
-from .small_judge_presets import SmallPreset, preset_of
-from .small_matcher import SmallMatcher
+from .small_matcher import PairStore, SmallMatcher
 from .torch_models import TorchEncoder, TorchPairs, TorchWeights
 
 if TYPE_CHECKING:

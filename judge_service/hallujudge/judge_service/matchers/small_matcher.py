@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from . import (
     DIGITS,
     ClaimQuery,
+    KeptValues,
     MatcherSettings,
-    PairModel,
+    SmallPreset,
     VectorStore,
     plain,
-    reference_sentence,
+    preset_of,
 )
 from .cosine_matcher import RoundsMatcher, retained_of, without_verdict
-from .small_judge_presets import SmallPreset, preset_of
 
 WORDING = "words-1"
 """The version of the template that puts scene graphs into words, for signatures."""
@@ -327,3 +328,57 @@ def cut_to_fit(premise: Premise, fits: Callable[[str], bool]) -> list[Premise]:
     if not (text := fact.text[:low].strip()):
         return []
     return [Premise(facts=(Fact(text=text, position=fact.position, is_cut=True),))]
+
+
+class PairModel(Protocol):
+    """A classifier that returns the probability that a premise supports a claim."""
+
+    @property
+    def label(self) -> str:
+        """The model's name in signatures."""
+
+    @property
+    def limit(self) -> int:
+        """The maximum number of tokens of an input."""
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text by itself."""
+
+    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the number of tokens of the input that a premise and a claim make."""
+
+    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the probability that each premise supports its claim."""
+
+
+def reference_sentence(reference: Triplet) -> str:
+    """Return a reference as a sentence of a small judge's premise; its punctuation is kept."""
+    return plain(f"{' '.join(reference)}.")
+
+
+class PairStore:
+    """A small judge's model with a bounded cache, safe to use from several threads.
+
+    Args:
+        model: The model.
+        limit: How many pairs are kept between calls.
+    """
+
+    def __init__(self, model: PairModel, limit: int) -> None:
+        self.label = model.label
+        self.limit = model.limit
+        self._model = model
+        self._kept: KeptValues[tuple[str, str], float] = KeptValues(model.supported, limit)
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text by itself."""
+        return self._model.lengths(texts)
+
+    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the number of tokens of the input that a premise and a claim make."""
+        return self._model.sizes(pairs)
+
+    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the probability that each premise supports its claim."""
+        found = self._kept.values(pairs)
+        return [found[pair] for pair in pairs]

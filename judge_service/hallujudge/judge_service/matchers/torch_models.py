@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..errors import InvalidInputError, MissingExtraError, OverloadedError
-from . import length_batches, plain
+from . import Architecture, SmallPreset, length_batches, plain
 from .model_folders import ModelFolder, encoder_shape
-from .small_judge_presets import Architecture, SmallPreset
 
 if TYPE_CHECKING:
     from . import Vectors

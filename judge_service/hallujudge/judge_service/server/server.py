@@ -31,8 +31,8 @@ from ..errors import HallujudgeError, InvalidInputError, MissingExtraError
 from ..jobs.job_service import JobService
 from ..judges.judge_checks import check_answer
 from ..llm.vllm import VllmServer, vllm_server
+from ..matchers import SMALL_JUDGES
 from ..matchers.model_folders import find_model, find_tokenizer
-from ..matchers.small_judge_presets import SMALL_JUDGES
 from ..observe import begin_recording
 from ..settings.connection import with_port
 from ..settings.judge_settings import JudgeSettings, MatcherDownloads

@@ -24,8 +24,8 @@ from hallujudge.judge_service.matchers import (
     VectorStore,
     claim_text,
     length_batches,
-    reference_text,
 )
+from hallujudge.judge_service.matchers.cosine_matcher import reference_text
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels, open_encoder
 from hallujudge.judge_service.matchers.model_folders import find_model
 from hallujudge.metrics.framework.claims import Triplet, Verdict
@@ -226,7 +226,7 @@ LABELS = ["contradiction", "entailment", "neutral"]
 
 
 def test_support_follows_the_label_order(tmp_path: Path) -> None:
-    from hallujudge.judge_service.matchers.small_judge_presets import preset_of
+    from hallujudge.judge_service.matchers import preset_of
     from hallujudge.judge_service.matchers.torch_models import TorchPairs, TorchWeights
 
     pairs = [

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from string import Formatter
+
+import pytest
 from support.messages import expected_message
 from support.word_matchers import GRAPH, WordPairs, judged, query, small
 
+from hallujudge.judge_service.matchers import SMALL_JUDGES, SmallPreset, preset_of
 from hallujudge.judge_service.matchers.small_matcher import (
     Fact,
     Premise,
@@ -151,3 +155,12 @@ def test_what_does_not_fit_is_split_and_then_cut() -> None:
     assert [part.text for part in parts] == ["a b.", "c d.", "e f"]
     assert [part.facts[0].is_cut for part in parts] == [False, False, True]
     assert cut_to_fit(premise, lambda text: not text) == []
+
+
+@pytest.mark.parametrize("preset", SMALL_JUDGES.values(), ids=list(SMALL_JUDGES))
+def test_a_template_has_a_place_for_premise_and_claim(preset: SmallPreset) -> None:
+    fields = {name for _, name, _, _ in Formatter().parse(preset.template) if name}
+    assert fields - {"eos"} == ({"premise", "claim"} if preset.template else set())
+    assert preset.licence
+    assert not preset.chunk or preset.chunk <= preset.limit
+    assert preset_of(preset.name) is preset

@@ -14,11 +14,10 @@ from support.tiny_models import TINY, store_as, tiny_hhem, tiny_model
 from support.word_matchers import WordEncoder
 
 from hallujudge.judge_service.errors import InvalidInputError, OverloadedError
-from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
+from hallujudge.judge_service.matchers import SMALL_JUDGES, ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers import matcher_models as opening
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.judge_service.matchers.model_folders import find_model
-from hallujudge.judge_service.matchers.small_judge_presets import SMALL_JUDGES
 from hallujudge.judge_service.matchers.torch_models import TorchEncoder, TorchPairs, TorchWeights
 from hallujudge.judge_service.tenancy import MemoryBudget
 from hallujudge.metrics.framework.claims import Triplet

@@ -20,8 +20,7 @@ from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of
 from ...judges.seeing_judge import SeeingJudge
 from ...judges.several_judges import PANEL, Panel, Router
-from ...matchers import BACKENDS, MatcherSettings
-from ...matchers.small_judge_presets import SMALL_JUDGES
+from ...matchers import BACKENDS, SMALL_JUDGES, MatcherSettings
 from ..claims_pipeline import ClaimsPipeline, picture_problem, placed_verdicts, seeing_judge
 from ..extraction import (
     CLAIM_OPTIONS,
