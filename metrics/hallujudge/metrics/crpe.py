@@ -158,14 +158,9 @@ class _Circular(AnswersMetric):
 
 
 # Rows stay as they are, since questions are made from whole tables of answers.
+_MEANING = "questions with four right answers / questions"
 _CIRCULAR = AnswerScore(
-    definition=framework.share(
-        "accuracy",
-        "questions with four right answers / questions",
-        "right_questions",
-        "questions",
-        bounded=False,
-    ),
+    definition=framework.share("accuracy", _MEANING, "right_questions", "questions", bounded=False),
     counts=(value_of("row", "whether the answer is right", is_right),),
 )
 _SHARED = (accuracy(name="answer_accuracy"), unparsed_rate("answers", "answers, parsed or not"))

@@ -55,11 +55,7 @@ from .answers.closed_questions import (
 from .answers.yes_no import YES_NO_PARSERS
 from .framework.asking import Asking, plain
 
-COMBINATIONS = {
-    f"q{question}_i{image}": f"question {question} about image {image}"
-    for question in (0, 1)
-    for image in (0, 1)
-}
+COMBINATIONS = {f"q{q}_i{i}": f"question {q} about image {i}" for q in (0, 1) for i in (0, 1)}
 """The answers of a group, in their order -> what they are about."""
 TYPES = {"yes_no": ("yes", "no"), "multiple_choice": ("A", "B")}
 """Type of a question -> its two answers."""
@@ -74,8 +70,7 @@ def _expected(name: str, kind: str) -> str:
 
 
 _WORDS = {
-    kind: re.compile(rf"\b(?:({one})|({other}))\b", re.IGNORECASE)
-    for kind, (one, other) in TYPES.items()
+    kind: re.compile(rf"\b(?:({a})|({b}))\b", re.IGNORECASE) for kind, (a, b) in TYPES.items()
 }
 
 
