@@ -172,11 +172,12 @@ class JudgedAnswersPipeline(AnswersPipeline):
 
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters that scoring an item reads."""
-        size, verdict = super().size(item), self._verdict_field
-        if not self._given:
-            return size
-        judged = filter(self._is_judged, item.answers) if self._partial else item.answers
-        return size + sum([len(each.fields.get(verdict) or "") for each in judged])
+        size = AnswersPipeline.size(self, item)
+        if self._given:
+            for each in item.answers:
+                if not self._partial or self._is_judged(each):
+                    size += len(each.fields.get(self._verdict_field) or "")
+        return size
 
     def _is_judged(self, answer: Answer) -> bool:
         return not self._partial or answer.name == self.metric.benchmark.judged_name

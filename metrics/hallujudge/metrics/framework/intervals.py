@@ -20,7 +20,7 @@ from functools import cache
 
 from msgspec import Struct, structs
 
-from .arrays import FloatArray, np
+from .arrays import BoolArray, FloatArray, np
 from .columns_and_scores import ScoreDefinition, Sums
 
 FEW_CLUSTERS = 50
@@ -60,10 +60,10 @@ class IntervalSettings:
         return f"jackknife-wilson-{float(self.confidence)!r}"
 
 
-def counting_clusters(clusters: FloatArray) -> FloatArray:
-    """Return the clusters that a score depends on: rows that are not all zero."""
-    rows: FloatArray = clusters[np.any(clusters != 0, axis=1)]
-    return rows
+def counting_clusters(clusters: FloatArray) -> BoolArray:
+    """Return on which clusters a score depends: rows that are not all zero."""
+    counting: BoolArray = np.any(clusters != 0, axis=1)
+    return counting
 
 
 def score_interval(
@@ -85,7 +85,7 @@ def score_interval(
     Raises:
         ValueError: The score is outside the range that its definition declares.
     """
-    rows = counting_clusters(clusters)
+    rows: FloatArray = clusters[counting_clusters(clusters)]
     if len(rows) < 2:
         return None
     sample = _Sample.of(rows, score)

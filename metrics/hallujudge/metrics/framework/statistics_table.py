@@ -288,7 +288,7 @@ class Table:
         if self.clusters <= _FEW:
             rows = zip(*(self._derived[name].tolist() for name in score.columns), strict=True)
             return sum(map(any, rows))
-        return len(counting_clusters(self._cluster_rows(score)))
+        return int(np.count_nonzero(counting_clusters(self._cluster_rows(score))))
 
     def _cluster_rows(self, score: ScoreDefinition) -> FloatArray:
         # Each column in one piece: numpy looks at many short rows ten times as slowly.
