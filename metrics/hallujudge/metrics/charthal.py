@@ -29,10 +29,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from .answers.answer_scores import accuracy, unparsed_rate
-from .answers.answer_text import remembered
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
@@ -73,12 +73,15 @@ def _released(text: str) -> str:
     return str(round(min(_MOST, float(found[1])))) if found else "-1"
 
 
-@remembered
-def _marks_in(text: str) -> str:
-    """Return the mark that the released script reads in a text, and the last one that it states."""
+# Scores and short texts repeat.
+@lru_cache(maxsize=1 << 12)
+def _judgement(score: float | str, text: str) -> str:
+    """Return the score, the mark that the released script reads, and the last that is stated."""
+    # True, 1.0 and -0.0 equal 1 and 0, and a text equals no number.
+    held = score if isinstance(score, str) else f"{float(score) + 0.0:g}"
     found = _STATED.findall(text)
     stated = str(found[-1]).removesuffix(".0") if found else ""
-    return f"evaluated={_released(text)} stated={stated}"
+    return f"score={held} evaluated={_released(text)} stated={stated}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +102,8 @@ def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
     said = text if isinstance(text, str) else ""
     if score is None and not said:
         return answer
-    # True and 1.0 equal 1, and a text equals no number.
-    held = f"{float(score):g}" if isinstance(score, (int, float)) else "text"
-    found = f"score={'' if score is None else held} {_marks_in(said)}"
-    fields = {**answer.fields, "judgement": found}
+    held = score if isinstance(score, (int, float)) else "" if score is None else "text"
+    fields = {**answer.fields, "judgement": _judgement(held, said)}
     return Answer(answer.response, "", answer.name, answer.question, answer.options, fields)
 
 

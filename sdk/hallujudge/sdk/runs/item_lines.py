@@ -63,6 +63,7 @@ class ItemLines:
         self._names = tuple(column.name for column in columns)
         self._whole = [place for place, column in enumerate(columns) if column.integral]
         self._keep_text = keep_text
+        self._statistics = _statistics_type(self._names)
 
     def of(self, pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
         """Return a line for each item.
@@ -119,7 +120,7 @@ class ItemLines:
 
     def _named(self, numbers: Sequence[float]) -> object:
         """Return the statistics of a result by name."""
-        return _statistics_type(self._names)(*numbers)
+        return self._statistics(*numbers)
 
     def _named_plainly(self, numbers: Sequence[float]) -> object:
         """Return the statistics of a result by name, whole ones without their point."""
@@ -138,7 +139,8 @@ class ItemLines:
         rows = [result.statistics for result in own.values()]
         whole = set(map(type, chain.from_iterable(rows))) <= {int}
         if whole and set(map(len, rows)) <= {len(self._names)}:
-            counts = [row[place] for row in rows for place in self._whole]
+            columns = [*zip(*rows, strict=True)]
+            counts = [*chain.from_iterable([columns[at] for at in self._whole if columns])]
             if not counts or are_counts(counts):
                 return True
         for result in own.values():
