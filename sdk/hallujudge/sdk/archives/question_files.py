@@ -370,20 +370,24 @@ def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) ->
     Raises:
         ArchiveError: The record lacks one; the message lists the tried and the found keys.
     """
-    places = []
+    fields, values, place = declared.keys.fields, record.values, record.place
+    try:
+        # Nearly all records have the usual keys, with texts.
+        return [canonical_id(values[fields[name][0]], place) for name in names]
+    except (KeyError, ArchiveError):
+        return list(_looked_up(fields, record, names))
+
+
+def _looked_up(
+    fields: Mapping[str, Sequence[str]], record: Record, names: Sequence[str]
+) -> Iterator[str]:
     for name in names:
-        keys = declared.keys.fields[name]
+        keys = fields[name]
         key = keys[0]
         if key not in record.values:
             key = choose_key(record, None, keys, f"the {name}")
-        value = record.values[key]
-        try:
-            places.append(canonical_id(value, record.place))
-        except ArchiveError:
-            # The text of a place costs more than the rest, so it is made for faults only.
-            canonical_id(value, f"{record.place}, {key}")
-            raise
-    return places
+        # An error names the key too.
+        yield canonical_id(record.values[key], f"{record.place}, {key}")
 
 
 def field_text(values: Mapping[str, object], keys: Sequence[str]) -> str:
