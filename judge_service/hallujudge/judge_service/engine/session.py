@@ -25,6 +25,7 @@ from ..judges import counting_verdicts
 from ..tenancy import Attributes, EvaluatedItem, tenancy
 from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_each
 from .pipelines import unscored_result
+from .read_responses import read_items
 from .registry import Pipeline, checked_entry, metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
 from .spec import GraphSource, InlineGraph, ScoreSpec
@@ -156,6 +157,10 @@ class ScoringSession:
     def notes(self) -> tuple[str, ...]:
         """What limits the use of the scores, whatever the items are."""
         return self._pipeline.notes
+
+    def read(self, items: Sequence[Item], results: Sequence[ItemResult]) -> Sequence[Item]:
+        """Return scored items as they were read: with answers in place of responses."""
+        return read_items(self._pipeline.metric, self._spec.options, items, results)
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order, for a report that is made elsewhere."""
