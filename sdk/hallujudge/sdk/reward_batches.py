@@ -440,6 +440,7 @@ class Gathered:
                 found = self._reward([one[0] for one in batch], references)
                 rewards = finite(found)
             except BaseException as err:
+                # The callers wait in other threads for whatever it is; the next batch may succeed.
                 for *_, future in batch:
                     future.set_exception(err)
                 continue

@@ -256,6 +256,7 @@ def diagnose(target: str, connection: Connection) -> str:
     host, _, port = target.rpartition(":")
     if not host or not port.isdigit():
         return ""
+    # A server that is away by now has nothing wrong with TLS: gRPC's error is shown as it is.
     with suppress(OSError):
         if connection.is_tls:
             return _over_tls((host_of(target), int(port)), connection)
@@ -331,6 +332,7 @@ def _in_plain_text(address: tuple[str, int]) -> str:
     with socket.create_connection(address, _DIAGNOSIS_SECONDS) as plain:
         plain.sendall(_PREFACE)
         answer = b""
+        # A server that speaks TLS hangs up on the preface.
         with suppress(OSError):
             answer = plain.recv(9)
     if len(answer) > 3 and answer[3] == _SETTINGS_FRAME:
@@ -344,6 +346,7 @@ def _in_plain_text(address: tuple[str, int]) -> str:
             with context.wrap_socket(plain):
                 pass
         except ssl.SSLError as err:
+            # An alert is an answer in TLS, from a server that refuses this handshake.
             if "alert" not in _reason(err):
                 return ""
     return (

@@ -212,6 +212,7 @@ class Outbox:
                 self._read += len(batch)
                 self._wake()
         except Exception as err:
+            # Raised by the sender, once it has sent what was read before.
             self.error = err
         finally:
             self._ended = True

@@ -260,6 +260,7 @@ def _metric_named(name: str) -> type[Metric] | None:
     try:
         return known_metric(name)
     except NotFoundError:
+        # A stored report may be of a benchmark from outside that is not installed here.
         return None
 
 

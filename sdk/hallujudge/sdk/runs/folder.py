@@ -240,6 +240,7 @@ class RunFolder:
             self._swap(made)
         finally:
             for name in made:
+                # An error of finishing comes before one of tidying up after it.
                 with suppress(OSError):
                     staged(self.folder, name).unlink(missing_ok=True)
 
@@ -361,6 +362,7 @@ class RunFolder:
         try:
             self._lock = FolderLock(self.folder)
         except OutputError:
+            # Another run has begun there since the lost folder's lock was released.
             return True
         return False
 

@@ -184,6 +184,7 @@ def tidied(folder: Path) -> Iterator[None]:
     except HallujudgeError:
         # The files of another run, which has scored nothing yet, are its own.
         if folder.exists() and not is_locked(folder):
+            # The refusal is what the caller must see, not what could not be removed after it.
             with suppress(OSError):
                 _clear(folder, verdicts=not had_verdicts)
                 if not was_there:
