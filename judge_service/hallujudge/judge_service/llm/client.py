@@ -285,6 +285,7 @@ class ChatClient:
         # The place is taken before the budget is reserved: a call that waits must hold no money.
         async with call.server.limiter.place(call.request, self._tools.sleep) as started:
             if not self._known.was_ever_answered:
+                # A question under way may show that the settings are wrong, for this call too.
                 await self._probes[call.server].settled()
             with turn:
                 self._limit(call)  # something may have been learnt since it was made
@@ -355,6 +356,7 @@ class ChatClient:
             reservation = await self.budget.reserve(most, call.request.max_tokens)
         finally:
             if reservation is None:
+                # Nothing is sent, so that another call may probe the circuit.
                 call.server.circuits.abandoned()
         if reservation is None:
             tenancy().recorder.budget_refused()

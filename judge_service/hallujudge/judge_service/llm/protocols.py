@@ -119,7 +119,9 @@ class Exchanges:
                 "apply_softmax": False,
             }
             replies = await _all(
-                _scores(sender, {**common, "label_token_ids": [letter]}) for letter in letters
+                # One request for each letter: a request's label is that of all its items.
+                _scores(sender, {**common, "label_token_ids": [letter]})
+                for letter in letters
             )
         scored = iter(zip(*(scores for scores, _ in replies), strict=True))
         stated = [
@@ -152,6 +154,7 @@ def _reply(stated: Iterable[Stated], contents: Sequence[Mapping[str, object]]) -
 def _shared_length(prompts: Sequence[list[int]]) -> int:
     """The length of the prompts' common beginning; each has an ending of one token at least."""
     most = min(map(len, prompts)) - 1
+    # What the first and the last in order have in common, those between have too.
     first, last = min(prompts), max(prompts)
     return next((n for n in range(most) if first[n] != last[n]), most)
 
@@ -249,6 +252,7 @@ async def _classified(
         entries: Any = content["data"]
         if len(entries) != len(request.parts):
             raise ValueError(f"{len(entries)} results of {len(request.parts)} texts")
+        # The best part of the document counts, as in MiniCheck.
         best = max(map(_supported, entries))
     except (LookupError, TypeError, ValueError) as err:
         raise _bad_reply(path, err) from err
