@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
-from hallujudge.metrics.framework.pictures import SEEN_CHOICES, Picture
+from hallujudge.metrics.framework.pictures import Picture
 
 from ..llm.chat import ChatImage
 from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template, object_schema
@@ -113,67 +113,12 @@ def questions_of(
     sentences = [i for i, claim in enumerate(item.claims) if isinstance(claim, Sentence)]
     single = f"judge_claim_{wording}" if wording else "judge_claim"
     if together:
-        joint = [*_chunks(triplets, together), *_chunks(sentences, together)]
+        joint = [*in_chunks(triplets, together), *in_chunks(sentences, together)]
         asked = [_joint_question(item.claims, call, (scene, objects), single) for call in joint]
     else:
-        calls = [*_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
+        calls = [*in_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
         asked = [_question(item.claims, call, (scene, objects), single) for call in calls]
     return [replace(question, payer=item.payer) for question in asked]
-
-
-def seen_questions(item: JudgeRequestItem, *, claims_per_call: int) -> list[Question]:
-    """Return the calls that an item's claims need from a judge that sees its pictures.
-
-    The pictures come first and the claims last, so that all calls about a picture begin with the
-    same tokens, and a server with a prefix cache encodes the picture once. Neither the question nor
-    the response is in the prompt: they cannot sway the judge.
-
-    Args:
-        item: Claims and pictures.
-        claims_per_call: Maximum claims in one call; with 1 the reply is a choice.
-    """
-    calls = [
-        (pictures, call)
-        for pictures, own in _by_pictures(item)
-        for call in _chunks(own, claims_per_call)
-    ]
-    asked = []
-    for pictures, call in calls:
-        keyed = len(call) > 1
-        template = load_template("judge_seen_claims" if keyed else "judge_seen_claim")
-        lines = [_seen_line(item.claims[at], n if keyed else 0) for n, at in enumerate(call, 1)]
-        block = fenced("CLAIMS" if keyed else "CLAIM", lines)
-        asked.append(
-            Question(
-                template=template,
-                messages=template.messages({"claims": block}),
-                claims=call,
-                choices=SEEN_CHOICES,
-                keyed=keyed,
-                pictures=pictures,
-                # What the calls begin with, which a server with a prefix cache keeps.
-                affinity=" ".join(picture.sha256 for picture in item.pictures),
-                payer=item.payer,
-            )
-        )
-    return asked
-
-
-def _by_pictures(item: JudgeRequestItem) -> list[tuple[tuple[Picture, ...], list[int]]]:
-    """Return what is shown, and the claims that it is shown for, in the order of the claims."""
-    found: dict[tuple[str, ...], tuple[tuple[Picture, ...], list[int]]] = {}
-    for index in range(len(item.claims)):
-        pictures = item.shown_for(index)
-        key = tuple(picture.sha256 for picture in pictures)
-        found.setdefault(key, (pictures, []))[1].append(index)
-    return list(found.values())
-
-
-def _seen_line(claim: ClaimParts, number: int) -> str:
-    """Return a claim as a line: a sentence as one text, a triplet as three; first its number."""
-    if number:
-        return as_line([str(number), *claim])
-    return as_line(claim.text if isinstance(claim, Sentence) else claim)
 
 
 def each_alone(question: Question, item: JudgeRequestItem, *, wording: str) -> Iterator[Question]:
@@ -191,8 +136,8 @@ def each_alone(question: Question, item: JudgeRequestItem, *, wording: str) -> I
         yield replace(alone, claims=(index,))
 
 
-def _chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:
-    # Chunks of nearly equal length: 21 claims at 20 a call make 11 and 10, not 20 and 1.
+def in_chunks(indices: Sequence[int], size: int) -> list[tuple[int, ...]]:
+    """Return chunks of nearly equal length: 21 claims at 20 a call are 11 and 10, not 20 and 1."""
     count = -(-len(indices) // size) or 1
     bounds = [len(indices) * number // count for number in range(count + 1)]
     chunks = (tuple(indices[a:b]) for a, b in pairwise(bounds))

@@ -7,16 +7,17 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
 
-from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict
-from hallujudge.metrics.framework.pictures import NOT_VISIBLE, Picture
+from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Sentence
+from hallujudge.metrics.framework.pictures import NOT_VISIBLE, SEEN_CHOICES, Picture
 from hallujudge.metrics.framework.results import UnscoredReason
 
 from ..errors import InvalidInputError
 from ..llm.budget import Usage
+from ..llm.prompt_templates import as_line, fenced, load_template
 from . import JudgedItem, JudgeRequestItem, Recalled, unscored_claim
 from .judge_calls import ReadReply
 from .llm_judge import LlmJudge
-from .questions import Question, seen_questions
+from .questions import Question, in_chunks
 from .replies import ReadAnswer
 
 _T = TypeVar("_T")
@@ -156,3 +157,58 @@ def _among_visible(answer: ReadAnswer) -> ReadAnswer:
     visible = supported + wrong
     shares = (supported / visible, wrong / visible) if visible else None
     return answer._replace(probabilities=shares)
+
+
+def seen_questions(item: JudgeRequestItem, *, claims_per_call: int) -> list[Question]:
+    """Return the calls that an item's claims need from a judge that sees its pictures.
+
+    The pictures come first and the claims last, so that all calls about a picture begin with the
+    same tokens, and a server with a prefix cache encodes the picture once. Neither the question nor
+    the response is in the prompt: they cannot sway the judge.
+
+    Args:
+        item: Claims and pictures.
+        claims_per_call: Maximum claims in one call; with 1 the reply is a choice.
+    """
+    calls = [
+        (pictures, call)
+        for pictures, own in _by_pictures(item)
+        for call in in_chunks(own, claims_per_call)
+    ]
+    asked = []
+    for pictures, call in calls:
+        keyed = len(call) > 1
+        template = load_template("judge_seen_claims" if keyed else "judge_seen_claim")
+        lines = [_seen_line(item.claims[at], n if keyed else 0) for n, at in enumerate(call, 1)]
+        block = fenced("CLAIMS" if keyed else "CLAIM", lines)
+        asked.append(
+            Question(
+                template=template,
+                messages=template.messages({"claims": block}),
+                claims=call,
+                choices=SEEN_CHOICES,
+                keyed=keyed,
+                pictures=pictures,
+                # What the calls begin with, which a server with a prefix cache keeps.
+                affinity=" ".join(picture.sha256 for picture in item.pictures),
+                payer=item.payer,
+            )
+        )
+    return asked
+
+
+def _by_pictures(item: JudgeRequestItem) -> list[tuple[tuple[Picture, ...], list[int]]]:
+    """Return what is shown, and the claims that it is shown for, in the order of the claims."""
+    found: dict[tuple[str, ...], tuple[tuple[Picture, ...], list[int]]] = {}
+    for index in range(len(item.claims)):
+        pictures = item.shown_for(index)
+        key = tuple(picture.sha256 for picture in pictures)
+        found.setdefault(key, (pictures, []))[1].append(index)
+    return list(found.values())
+
+
+def _seen_line(claim: ClaimParts, number: int) -> str:
+    """Return a claim as a line: a sentence as one text, a triplet as three; first its number."""
+    if number:
+        return as_line([str(number), *claim])
+    return as_line(claim.text if isinstance(claim, Sentence) else claim)
