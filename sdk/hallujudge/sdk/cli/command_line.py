@@ -78,18 +78,12 @@ _MODULES = {
 
 
 def _add_family(family: str) -> None:
-    """Add the commands of a family, in the way that it has them.
-
-    They are made of its declarations, come with a module of its name, as a further package may have
-    one, or are among :mod:`.family_commands`.
-    """
+    """Add the commands of a family: those of its declarations, and those of its own module."""
     declared = benchmarks_of(family)
     if declared:
         import_module(".answers_command", __package__).add_commands(family)
-    if has_module(__package__, family):
+    if not declared or has_module(__package__, family):
         import_module(f".{family}", __package__)
-    elif not declared:
-        import_module(".family_commands", __package__).add_command(family)
 
 
 # Modules of commands import `app`, which therefore knows none of them.

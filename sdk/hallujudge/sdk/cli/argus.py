@@ -1,0 +1,43 @@
+"""``hallujudge score argus``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from hallujudge.metrics.framework.metric import LLM_JUDGES
+
+from ..archives import InputOptions
+from ..runs.score_run import ScoreRun
+from .app import examples, input_option, score_app
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .options import Estimate, JudgeOptions
+from .run_options import InputsOf, RunOptions
+
+
+@score_app.command(epilog=examples("hallujudge score argus -r evals/judge_model_gpt-4o -o results"))
+@grouped
+def argus(
+    *,
+    responses: Annotated[
+        str,
+        input_option(
+            "--responses", "-r", help="Folder of judged clips, or a file.", show_default=False
+        ),
+    ],
+    inputs: Annotated[InputOptions, InputsOf("argus")],
+    metric: Annotated[MetricOptions, DeclaredBy("argus")],
+    estimate: Estimate = False,
+    judges: JudgeOptions,
+    run: RunOptions,
+) -> ScoreCommand:
+    """ARGUS: hallucinated and omitted lines of video captions."""
+    judged = metric.options.get("verdicts") in LLM_JUDGES
+    scoring = ScoreRun(
+        "argus",
+        responses=responses,
+        variant=metric.variant,
+        options=metric.options,
+        inputs=replace(inputs, own={**inputs.own, **({"captions_only": True} if judged else {})}),
+    )
+    return run.of(scoring, judges.settings(run.at.server), only_estimate=estimate)

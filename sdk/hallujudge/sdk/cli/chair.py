@@ -1,0 +1,41 @@
+"""``hallujudge score chair``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..archives import InputOptions
+from ..runs.score_run import ScoreRun
+from .app import (
+    examples,
+    score_app,
+)
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
+
+
+@score_app.command(
+    epilog=examples("hallujudge score chair -r captions.jsonl -R objects.json -o results")
+)
+@grouped
+def chair(
+    *,
+    responses: Responses,
+    references: ObjectFiles = None,
+    inputs: Annotated[InputOptions, InputsOf("chair")],
+    graph: ObjectGraph = None,
+    metric: Annotated[MetricOptions, DeclaredBy("chair")],
+    run: RunOptions,
+) -> ScoreCommand:
+    """CHAIR: objects that captions mention and images lack."""
+    return run.of(
+        ScoreRun(
+            "chair",
+            responses=responses,
+            references=references or None,
+            variant=metric.variant,
+            graph=graph,
+            options=metric.options,
+            inputs=inputs,
+        )
+    )

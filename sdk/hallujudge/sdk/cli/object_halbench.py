@@ -1,0 +1,40 @@
+"""``hallujudge score object-halbench``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..archives import InputOptions
+from ..runs.score_run import ScoreRun
+from .app import examples, score_app
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .options import JudgeOptions
+from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
+
+
+@score_app.command(
+    "object-halbench",
+    epilog=examples("hallujudge score object-halbench -r items.jsonl -R objects.json -o results"),
+)
+@grouped
+def object_halbench(
+    *,
+    responses: Responses,
+    references: ObjectFiles = None,
+    inputs: Annotated[InputOptions, InputsOf("object-halbench")],
+    graph: ObjectGraph = None,
+    metric: Annotated[MetricOptions, DeclaredBy("object-halbench")],
+    judges: JudgeOptions,
+    run: RunOptions,
+) -> ScoreCommand:
+    """Object HalBench: objects that an answer names and the image lacks."""
+    scoring = ScoreRun(
+        "object-halbench",
+        responses=responses,
+        references=references or None,
+        variant=metric.variant,
+        graph=graph,
+        options=metric.options,
+        inputs=inputs,
+    )
+    return run.of(scoring, judges.settings(run.at.server))

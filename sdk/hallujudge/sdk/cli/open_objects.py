@@ -1,0 +1,45 @@
+"""``hallujudge score open-objects``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from ..archives import InputOptions
+from ..runs.score_run import ScoreRun
+from .app import examples, input_option, score_app
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .options import JudgeOptions
+from .run_options import InputsOf, ObjectGraph, Responses, RunOptions
+
+
+@score_app.command(
+    "open-objects",
+    epilog=examples("hallujudge score open-objects -r captions.jsonl -R captions.json -o results"),
+)
+@grouped
+def open_objects(
+    *,
+    responses: Responses,
+    references: Annotated[
+        str | None,
+        input_option(
+            "--references", "-R", metavar="FILE", help="File of captions or objects of images."
+        ),
+    ] = None,
+    inputs: Annotated[InputOptions, InputsOf("open-objects")],
+    graph: ObjectGraph = None,
+    metric: Annotated[MetricOptions, DeclaredBy("open-objects")],
+    judges: JudgeOptions,
+    run: RunOptions,
+) -> ScoreCommand:
+    """Open objects: any object that reference captions do not support."""
+    scoring = ScoreRun(
+        "open-objects",
+        responses=responses,
+        references=references,
+        variant=metric.variant,
+        graph=graph,
+        options=metric.options,
+        inputs=inputs,
+    )
+    return run.of(scoring, judges.settings(run.at.server))
