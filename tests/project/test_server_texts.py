@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 # Programs that these modules start or describe, each with options of its own.
 STARTED = {
+    "judge_service/hallujudge/judge_service/llm/chat_replies.py",
     "judge_service/hallujudge/judge_service/llm/vllm.py",
     "judge_service/hallujudge/judge_service/llm/vllm_arguments.py",
     "judge_service/hallujudge/judge_service/llm/vllm_sizing.py",
