@@ -57,7 +57,8 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._places = [name for name in declared.places if name not in declared.seen]
         self._repeats = metric.outcomes_repeat
         # Otherwise equal answers may have other places, and statistics of these.
-        self._knows_place = not metric.place_columns and metric.codes.keys() <= {*self._places}
+        has_codes = type(metric).places is AnswersMetric.places
+        self._knows_place = has_codes and metric.codes.keys() <= {*self._places}
         self._known: dict[tuple[object, ...], ScoredItem[Evidence]] = {}
         self._fields: dict[tuple[object, ...], tuple[Mapping[str, str], Mapping[str, str]]] = {}
 
