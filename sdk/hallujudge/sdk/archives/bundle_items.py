@@ -170,7 +170,7 @@ class BundleItems:
         """Return the fields of an item, where its first answer has precedence."""
         first = entries[0]
         fields = first.fields
-        if len(entries) > 1 and any(each.fields is not fields for each in entries):
+        if fields and any(each.fields is not fields for each in entries[1:]):
             fields = {
                 name: text for each in reversed(entries) for name, text in each.fields.items()
             }

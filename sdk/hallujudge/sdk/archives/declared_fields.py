@@ -70,8 +70,8 @@ class DeclaredFields:
         self._ways = list(ways)
         self._remedy = remedy
         self._keeps_empty = keeps_empty
-        # Most records have the first key of each field, whatever else they have.
-        self._usual = self._alike([way.keys[0] for way in self._ways])
+        # Most records are like the one before, or have the first key of each field.
+        self._last = self._alike([way.keys[0] for way in self._ways])
         self._known: dict[tuple[Any, ...], _Alike] = {}
 
     def __bool__(self) -> bool:
@@ -87,14 +87,13 @@ class DeclaredFields:
         Raises:
             ArchiveError: The record lacks a field; the message lists the tried and the found keys.
         """
-        alike = self._usual
+        alike = self._last
         try:
-            found = alike.get(values)
+            found = alike.get(values) if values.keys().isdisjoint(alike.absent) else None
         except KeyError:
-            keys = tuple(values)
-            if (other := self._known.get(keys)) is None:
-                other = share(self._known, keys, self._alike(keys))
-            alike = other
+            found = None
+        if found is None:
+            alike = self._last = self._alike_of(tuple(values))
             found = alike.get(values)
         try:
             # Texts equal no value of another type.
@@ -115,10 +114,11 @@ class DeclaredFields:
         place: str,
     ) -> Mapping[str, str]:
         """Return the fields of a record some of whose values are no texts."""
-        if (kinds := {*map(type, found)}) <= _EXACT:
-            # 1 and true are equal, and have other texts.
-            key = (*found, *map(type, found))
-        elif kinds <= _PLAIN:
+        # 1 and true are equal, and have other texts.
+        kinds = (*map(type, found),)
+        if _EXACT.issuperset(kinds):
+            key = (*found, *kinds)
+        elif _PLAIN.issuperset(kinds):
             # So have 0.0 and -0.0.
             key = ("", *map(repr, found))
         else:
@@ -128,14 +128,20 @@ class DeclaredFields:
             known = share(alike.known, key, self._read(values, place))
         return known
 
+    def _alike_of(self, keys: tuple[str, ...]) -> _Alike:
+        """Return how records with some keys are read, as it is known or from now on."""
+        if (known := self._known.get(keys)) is None:
+            known = share(self._known, keys, self._alike(keys))
+        return known
+
     def _alike(self, keys: Collection[str]) -> _Alike:
-        """Return how records with some keys are read."""
         firsts = [next(filter(keys.__contains__, way.keys), None) for way in self._ways]
         held = [key for key in firsts if key is not None]
         as_they_are = self._keeps_empty and all(way.value is None for way in self._ways)
         return _Alike(
             # Of one key alone it would return the value itself.
             itemgetter(*held, held[0]) if held else _nothing_of,
+            frozenset().union(*map(_before, self._ways, firsts)),
             list(zip([way.name for way in self._ways], held, strict=True))
             if as_they_are and None not in firsts
             else [],
@@ -159,11 +165,18 @@ class _Alike(NamedTuple):
 
     get: Callable[[Mapping[str, object]], tuple[Any, ...]]
     """Returns the values of the first keys that the records have of the fields."""
+    absent: frozenset[str]
+    """Keys that such records lack, and that would be read in place of these."""
     texts: Sequence[tuple[str, str]]
     """The fields that are these values if all are texts, each with its key; empty if some are read
     otherwise."""
     known: dict[tuple[Any, ...], Mapping[str, str]]
     """Values -> fields: many records have those of few kinds."""
+
+
+def _before(way: FieldWay, key: str | None) -> tuple[str, ...]:
+    """Return the keys of a field that come before one of them; all of them before None."""
+    return way.keys if key is None else way.keys[: way.keys.index(key)]
 
 
 def _nothing_of(_values: Mapping[str, object]) -> tuple[Any, ...]:
