@@ -73,6 +73,43 @@ class Broken(Exact):
 
 class Other(Exact):
     name = "llm"
+
+
+class Needs(Exact):
+    def __init__(self, path):
+        pass
+
+
+class Nameless(Exact):
+    identity = "exact-1"
+
+
+class Hidden(Exact):
+    @property
+    def identity(self):
+        raise OSError("no weights")
+
+
+class Ends(Exact):
+    def verdicts(self, item):
+        raise SystemExit(3)
+
+
+class Strange(Exact):
+    def verdicts(self, item):
+        supported = Verdict.SUPPORTED
+        return [
+            ClaimVerdict(triplet=("q", "q", "q"), judge=self.name, verdict=supported)
+            for _ in item.claims
+        ]
+
+
+class Foreign(No):
+    name = "exact"
+
+    def verdicts(self, item):
+        none = Verdict.NOT_SUPPORTED
+        return [ClaimVerdict(triplet=c, judge="llm", verdict=none) for c in item.claims]
 """
 ANSWERS = [
     {"image_id": 1, "question": "What is there?", "response": "A cup is on the table."},
@@ -145,8 +182,17 @@ def test_such_judges_vote_and_take_their_turn(
     ("value", "said"),
     [
         ("lab_judge:Lazy", "the judge exact did not return one verdict for each claim"),
-        ("lab_judge:Broken", "the judge exact failed (KeyError: 'weights'); correct it"),
+        (
+            "lab_judge:Broken",
+            "the judge exact (lab_judge:Broken) failed (KeyError: 'weights'); correct it",
+        ),
         ("lab_judge:Other", "the judge exact (lab_judge:Other) is Other, not a Judge with this"),
+        ("lab_judge:Needs", "the judge exact (lab_judge:Needs) failed (TypeError: "),
+        ("lab_judge:Nameless", "the judge exact (lab_judge:Nameless) is Nameless, not a Judge"),
+        ("lab_judge:Hidden", "the judge exact (lab_judge:Hidden) failed (OSError: no weights"),
+        ("lab_judge:Ends", "the judge exact (lab_judge:Ends) failed (SystemExit: 3); correct it"),
+        ("lab_judge:Strange", "the judge exact did not return one verdict for each claim"),
+        ("lab_judge:Foreign", "the judge exact returned verdicts of another name"),
         ("lab_judge:JUDGED", "the judge exact (lab_judge:JUDGED) can't be loaded"),
     ],
 )
@@ -190,3 +236,47 @@ def test_no_judge_of_another_package_takes_the_name_of_ours(
     assert run.returncode == 2, run.stderr
     assert "lab_judge" not in run.stderr
     assert not (tmp_path / "out" / "report.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("tracker", "said"),
+    [
+        ("def at(place, *, model, dataset):\n    raise OSError('no place')", "OSError: no place"),
+        ("def at(place):\n    return print", "TypeError: "),
+        ("def at(place, **_):\n    return lambda report: 1 / 0", "ZeroDivisionError: division by"),
+    ],
+)
+def test_a_tracker_that_fails_is_named(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tracker: str, said: str
+) -> None:
+    (package / "lab_tracker.py").write_text(tracker)
+    install(package, monkeypatch, "hallujudge.trackers", "mine = lab_tracker:at")
+    rows = [{"id": 1, "response": "Yes.", "label": "yes"}]
+    table = write_lines(tmp_path / "cases.jsonl", rows)
+    assert cli("score", "pope", "-r", table, "-o", tmp_path / "out").returncode == 0
+    run = cli("report", tmp_path / "out", "--to", "mine:x")
+    assert run.returncode == 2, run.stderr
+    assert f"the tracker mine (lab_tracker:at) failed ({said}" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_layouts_that_fail_while_they_are_listed_are_named(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (package / "lab_lazy.py").write_text("readers = (1 / 0\n for _ in 'a')")
+    install(package, monkeypatch, "hallujudge.archive_readers", "lab = lab_lazy:readers")
+    table = write_lines(tmp_path / "cases.jsonl", [{"id": 1, "response": "Yes.", "label": "yes"}])
+    run = cli("score", "pope", "-r", table, "-o", tmp_path / "out")
+    assert run.returncode == 2, run.stderr
+    said = "the archive reader lab (lab_lazy:readers) failed (ZeroDivisionError: division by zero)"
+    assert said in run.stderr
+
+
+def test_an_error_of_several_lines_is_one(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (package / "lab_loud.py").write_text("raise RuntimeError('at import\\nsecond line')")
+    install(package, monkeypatch, "hallujudge.judges", "exact = lab_loud:Judge")
+    run = cli(*SCORED, "exact", cwd=tmp_path)
+    assert run.returncode == 2, run.stderr
+    assert "can't be loaded: RuntimeError: at import second line. Update or" in run.stderr

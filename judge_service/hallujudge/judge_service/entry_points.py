@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from .errors import HallujudgeError, InvalidInputError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
+
+# A module, or a function, that ends its process would end the command without a word, and leave the
+# event loop of a server or of a run without an answer.
+_FAILURES = (Exception, SystemExit)
+_SHOWN = 200
 
 
 def registered(group: str) -> EntryPoints:
@@ -35,10 +42,44 @@ def loaded(
         return entry.load()
     except HallujudgeError:
         raise
-    # A module that ends its process would end the command without a word.
-    except (Exception, SystemExit) as err:
-        why = str(err) or type(err).__name__
+    except _FAILURES as err:
+        why = str(err) if isinstance(err, ImportError | AttributeError) else problem_of(err)
         raise error(
-            f"the {kind} {entry.name} ({entry.value}) can't be loaded: {why}. Update or uninstall "
-            "the package that registers it"
+            f"the {kind} {entry.name} ({entry.value}) can't be loaded: {one_line(why)}. Update or "
+            "uninstall the package that registers it"
         ) from err
+
+
+@contextmanager
+def guarded(
+    entry: EntryPoint, kind: str, error: type[InvalidInputError] = InvalidInputError
+) -> Iterator[None]:
+    """Name what another package registers where it fails, in the block.
+
+    Args:
+        entry: The entry point.
+        kind: What it registers, such as ``tracker``.
+        error: The class of the error.
+
+    Raises:
+        InvalidInputError: It fails.
+    """
+    try:
+        yield
+    except HallujudgeError:
+        raise
+    except _FAILURES as err:
+        raise error(
+            f"the {kind} {entry.name} ({entry.value}) failed ({problem_of(err)}); correct it, or "
+            "uninstall the package that registers it"
+        ) from err
+
+
+def problem_of(err: BaseException) -> str:
+    """Return the kind of an error and the beginning of its text, in one line."""
+    return one_line(f"{type(err).__name__}: {err}".rstrip(": "))
+
+
+def one_line(text: str) -> str:
+    """Return the beginning of a text in one line."""
+    return " ".join(text.split())[:_SHOWN]

@@ -33,6 +33,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from .answers.answer_scores import accuracy, unparsed_rate
+from .answers.answer_text import remembered
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
@@ -73,15 +74,22 @@ def _released(text: str) -> str:
     return str(round(min(_MOST, float(found[1])))) if found else "-1"
 
 
-# Scores and short texts repeat.
-@lru_cache(maxsize=1 << 12)
-def _judgement(score: float | str, text: str) -> str:
-    """Return the score, the mark that the released script reads, and the last that is stated."""
-    # True, 1.0 and -0.0 equal 1 and 0, and a text equals no number.
-    held = score if isinstance(score, str) else f"{float(score) + 0.0:g}"
+@remembered
+def _marks_in(text: str) -> str:
+    """Return the mark that the released script reads in a text, and the last one that it states."""
     found = _STATED.findall(text)
     stated = str(found[-1]).removesuffix(".0") if found else ""
-    return f"score={held} evaluated={_released(text)} stated={stated}"
+    return f"evaluated={_released(text)} stated={stated}"
+
+
+@lru_cache(maxsize=1 << 12)
+def _number(score: float) -> str:
+    """Return a score as text: True, 1.0 and -0.0 equal 1 and 0."""
+    try:
+        return f"{float(score) + 0.0:g}"
+    except OverflowError:
+        # A whole number of hundreds of digits is no mark.
+        return "inf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +110,9 @@ def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
     said = text if isinstance(text, str) else ""
     if score is None and not said:
         return answer
-    held = score if isinstance(score, (int, float)) else "" if score is None else "text"
-    fields = {**answer.fields, "judgement": _judgement(held, said)}
+    # A text equals no number.
+    held = _number(score) if isinstance(score, (int, float)) else "" if score is None else "text"
+    fields = {**answer.fields, "judgement": f"score={held} {_marks_in(said)}"}
     return Answer(answer.response, "", answer.name, answer.question, answer.options, fields)
 
 

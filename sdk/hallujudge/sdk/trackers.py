@@ -12,12 +12,13 @@ scores, signature and page; ``every-eval-ever`` and ``hf-eval-results`` are file
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from hallujudge.judge_service.entry_points import loaded, registered
+from hallujudge.judge_service.entry_points import guarded, loaded, registered
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import signature_field
 
@@ -180,13 +181,24 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
     tracker_at = loaded(entry, "tracker")
     tracker: object = None
     if callable(tracker_at):
-        tracker = tracker_at(place, model=model, dataset=dataset)
+        # What goes wrong in a tracker of ours is a bug, or names what to do itself.
+        own = entry.dist is not None and entry.dist.name == "hallujudge"
+        with nullcontext() if own else guarded(entry, "tracker"):
+            tracker = tracker_at(place, model=model, dataset=dataset)
     if not callable(tracker):
         raise InvalidInputError(
             f"the tracker {name} ({entry.value}) must be a function that returns a "
             "function of a report; correct the entry point"
         )
-    return tracker
+    if own:
+        return tracker
+    log: Tracker = tracker
+
+    def logged(report: LoggedReport) -> None:
+        with guarded(entry, "tracker"):
+            log(report)
+
+    return logged
 
 
 def _package_of(entry: EntryPoint) -> str:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from ..entry_points import loaded, registered
-from ..errors import HallujudgeError, InvalidInputError
+from hallujudge.metrics.framework.claims import Sentence, Triplet
+
+from ..entry_points import guarded, loaded, registered
+from ..errors import InvalidInputError
 from . import Judge, JudgedItem, JudgeIdentity, JudgeRequestItem
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _ENTRY_POINTS = "hallujudge.judges"
 
@@ -35,14 +41,23 @@ def registered_judge(name: str) -> GuardedJudge:
             "them"
         )
     make = loaded(entry, "judge")
-    judge = make() if callable(make) else make
-    # Evidence and notes name judges, so that another name would be taken for another judge.
-    if not isinstance(judge, Judge) or judge.name != name:
+    with guarded(entry, "judge"):
+        judge: Any = make() if callable(make) else make
+        # Evidence and notes name judges, so that another name would be taken for another judge.
+        valid = isinstance(judge, Judge) and judge.name == name
+        valid = valid and isinstance(judge.identity, JudgeIdentity)
+    if not valid:
         raise InvalidInputError(
             f"the judge {name} ({entry.value}) is {type(judge).__name__}, not a Judge with this "
-            "name; correct the entry point, or the judge's name"
+            "name and an identity; correct the entry point, or the judge"
         )
-    return GuardedJudge(judge)
+    return GuardedJudge(judge, entry)
+
+
+def _claims_of(judged: JudgedItem) -> list[object]:
+    """Return the claims of verdicts; a tuple that is no claim is none of an item's."""
+    kinds = (Triplet, Sentence)
+    return [v.triplet if isinstance(v.triplet, kinds) else None for v in judged.verdicts]
 
 
 class GuardedJudge:
@@ -50,11 +65,13 @@ class GuardedJudge:
 
     Args:
         judge: The judge.
+        entry: The entry point that registers it.
     """
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, entry: EntryPoint) -> None:
         self.name = judge.name
         self._judge = judge
+        self._entry = entry
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -69,17 +86,15 @@ class GuardedJudge:
         Raises:
             InvalidInputError: The judge fails, or leaves out claims.
         """
-        try:
+        with guarded(self._entry, "judge"):
             judged = await self._judge.judge(items, has_fallback=has_fallback)
-            whole = [len(one.verdicts) for one in judged] == [len(item.claims) for item in items]
-        except HallujudgeError:
-            raise
-        except Exception as err:
-            problem = f"{type(err).__name__}: {err}".rstrip(": ")
+            whole = [_claims_of(one) for one in judged] == [list(item.claims) for item in items]
+            named = {each.judge for one in judged for each in one.verdicts} <= {self.name, ""}
+        if not named:
             raise InvalidInputError(
-                f"the judge {self.name} failed ({problem:.200}); correct it, or uninstall the "
-                "package that registers it"
-            ) from err
+                f"the judge {self.name} returned verdicts of another name; correct it, or "
+                "uninstall the package that registers it"
+            )
         if not whole:
             raise InvalidInputError(
                 f"the judge {self.name} did not return one verdict for each claim; correct it, or "

@@ -31,6 +31,9 @@ _LETTERS = frozenset("ABCD")
 _TEXT = 4
 # What pandas reads in an empty cell, as the tool writes it.
 _EMPTY = "nan"
+# Texts that pandas 3.1 takes for an empty cell.
+_EMPTY_TEXTS = {"", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None"}
+_EMPTY_TEXTS |= {"NaN", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
 
 
 def is_right(answer: str, prediction: str) -> bool:
@@ -63,7 +66,8 @@ def rows_of(records: Sequence[Mapping[str, object]]) -> list[Counts]:
 
 
 def _text(value: object) -> str:
-    return _EMPTY if value is None or value == "" else str(value)
+    text = "" if value is None else str(value)
+    return _EMPTY if text in _EMPTY_TEXTS else text
 
 
 def fours(counts: Sequence[Counts]) -> list[Counts]:

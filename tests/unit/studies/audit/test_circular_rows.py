@@ -15,7 +15,7 @@ from support.running import here
 
 from hallujudge.sdk.audit import AuditOptions, audit
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.studies.audit.circular_rows import is_right
+from hallujudge.studies.audit.circular_rows import is_right, rows_of
 
 CATEGORIES = ("exist", "subject", "predicate", "object")
 NAMES = ("cart", "horse", "lamp", "tree")
@@ -45,6 +45,14 @@ def test_a_prediction_is_right_by_its_first_character_or_a_text(
     answer: str, prediction: str, *, right: bool
 ) -> None:
     assert is_right(answer, prediction) is right
+
+
+@pytest.mark.parametrize("empty", ["", None, "None", "NULL", "n/a", "<NA>", "NaN", "nan"])
+def test_what_pandas_takes_for_an_empty_cell_is_its_text_nan(empty: str | None) -> None:
+    golds = ("B. nan", "B. none", "B. null", "B")
+    counts = rows_of([{"answer": gold, "prediction": empty} for gold in golds])
+    # From the fifth character on: "an", "one", "ull" and nothing, of which "nan" has two.
+    assert [each["right"] for each in counts] == [1, 0, 0, 1]
 
 
 def drawn(seed: int, *, spelt: bool) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
-from hallujudge.judge_service.entry_points import loaded, registered
+from hallujudge.judge_service.entry_points import guarded, loaded, registered
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import benchmarks_of, families, metric_names
 
@@ -57,11 +57,12 @@ def archive_readers() -> tuple[ArchiveReader, ...]:
 def _registered() -> Iterator[ArchiveReader]:
     for entry in sorted(registered(_ENTRY_POINTS), key=lambda entry: entry.name):
         found = loaded(entry, "archive reader", ArchiveError)
-        yield from _readers_of(found, entry.name)
+        with guarded(entry, "archive reader", ArchiveError):
+            readers = list(found) if isinstance(found, Iterable) else [found]
+        yield from _readers_of(readers, entry.name)
 
 
-def _readers_of(found: object, name: str) -> Iterator[ArchiveReader]:
-    readers = list(found) if isinstance(found, Iterable) else [found]
+def _readers_of(readers: Iterable[object], name: str) -> Iterator[ArchiveReader]:
     for reader in readers:
         if not isinstance(reader, ArchiveReader):
             raise ArchiveError(
