@@ -136,14 +136,13 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         made = self.metric.derived_fields(item) if self._makes_fields else {}
         if made.items() <= item.fields.items():
             return item.group_id or group, item.fields
-        # Lines of items encode the same mapping once.
-        key = id(item.fields), *made.items()
-        if (known := self._fields.get(key)) is None:
-            if len(self._fields) >= _MOST_FIELDS:
-                self._fields.clear()
+        fields: Mapping[str, str] = {**item.fields, **made}
+        # Lines of items encode the same mapping once; many kinds of them hardly repeat.
+        if len(self._fields) < _MOST_FIELDS:
             # With the item's fields, so that no others get their id.
-            known = self._fields[key] = item.fields, {**item.fields, **made}
-        return item.group_id or group, known[1]
+            key = id(item.fields), *made.items()
+            fields = self._fields.setdefault(key, (item.fields, fields))[1]
+        return item.group_id or group, fields
 
     def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with an unparsed answer, which a score may count."""

@@ -17,7 +17,6 @@ from hallujudge.metrics.framework.results import (
     CanonicalRecord,
     Evidence,
     ScoredItem,
-    Texts,
     UnscoredReason,
 )
 
@@ -151,7 +150,7 @@ def _item_violation(index: int, item: Item, item_type: type[Item]) -> Violation:
 _NOTHING_HASHED = blake2b(digest_size=8)
 # Questions and labels repeat; longer records would only fill the memory.
 _REPEATING_BYTES, _MOST_REPEATING = 160, 4096
-_hashes: dict[CanonicalRecord, str] = {}
+_hashes: dict[bytes, str] = {}
 _encode = Encoder().encode
 
 
@@ -197,20 +196,18 @@ def unscored_result(
 
 def record_hash(record: CanonicalRecord) -> str:
     """Return the hash of a record as 16 hexadecimal digits, the same on every machine."""
-    # Other records may hold lists, or a 1 that equals True and has another text.
-    repeats = type(record) is str or type(record) is Texts
-    if repeats and (known := _hashes.get(record)) is not None:
-        return known
     try:
         text = _encode(record)
     except UnicodeEncodeError:  # half a surrogate pair, which the standard library escapes
         text = json.dumps(record).encode()
+    if (known := _hashes.get(text)) is not None:
+        return known
     # A copy is made in half the time of a new one.
     found = _NOTHING_HASHED.copy()
     found.update(text)
     digest = found.hexdigest()
-    if repeats and len(text) <= _REPEATING_BYTES:
+    if len(text) <= _REPEATING_BYTES:
         if len(_hashes) >= _MOST_REPEATING:
             _hashes.clear()
-        _hashes[record] = digest
+        _hashes[text] = digest
     return digest

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from msgspec import Struct, structs
 
-from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue, Texts
+from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -66,7 +66,7 @@ class AnswersItem(Item, frozen=True, kw_only=True):
         for each in others:
             if each.label != first.label or _said_of(each) != said:
                 return ItemRecords(asked, self._labels())
-        return ItemRecords(asked, Texts((first.label, said)) if said else first.label)
+        return ItemRecords(asked, [first.label, said] if said else first.label)
 
     def _questions(self) -> CanonicalRecord:
         return sorted(
@@ -79,7 +79,7 @@ class AnswersItem(Item, frozen=True, kw_only=True):
 
     def _labels(self) -> CanonicalRecord:
         """Return the labels, and what the benchmark says of the questions."""
-        return Texts(sorted([(each.name, each.label, *_said_of(each)) for each in self.answers]))
+        return sorted([(each.name, each.label, *_said_of(each)) for each in self.answers])
 
 
 # What a model said in addition to its response, verdicts on it, and its place in a file are no part
@@ -94,12 +94,12 @@ def _options_of(answer: Answer) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(options.items())) if options else ()
 
 
-def _said_of(answer: Answer) -> tuple[tuple[str, str], ...]:
+def _said_of(answer: Answer) -> Sequence[tuple[str, str]]:
     """Return the fields that the benchmark sets."""
     if not answer.fields:
         return ()
     fields = answer.fields
-    return tuple([(name, text) for name in _names_said(tuple(fields)) if (text := fields[name])])
+    return [(name, text) for name in _names_said(tuple(fields)) if (text := fields[name])]
 
 
 # The answers of an archive have the same fields.

@@ -121,12 +121,6 @@ CanonicalRecord: TypeAlias = "bool | int | str | Sequence[CanonicalRecord] | Non
 """What a hash is made of: texts and whole numbers in one order, in lists and tuples alike."""
 
 
-class Texts(tuple["CanonicalRecord", ...]):
-    """A record of texts, and of tuples of texts, that many items have: its hash is remembered."""
-
-    __slots__ = ()
-
-
 class ItemRecords(NamedTuple):
     """What the hashes of an item are made of."""
 

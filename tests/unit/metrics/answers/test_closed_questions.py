@@ -26,7 +26,7 @@ def plain(answer: Answer) -> tuple[object, object]:
     )
     options = tuple(sorted(answer.options.items()))
     asked = [("", answer.question, options)] if options else answer.question
-    return asked, (answer.label, tuple(said)) if said else answer.label
+    return asked, [answer.label, said] if said else answer.label
 
 
 @pytest.mark.parametrize(("fields", "options"), CASES)
