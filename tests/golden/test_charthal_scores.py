@@ -49,6 +49,9 @@ def scored(records: list[dict[str, Any]], variant: str = "published") -> Report:
         # True, false, 1.0 and 0.0 equal a mark; texts equal none.
         (True, "Score: 1", "1", "1", "1"),
         (0.0, "score 0.", "0", "0", "0"),
+        (-0.0, "Score: 0", "0", "0", "0"),
+        (10**400, "Score: 1", None, "1", "1"),
+        (float("nan"), "", None, None, None),
         ("1", "Score: 1", None, "1", "1"),
         ("-", "Score: 0\nIt is judged as asked.", None, "0", "0"),
         # Rounded, halves to even: a mark between 0 and 1 is none.

@@ -29,7 +29,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from .answers.answer_scores import accuracy, unparsed_rate
@@ -55,7 +54,7 @@ RELATIONS = ("irrel", "inexist", "contra", "normal")
 """The relations of questions to their charts."""
 MARKS = ("0", "1")
 """The marks."""
-_MOST, _LINES = 10, 3
+_MOST, _LINES, _HUGE = 10, 3, 1e300
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 # As in the released script, one after the other.
 _RELEASED = (
@@ -82,14 +81,10 @@ def _marks_in(text: str) -> str:
     return f"evaluated={_released(text)} stated={stated}"
 
 
-@lru_cache(maxsize=1 << 12)
 def _number(score: float) -> str:
-    """Return a score as text: True, 1.0 and -0.0 equal 1 and 0."""
-    try:
-        return f"{float(score) + 0.0:g}"
-    except OverflowError:
-        # A whole number of hundreds of digits is no mark.
-        return "inf"
+    """Return a score as text: True, 1.0 and -0.0 are 1 and 0, and no text."""
+    # A whole number of hundreds of digits is no mark, and no float.
+    return "inf" if abs(score) > _HUGE else f"{score + 0.0:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,8 +85,7 @@ class _Levels(AnswersMetric):
 
     def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
         """Return granularity and sub-category of an item."""
-        fields = item.fields
-        level, kind = fields.get("granularity", ""), fields.get("sub_category", "")
+        level, kind = item.fields.get("granularity", ""), item.fields.get("sub_category", "")
         known = level in GRANULARITIES and kind
         return {"granularity_sub_category": f"{level}/{kind}"} if known else {}
 

@@ -89,10 +89,8 @@ _NO_MARKS = str.maketrans("", "", punctuation)
 
 
 def _harness(answer: Answer) -> Parsed:
-    text = (answer.response or "").strip()
-    if "<" in text:
-        text = _TAGS.sub("", text).strip()
-        text = marked[1].strip() if (marked := _MARKED.search(text)) else text
+    text = _TAGS.sub("", answer.response or "").strip()
+    text = marked[1].strip() if (marked := _MARKED.search(text)) else text
     said = _MARKS.sub("", text).strip()
     letters = {text.strip(): letter for letter, text in _options(answer.question)}
     places = [(at, n, x) for n, x in enumerate(letters) if (at := said.find(x)) >= 0]

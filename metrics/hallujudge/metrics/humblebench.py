@@ -105,8 +105,8 @@ def _fault(record: Mapping[str, object]) -> str:
             return f"{key} is no text"
     if not isinstance(record["image"], (str, Mapping)):
         return "image is neither a text nor an object"
-    number = record.get("question_id", record.get("id"))
-    whole = type(number) is int or _WHOLE.fullmatch(str(number))
+    number = str(record.get("question_id", record.get("id")))
+    whole = number.isdecimal() or _WHOLE.fullmatch(number)
     return "" if whole else "question_id is no whole number"
 
 
