@@ -43,7 +43,8 @@ def loaded(
     except HallujudgeError:
         raise
     except _FAILURES as err:
-        why = str(err) if isinstance(err, ImportError | AttributeError) else problem_of(err)
+        # Alone, a missing key says nothing.
+        why = problem_of(err) if isinstance(err, KeyError) or not str(err) else str(err)
         raise error(
             f"the {kind} {entry.name} ({entry.value}) can't be loaded: {one_line(why)}. Update or "
             "uninstall the package that registers it"
