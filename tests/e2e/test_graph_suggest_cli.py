@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import scripted_llm as llm
+from support.choice_judge import scripted
 from support.messages import expected_message
 from support.qa_samples import write_lines
 from support.running import here
@@ -53,16 +52,6 @@ def candidates(folder: Path) -> dict[str, list[tuple[str, str]]]:
         entry["form"]: [(c["root"], c["source"]) for c in entry["candidates"]]
         for entry in patch["entries"]
     }
-
-
-@contextmanager
-def scripted(*steps: llm.Step) -> Iterator[llm.ScriptedLlm]:
-    server = llm.ScriptedLlm(*steps)
-    stop = server.in_thread()
-    try:
-        yield server
-    finally:
-        stop()
 
 
 def dog_step(_number: int, body: llm.Body) -> llm.Reply:

@@ -143,7 +143,7 @@ class ProcessPool:
                 how = "did not reply" if isinstance(err, TimeoutError) else "died at work"
                 _LOG.warning("worker %d %s", worker.pid, how)
             return None
-        # Such as a cancellation: the worker is in the middle of a reply that nobody would read.
+        # Such as a cancellation: the worker still writes a reply, which no caller will read.
         except BaseException:
             worker.kill()
             raise
@@ -337,7 +337,7 @@ class _Forker:
             assert self._control is not None
             try:
                 socket.send_fds(self._control, [ONE_WORKER], [theirs.fileno()])
-            # The process has died meanwhile. One that is started anew is tried once.
+            # The process has died meanwhile. A restarted one is tried once.
             except OSError:
                 if not again:
                     raise

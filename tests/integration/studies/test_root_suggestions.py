@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from support import scripted_llm as llm
+from support.choice_judge import scripted
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.errors import InvalidInputError
@@ -16,16 +15,6 @@ from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmS
 from hallujudge.studies.root_suggestions import NO_ROOT, LlmRootChooser, RootQuestion, root_chooser
 
 CHOICES = {"hound": ["dog", "cat"], "gizmo": ["dog", "cat"]}
-
-
-@contextmanager
-def scripted(*steps: llm.Step) -> Iterator[llm.ScriptedLlm]:
-    server = llm.ScriptedLlm(*steps)
-    stop = server.in_thread()
-    try:
-        yield server
-    finally:
-        stop()
 
 
 def settings(server: llm.ScriptedLlm) -> JudgeSettings:

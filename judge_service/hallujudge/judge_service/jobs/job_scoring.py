@@ -37,7 +37,7 @@ MAX_CONCURRENCY = 8
 _DIED = "the server died each time it scored this item"
 # A database that was locked or full is mostly available again after seconds.
 _STORE_PAUSE = 2.0
-# Enough for a call beside the runner; SQLite lets one writer in at a time anyway.
+# Enough for one call besides the runner; SQLite lets one writer in at a time anyway.
 _THREADS = 4
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

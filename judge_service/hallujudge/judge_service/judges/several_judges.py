@@ -402,7 +402,7 @@ class Panel(JudgesInOrder[Judge]):
             said = ", ".join(f"{name}: {vote.verdict.value}" for name, vote in votes.items())
             return unscored_claim(claim, UnscoredReason.PANEL_TIED, said, PANEL)
         verdict = Verdict.SUPPORTED if odds > 0 else Verdict.NOT_SUPPORTED
-        # By weights and the prior, a verdict may win that nobody voted for.
+        # With weights and the prior, a verdict without any vote may win.
         agreeing = [vote for vote in votes.values() if vote.verdict is verdict] or [*votes.values()]
         return ClaimVerdict(
             triplet=claim,

@@ -234,7 +234,7 @@ class ServedJudge(ThresholdJudge):
         return ClaimVerdict(triplet=claim, verdict=verdict, judge=self.name)
 
 
-# Between premise and claim; in this process, the tokenizer tells it.
+# Between premise and claim; in this process, the tokenizer knows it.
 _EOS = {"minicheck-roberta": "</s>", "minicheck-deberta": "[SEP]"}
 _BYTES_PER_TOKEN = 3
 """Fewer than English has, so that parts of a document are not too long."""

@@ -236,7 +236,7 @@ class _Question(Generic[_T]):
         """Let the payers that wait for the sender go on."""
         self.sender = None
         self.freed.set()
-        # A new event: whoever comes to wait now waits for the next sender.
+        # A new event, so that later callers wait for the next sender.
         self.freed = asyncio.Event()
 
 

@@ -1,7 +1,7 @@
-"""How a chat model is called, and what its servers tell in place of guesses.
+"""How a chat model is called, and what its servers say of themselves.
 
 A judge's servers are vLLM or not, have a version, and refuse some requests. vLLM names itself as
-the owner in its list of models, also through proxies that let only ``/v1`` pass, and tells its
+the owner in its list of models, also through proxies that forward ``/v1`` alone, and gives its
 version at ``/version``. Others have another owner (``llamacpp``, ``openai`` at LiteLLM) or none,
 and no such route. Neither request costs anything. Only a reply shows whether a server takes a
 constraint, so others than vLLM are asked a short question with it.

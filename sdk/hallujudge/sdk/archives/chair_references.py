@@ -256,7 +256,7 @@ def is_coco(path: Path) -> bool:
         with open_text(path) as stream:
             return _FIRST_KEYS.match(stream.read(_HEAD_CHARS)) is not None
     except (OSError, UnicodeDecodeError, ArchiveError):
-        # What is wrong with the file is said by whoever reads it.
+        # The reader of the file reports what is wrong with it.
         return False
 
 

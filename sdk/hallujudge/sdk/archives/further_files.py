@@ -122,7 +122,7 @@ class ArchiveFolders:
         """
         if not summary.any_metric:
             return summary.metrics
-        # References beside the archive come first: those that were given are for the whole tree.
+        # References next to the archive come first: those that were given are for the whole tree.
         near = [s.metrics for s in self._others(summary) if s.role == REFERENCES and s.metrics]
         given = self._given.near(self._paths[summary.path].parent)
         known = {*given, *self._given.references, *(each for found in near for each in found)}

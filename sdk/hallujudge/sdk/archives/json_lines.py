@@ -248,7 +248,7 @@ class LineReader:
                 try:
                     value = self._first(text) if first and not values else self._value(text)
                 except (ValueError, RecursionError):
-                    # The caller reads on from here with Python's decoder, whose error is told.
+                    # The caller reads on from here with Python's decoder, which reports the error.
                     return _Found(values, indices, index)
                 values.append(value)
                 indices.append(index)

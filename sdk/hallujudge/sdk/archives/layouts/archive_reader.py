@@ -15,7 +15,7 @@ Convert: TypeAlias = "Callable[[Iterator[Record]], Iterator[Record]]"
 """Turns the raw records of an archive into records with the common keys."""
 
 NAME_A_METRIC = "name a metric that scores its answers, and give its references with references=…"
-"""What to do with responses of a benchmark that the layout does not tell."""
+"""What to do with responses whose benchmark the layout does not name."""
 # Tools nest responses by request and by repeat; deeper lists are not responses.
 _MAX_NESTING = 8
 # Parts of a message that hold its text, in chats and in OpenAI's API of responses.

@@ -259,7 +259,7 @@ OTHER_VLMEVALKIT_READERS = (
 
 def _openai(values: Mapping[str, object]) -> Mapping[str, object]:
     body = mapping_at(mapping_at(values, "response"), "body")
-    # Providers put the error beside the response, or in its body.
+    # Providers put the error next to the response, or in its body.
     failed = values.get("error") or body.get("error")
     text = _completion(body)
     return {
