@@ -25,7 +25,6 @@ from hallujudge.sdk.cli.app import (
     stopped_by,
 )
 from hallujudge.sdk.cli.commands import StrictCommand, example_of
-from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.options import Estimate, prompt_text
 from hallujudge.sdk.cli.output import estimate_line, in_flags
 from hallujudge.sdk.cli.parameters import argument, option
@@ -242,7 +241,6 @@ class _Asking:
         "    --url http://localhost:8000/v1 --model qwen-vl -o answers.jsonl",
     ),
 )
-@grouped
 def ask(context: click.Context, given: _Asking) -> ExitCode:
     """Ask a model a benchmark's questions, and write an archive.
 

@@ -23,9 +23,8 @@ from hallujudge.sdk.cli.app import (
     metric_option,
     output_option,
 )
-from hallujudge.sdk.cli.declared_options import Declared, grouped, parameter_of
 from hallujudge.sdk.cli.output import Format, echo_json, in_flags, show_page, write_file
-from hallujudge.sdk.cli.parameters import argument
+from hallujudge.sdk.cli.parameters import Declared, argument, parameter_of
 from hallujudge.sdk.cli.report_commands import page_of_run
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs import read_run
@@ -63,7 +62,6 @@ AnalyzedRuns = Annotated[
 
 
 @app.command(epilog=examples("hallujudge analyze results --format latex --table trend"))
-@grouped
 def analyze(
     *,
     context: click.Context,

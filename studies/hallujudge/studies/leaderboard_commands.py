@@ -15,7 +15,6 @@ from hallujudge.sdk.cli.app import (
     statistics_option,
 )
 from hallujudge.sdk.cli.comparison_commands import ComparingOptions
-from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.output import Format, show_page, show_result
 from hallujudge.sdk.cli.parameters import argument
 from hallujudge.sdk.runs.manifest import OVERVIEW
@@ -26,7 +25,6 @@ Runs = Annotated[
 
 
 @app.command(epilog=examples("hallujudge leaderboard runs/llava runs/minigpt runs/blip"))
-@grouped
 def leaderboard(
     *,
     runs: Runs,
@@ -48,7 +46,6 @@ def leaderboard(
 @app.command(
     epilog=examples("hallujudge table runs/llava runs/minigpt --columns category,score -f latex")
 )
-@grouped
 def table(
     *,
     runs: Runs,

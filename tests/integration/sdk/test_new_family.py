@@ -142,14 +142,12 @@ COMMAND = '''
 from typing import Annotated
 
 from hallujudge.sdk.cli.app import score_app
-from hallujudge.sdk.cli.declared_options import DeclaredBy, MetricOptions, grouped
+from hallujudge.sdk.cli.declared_options import DeclaredBy, MetricOptions, ScoreCommand
 from hallujudge.sdk.cli.run_options import Responses, RunOptions
-from hallujudge.sdk.cli.declared_options import ScoreCommand
 from hallujudge.sdk.runs.score_run import ScoreRun
 
 
 @score_app.command("shout")
-@grouped
 def shout(
     *,
     responses: Responses,

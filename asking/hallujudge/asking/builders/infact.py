@@ -19,7 +19,6 @@ from hallujudge.sdk.cli.app import (
     output_option,
     statistics_option,
 )
-from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.options import Estimate, Temperature, WriterOptions
 from hallujudge.sdk.cli.output import write_file, write_lines
 from hallujudge.sdk.cli.parameters import argument
@@ -140,7 +139,6 @@ Questions = Annotated[
         "    --url http://localhost:8000/v1 -o degraded",
     ),
 )
-@grouped
 def build_infact(given: DegradeOptions) -> ExitCode:
     """INFACT: degraded videos, by the operators of modes II to IV.
 

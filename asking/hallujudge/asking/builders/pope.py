@@ -33,7 +33,6 @@ from hallujudge.sdk.cli.app import (
     output_option,
     statistics_option,
 )
-from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.options import Instances, Objects
 from hallujudge.sdk.cli.output import write_lines
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
@@ -328,7 +327,6 @@ class _Building:
         "    --sampling adversarial -o questions.jsonl",
     ),
 )
-@grouped
 def build_pope_command(given: _Building) -> ExitCode:
     """POPE: balanced questions about objects in images."""
     inputs, shown = given.inputs(), given.shown()

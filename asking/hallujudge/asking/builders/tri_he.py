@@ -20,7 +20,6 @@ from hallujudge.sdk.cli.app import (
     output_option,
     statistics_option,
 )
-from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.options import (
     Temperature,
     WriterOptions,
@@ -40,7 +39,6 @@ from hallujudge.sdk.runs.progress_bar import shown_progress
         "    --url http://localhost:8000/v1 --model qwen-vl -o tri-he.json",
     ),
 )
-@grouped
 def build_tri_he(
     *,
     scene_graphs: Annotated[

@@ -19,7 +19,6 @@ from hallujudge.sdk.cli.app import (
     metric_option,
     output_option,
 )
-from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.options import (
     Temperature,
     WriterOptions,
@@ -38,7 +37,6 @@ from hallujudge.sdk.runs.progress_bar import shown_progress
         "    --model llama -o annotations.json",
     ),
 )
-@grouped
 def build_vidhal(
     *,
     references: Annotated[
@@ -78,7 +76,6 @@ def build_vidhal(
         "    --url http://localhost:8000/v1 --model llama -o votes.jsonl",
     ),
 )
-@grouped
 def build_vidhal_votes(
     *,
     references: Annotated[

@@ -30,7 +30,7 @@ from ..runs.manifest import LABELS, PARSERS
 from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
 from .options import Estimate, JudgeOptions
 from .output import show_page, write_file
 from .parameters import option
@@ -134,7 +134,7 @@ def add_commands(family: str) -> None:
     """Add the commands of a family's benchmarks to the command line."""
     for benchmark in benchmarks_of(family):
         command = _command_of(benchmark, family)
-        score_app.command(benchmark.name, epilog=_epilog(benchmark))(grouped(command))
+        score_app.command(benchmark.name, epilog=_epilog(benchmark))(command)
 
 
 def _epilog(benchmark: ClosedQuestions) -> str:

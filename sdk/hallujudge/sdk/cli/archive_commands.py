@@ -33,7 +33,7 @@ from .app import (
     output_option,
     score_app,
 )
-from .declared_options import ScoreCommand, grouped, option_text
+from .declared_options import ScoreCommand, option_text
 from .options import ModelNames, ServerOptions, model_names
 from .output import Format, NewFolder, in_flags, show_page, show_result
 from .parameters import argument
@@ -131,7 +131,6 @@ class _Scoring:
 
 
 @score_app.command("all", epilog=examples("hallujudge score all logs -o scores"))
-@grouped
 def score_all(context: click.Context, given: _Scoring) -> ExitCode:
     """Every archive of a folder, by every metric that applies, with one overview."""
     overview = given.overview(partial(_print_progress, context.obj))

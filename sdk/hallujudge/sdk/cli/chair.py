@@ -10,14 +10,13 @@ from .app import (
     examples,
     score_app,
 )
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
 from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 
 
 @score_app.command(
     epilog=examples("hallujudge score chair -r captions.jsonl -R objects.json -o results")
 )
-@grouped
 def chair(
     *,
     responses: Responses,

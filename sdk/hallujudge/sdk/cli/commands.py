@@ -26,19 +26,6 @@ ASKED = "_HALLUJUDGE_COMPLETE"
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _called(function: Callable[..., Any], context: str) -> Callable[..., Any]:
-    """Return a function that is also given the context of its command line."""
-    if not context:
-        return function
-
-    def called(**given: Any) -> Any:
-        return function(**given, **{context: click.get_current_context()})
-
-    # Families' commands are told apart by the module of their function.
-    called.__module__ = function.__module__
-    return called
-
-
 class _WholeWords(click.HelpFormatter):
     """Writes help pages whose lines break at blanks alone, so that flags and names stay whole."""
 
@@ -190,10 +177,10 @@ def command_of(
         cls: The class of the command.
         settings: Further settings of the command.
     """
-    parameters, context = parameters_of(function)
+    parameters, called = parameters_of(function)
     return cls(
         name=name or function.__name__.replace("_", "-"),
-        callback=_called(function, context),
+        callback=called,
         params=parameters,
         help=inspect.getdoc(function),
         **settings,

@@ -15,7 +15,6 @@ from .. import comparison
 from ..archives.json_files import amount
 from ..errors import HallujudgeError, InvalidInputError
 from .app import ExitCode, app, examples, input_option, output_option, statistics_option
-from .declared_options import grouped
 from .options import ModelNames, model_names
 from .output import Format, show_result, write_lines
 from .parameters import argument
@@ -62,7 +61,6 @@ class ComparingOptions:
 
 
 @app.command(epilog=examples("hallujudge compare runs/llava runs/minigpt"))
-@grouped
 def compare(
     *,
     runs: Annotated[
@@ -106,7 +104,6 @@ def compare(
         "hallujudge gate runs/new --baseline runs/old \\", "  --max-regression chair_i=0.01"
     )
 )
-@grouped
 def gate(
     *,
     run: Annotated[Path, argument(help="Folder of the run that is checked.")],

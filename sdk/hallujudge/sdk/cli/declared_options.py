@@ -1,27 +1,15 @@
-"""Options made from declarations: fields of a shared dataclass, and options of a metric.
+"""Options made from the declarations of metrics.
 
 They make a :class:`ScoreCommand`: what is scored, at which backend, with which outputs.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ParamSpec,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -34,6 +22,7 @@ from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
 from .app import input_option, judge_option, metric_option
 from .output import in_flags
+from .parameters import Declared, parameter_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.settings.connection import Connection
@@ -114,7 +103,6 @@ _MOST_BYTES = 400_000
 # An option with these choices is a switch.
 _NO_YES = ("no", "yes")
 _PANELS = {"input": input_option, "metric": metric_option, "judge": judge_option}
-_CONTEXT, _KEYWORD = "context", inspect.Parameter.KEYWORD_ONLY
 _RESPONSE_OPTIONS = {option.name: option for option in RESPONSE_OPTIONS}
 
 
@@ -128,22 +116,10 @@ class MetricOptions:
     """The options that were given, by name."""
 
 
-class Declared(ABC):
-    """Makes options of a command from a declaration, in the annotation of its parameter."""
-
-    @abstractmethod
-    def parameters(self) -> Iterator[inspect.Parameter]:
-        """Yield the parameters."""
-
-    @abstractmethod
-    def build(self, given: Mapping[str, object]) -> object:
-        """Return the value of the given parameters."""
-
-
 class DeclaredBy(Declared):
     """Makes the options of a command from a metric's declaration.
 
-    A parameter of a grouped command is annotated ``Annotated[MetricOptions, DeclaredBy("chair")]``.
+    A parameter of a command is annotated ``Annotated[MetricOptions, DeclaredBy("chair")]``.
 
     Args:
         metric: The metric's name.
@@ -156,8 +132,6 @@ class DeclaredBy(Declared):
 
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield a parameter for the variant, and one for each option of the metric."""
-        # A command passes the context to a parameter of this type; it knows what was given.
-        yield inspect.Parameter(_CONTEXT, _KEYWORD, annotation=click.Context)
         help_text = _variant_help(self._entry)
         flag = metric_option("--variant", *self._flags, help=help_text)
         yield parameter_of("variant", Annotated[str, flag], self._entry.variants[0])
@@ -173,7 +147,7 @@ class DeclaredBy(Declared):
         Raises:
             InvalidInputError: There is no such variant, or a file cannot be read.
         """
-        context = cast("click.Context", given[_CONTEXT])
+        context = click.get_current_context()
         if given["variant"] not in (*self._entry.variants, BOTH):
             both = (BOTH,) if compares_variants(self._entry) else ()
             raise InvalidInputError(
@@ -250,11 +224,6 @@ def _declared(option: OptionDefinition) -> inspect.Parameter:
     return parameter_of(option.name, Annotated[str, flag], option.default)
 
 
-def parameter_of(name: str, annotation: object, default: object) -> inspect.Parameter:
-    """Return a parameter of a command."""
-    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
-
-
 def _variant_help(entry: MetricEntry) -> str:
     *others, last = entry.variants
     if compares_variants(entry):
@@ -265,86 +234,3 @@ def _variant_help(entry: MetricEntry) -> str:
         others.pop()
         text = f"{', '.join(others)}, ..."
     return text
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Fields(Declared):
-    """A group of the fields of a dataclass."""
-
-    value: type
-
-    def parameters(self) -> Iterator[inspect.Parameter]:
-        """Yield a parameter for each field, and for each field of a group among them."""
-        for declared, hint in self._hints():
-            if group := _group_of(hint):
-                yield from group.parameters()
-            else:
-                default = (
-                    inspect.Parameter.empty if declared.default is MISSING else declared.default
-                )
-                yield parameter_of(declared.name, hint, default)
-
-    def build(self, given: Mapping[str, object]) -> object:
-        """Return the dataclass with these fields."""
-        values = {
-            declared.name: given[declared.name]
-            if (group := _group_of(hint)) is None
-            else group.build({option.name: given[option.name] for option in group.parameters()})
-            for declared, hint in self._hints()
-        }
-        return self.value(**values)
-
-    def _hints(self) -> Iterator[tuple[Field[object], object]]:
-        hints = get_type_hints(self.value, include_extras=True)
-        return ((declared, hints[declared.name]) for declared in fields(self.value))
-
-
-def grouped(command: Callable[P, T]) -> Callable[..., T]:
-    """Turn each parameter that is a group of options into those options.
-
-    Options are read off a command's signature, one for each parameter. The
-    returned wrapper therefore has one parameter for each option, and passes the value built from
-    them to the command.
-
-    Args:
-        command: The command. A parameter annotated with a dataclass is a group of its fields,
-            which are annotated like options. One annotated with :class:`DeclaredBy` is a group
-            of the options that a metric declares, and :class:`InputsOf` one of those of its reader.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    shown: list[inspect.Parameter] = []
-    groups: dict[str, tuple[Declared, list[str]]] = {}
-    for parameter in inspect.signature(command).parameters.values():
-        hint = hints[parameter.name]
-        if group := _group_of(hint):
-            options = list(group.parameters())
-            groups[parameter.name] = (group, [option.name for option in options])
-            shown += options
-        else:
-            # Keyword-only, so that a field without a default may follow one with a default.
-            kind = inspect.Parameter.KEYWORD_ONLY
-            shown.append(parameter.replace(annotation=hint, kind=kind))
-
-    def called(**given: object) -> T:
-        built = {
-            name: group.build({option: given.pop(option) for option in options})
-            for name, (group, options) in groups.items()
-        }
-        return command(**given, **built)  # type: ignore[arg-type,call-arg]  # what was read off the signature
-
-    functools.update_wrapper(called, command)
-    # Options are those of the wrapper's signature, not of the wrapped command's.
-    del called.__dict__["__wrapped__"]
-    called.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # inspect looks for it
-    called.__annotations__ = {option.name: option.annotation for option in shown}
-    return called
-
-
-def _group_of(hint: object) -> Declared | None:
-    if get_origin(hint) is Annotated:
-        return next((part for part in get_args(hint)[1:] if isinstance(part, Declared)), None)
-    return _Fields(hint) if is_dataclass(hint) and isinstance(hint, type) else None

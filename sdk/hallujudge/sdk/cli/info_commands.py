@@ -28,7 +28,6 @@ from .app import (
     output_option,
     server_option,
 )
-from .declared_options import grouped
 from .options import LlmConstraint, LlmDialect, LlmModel, LlmUrl, ServerOptions, llm_options
 from .output import echo_json, in_flags
 from .parameters import argument
@@ -236,7 +235,6 @@ class CheckedServer(ServerOptions):
 
 
 @app.command(epilog=examples("hallujudge doctor --server localhost:50051"))
-@grouped
 def doctor(
     *,
     at: CheckedServer,

@@ -16,7 +16,7 @@ from hallujudge.sdk import cli
 from ..errors import InvalidInputError
 from ..runs.progress_bar import verdicts_text
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
-from .declared_options import ScoreCommand, grouped
+from .declared_options import ScoreCommand
 from .options import ServerOptions
 from .output import NewFolder, Written, refuse_run_file, show_new_run
 from .parameters import argument
@@ -82,7 +82,6 @@ def _check_submitted(command: Sequence[str]) -> None:
 
 
 @jobs_app.command("list", epilog=examples("hallujudge jobs list --server localhost:50051"))
-@grouped
 def list_command(
     *,
     at: JobServer,
@@ -98,7 +97,6 @@ def list_command(
 
 
 @jobs_app.command("show", epilog=examples("hallujudge jobs show JOB --server localhost:50051"))
-@grouped
 def show_command(*, job: Job, at: JobServer) -> ExitCode:
     """A job, and what hinders it."""
     with at.client() as client:
@@ -106,7 +104,6 @@ def show_command(*, job: Job, at: JobServer) -> ExitCode:
 
 
 @jobs_app.command("watch", epilog=examples("hallujudge jobs watch JOB --server localhost:50051"))
-@grouped
 def watch_command(*, job: Job, at: JobServer) -> ExitCode:
     """Progress of a job until it ends."""
     with at.client() as client:
@@ -121,7 +118,6 @@ def _finished(client: Client, job: str) -> JobInfo:
 
 
 @jobs_app.command("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
-@grouped
 def cancel_command(
     *,
     job: Annotated[str, argument(metavar="JOB", help="Id that hallujudge submit printed.")] = "",
@@ -150,7 +146,6 @@ def _unfinished_of(client: Client, key: str) -> list[str]:
 
 
 @jobs_app.command("delete", epilog=examples("hallujudge jobs delete JOB --server localhost:50051"))
-@grouped
 def delete_command(*, job: Job, at: JobServer) -> None:
     """Deletion of a finished job with its results."""
     with at.client() as client:
@@ -159,7 +154,6 @@ def delete_command(*, job: Job, at: JobServer) -> None:
 
 
 @app.command(epilog=examples("hallujudge fetch JOB --server localhost:50051 --out results"))
-@grouped
 def fetch(
     *,
     job: Job,

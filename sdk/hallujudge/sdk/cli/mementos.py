@@ -9,7 +9,7 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun, by_domain
 from .app import examples, input_option, metric_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
 from .options import JudgeOptions
 from .run_options import InputsOf, RunOptions
 
@@ -22,7 +22,6 @@ _DOMAINS = ("daily_life", "robotics", "comics", "general")
         "    --domain comics -o results",
     )
 )
-@grouped
 def mementos(
     *,
     responses: Annotated[

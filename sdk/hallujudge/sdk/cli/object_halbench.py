@@ -7,7 +7,7 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..runs.score_run import ScoreRun
 from .app import examples, score_app
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
 from .options import JudgeOptions
 from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 
@@ -16,7 +16,6 @@ from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptio
     "object-halbench",
     epilog=examples("hallujudge score object-halbench -r items.jsonl -R objects.json -o results"),
 )
-@grouped
 def object_halbench(
     *,
     responses: Responses,

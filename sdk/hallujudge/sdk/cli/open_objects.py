@@ -7,7 +7,7 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..runs.score_run import ScoreRun
 from .app import examples, input_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
 from .options import JudgeOptions
 from .run_options import InputsOf, ObjectGraph, Responses, RunOptions
 
@@ -16,7 +16,6 @@ from .run_options import InputsOf, ObjectGraph, Responses, RunOptions
     "open-objects",
     epilog=examples("hallujudge score open-objects -r captions.jsonl -R captions.json -o results"),
 )
-@grouped
 def open_objects(
     *,
     responses: Responses,

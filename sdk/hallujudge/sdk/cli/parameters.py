@@ -2,6 +2,8 @@
 
 A parameter is annotated ``Annotated[TYPE, option("--flag", help="…")]``, or with
 :func:`argument`. TYPE is bool, int, float, str, Path, an enumeration of texts, or a list of these.
+A parameter annotated with a dataclass is a group of options: its fields, which are annotated alike.
+One annotated ``Annotated[TYPE, declared]`` is a group of what a :class:`Declared` declares.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from __future__ import annotations
 import enum
 import inspect
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -222,16 +225,95 @@ def _place_of(parameter: inspect.Parameter, declared: Declaration, several: bool
     return f"{shown}{'...' if several else ''}"
 
 
-def parameters_of(function: Callable[..., Any]) -> tuple[list[click.Parameter], str]:
-    """Return the parameters of a command, and the name of the one for the context, if any."""
+class Declared(ABC):
+    """Makes options of a command from a declaration, in the annotation of its parameter."""
+
+    @abstractmethod
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield the parameters."""
+
+    @abstractmethod
+    def build(self, given: Mapping[str, object]) -> object:
+        """Return the value of the given parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields(Declared):
+    """A group of the fields of a dataclass."""
+
+    value: type
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each field, and for each field of a group among them."""
+        for declared, hint in self._hints():
+            if group := _group_of(hint):
+                yield from group.parameters()
+            else:
+                default = _MISSING if declared.default is MISSING else declared.default
+                yield parameter_of(declared.name, hint, default)
+
+    def build(self, given: Mapping[str, object]) -> object:
+        """Return the dataclass with these fields."""
+        values = {
+            declared.name: given[declared.name]
+            if (group := _group_of(hint)) is None
+            else group.build({option.name: given[option.name] for option in group.parameters()})
+            for declared, hint in self._hints()
+        }
+        return self.value(**values)
+
+    def _hints(self) -> Iterator[tuple[Field[object], object]]:
+        hints = get_type_hints(self.value, include_extras=True)
+        return ((declared, hints[declared.name]) for declared in fields(self.value))
+
+
+def _group_of(hint: object) -> Declared | None:
+    if get_origin(hint) is Annotated:
+        return next((part for part in get_args(hint)[1:] if isinstance(part, Declared)), None)
+    return _Fields(hint) if is_dataclass(hint) and isinstance(hint, type) else None
+
+
+def parameter_of(name: str, annotation: object, default: object) -> inspect.Parameter:
+    """Return a parameter of a command."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def parameters_of(
+    function: Callable[..., Any],
+) -> tuple[list[click.Parameter], Callable[..., Any]]:
+    """Return the options and arguments of a command, and what is called with their values.
+
+    Args:
+        function: The command's function, which is given the values of its groups and, where it has
+            a parameter of this type, the context of its command line.
+    """
     hints = get_type_hints(function, include_extras=True)
-    made, context = [], ""
+    shown: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Declared, list[str]]] = {}
+    contexts = []
     for parameter in inspect.signature(function).parameters.values():
-        if hints[parameter.name] is click.Context:
-            context = parameter.name
+        hint = hints[parameter.name]
+        if hint is click.Context:
+            contexts.append(parameter.name)
+        elif group := _group_of(hint):
+            options = list(group.parameters())
+            groups[parameter.name] = (group, [option.name for option in options])
+            shown += options
         else:
-            made.append(_parameter(parameter, hints[parameter.name]))
-    return made, context
+            shown.append(parameter.replace(annotation=hint))
+
+    def called(**given: Any) -> Any:
+        built = {
+            name: group.build({option: given.pop(option) for option in options})
+            for name, (group, options) in groups.items()
+        }
+        built |= {name: click.get_current_context() for name in contexts}
+        return function(**given, **built)
+
+    # Families' commands are told apart by the module of their function.
+    called.__module__ = function.__module__
+    return [_parameter(each, each.annotation) for each in shown], called
 
 
 def _plain(bound: float) -> str:

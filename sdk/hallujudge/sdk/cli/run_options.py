@@ -17,9 +17,10 @@ from ..backends import Timeouts
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
 from .app import input_option, metric_option, output_option, server_option, statistics_option
-from .declared_options import FORMATS, Declared, ScoreCommand, parameter_of, response_option
+from .declared_options import FORMATS, ScoreCommand, response_option
 from .options import ServerOptions
 from .output import AllRows
+from .parameters import Declared, parameter_of
 
 _TIMEOUTS = Timeouts()
 
@@ -60,7 +61,7 @@ AllowMissing = Annotated[
 class InputsOf(Declared):
     """Makes the options of a command that only some readers take, from a metric's declaration.
 
-    A parameter of a grouped command is annotated ``Annotated[InputOptions, InputsOf("chair")]``.
+    A parameter of a command is annotated ``Annotated[InputOptions, InputsOf("chair")]``.
 
     Args:
         metric: The metric's name.

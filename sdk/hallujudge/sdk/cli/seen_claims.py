@@ -13,7 +13,7 @@ from .app import (
     input_option,
     score_app,
 )
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
 from .options import Estimate, JudgeOptions, say_where_pictures_go
 from .run_options import InputsOf, Responses, RunOptions
 
@@ -25,7 +25,6 @@ from .run_options import InputsOf, Responses, RunOptions
         "    --llm-url http://localhost:8000/v1 --llm-model qwen-vl -o results",
     ),
 )
-@grouped
 def seen_claims(
     *,
     responses: Responses,

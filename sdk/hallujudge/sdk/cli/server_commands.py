@@ -38,9 +38,8 @@ from .app import (
     output_option,
     server_option,
 )
-from .declared_options import Declared, grouped, parameter_of
 from .options import JudgeOptions
-from .parameters import argument
+from .parameters import Declared, argument, parameter_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.access.spending import Ledger
@@ -135,7 +134,6 @@ class _ServedSettings(Declared):
 
 
 @app.command(epilog=examples("hallujudge serve --port 50051"))
-@grouped
 def serve(
     context: click.Context,
     *,
@@ -206,7 +204,6 @@ _KeyId = Annotated[str, argument(metavar="ID", help="Id of the key, from keys li
 
 
 @keys_app.command(epilog=examples("hallujudge keys create ana --scope score --expires 90d"))
-@grouped
 def create(
     name: Annotated[str, argument(metavar="NAME", help="Whose key it is.")],
     *,
@@ -265,7 +262,6 @@ def _show_key(key: str, path: Path, more: str = "") -> None:
 
 
 @keys_app.command(epilog=examples("hallujudge keys edit k3jd7a2m --cost-per-day 40"))
-@grouped
 def edit(
     key_id: _KeyId,
     *,

@@ -16,7 +16,7 @@ from .app import (
     input_option,
     score_app,
 )
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand, grouped
+from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
 from .options import (
     Estimate,
     JudgeOptions,
@@ -39,7 +39,6 @@ TextsOrNone = Annotated[
     "tri-he",
     epilog=examples("hallujudge score tri-he -r answers.jsonl -R scene_graphs.json -o results"),
 )
-@grouped
 def tri_he(
     *,
     responses: TextsOrNone = None,

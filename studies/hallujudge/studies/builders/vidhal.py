@@ -19,7 +19,6 @@ from hallujudge.sdk.cli.app import (
     metric_option,
     output_option,
 )
-from hallujudge.sdk.cli.declared_options import grouped
 from hallujudge.sdk.cli.options import checked_out
 from hallujudge.sdk.cli.output import write_file
 
@@ -31,7 +30,6 @@ from hallujudge.sdk.cli.output import write_file
         "    --votes llama.jsonl --count 1000 -o best.json",
     ),
 )
-@grouped
 def build_vidhal_best(
     *,
     references: Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,8 +9,7 @@ import click
 from click.testing import CliRunner
 
 from hallujudge.sdk.cli.commands import command_of
-from hallujudge.sdk.cli.declared_options import grouped
-from hallujudge.sdk.cli.parameters import option
+from hallujudge.sdk.cli.parameters import option, parameters_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +22,17 @@ class Common:
     """With a default."""
 
 
-@grouped
 def command(*, name: Annotated[str, option("--name")] = "n", common: Common) -> None:
     """Says what it got."""
     click.echo(f"{name} {common}")
 
 
 def test_fields_replace_the_group_in_place() -> None:
-    parameters = inspect.signature(command).parameters
-    assert list(parameters) == ["name", "out", "seed"]
-    assert parameters["out"].default is inspect.Parameter.empty
-    assert parameters["seed"].default == 3
-    assert (command.__name__, command.__doc__) == ("command", "Says what it got.")
+    parameters, _ = parameters_of(command)
+    assert [each.name for each in parameters] == ["name", "out", "seed"]
+    assert [each.required for each in parameters] == [False, True, False]
+    assert parameters[2].default == 3
+    assert command_of(command).help == "Says what it got."
 
 
 def test_they_are_parsed_and_the_command_gets_its_group() -> None:
