@@ -1,11 +1,13 @@
-"""A griffe extension: docstrings as Markdown.
+"""A griffe extension: docstrings as Markdown, and the public names of modules that make theirs.
 
 Docstrings are written for readers of the code, with Sphinx roles such as ``:class:`Report```. The
-site renders Markdown, where a role would show as text.
+site renders Markdown, where a role would show as text. Modules whose names are imported on first
+use make their ``__all__`` of a table, which griffe does not evaluate.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -24,3 +26,10 @@ class MarkdownDocstrings(griffe.Extension):  # type: ignore[misc]  # untyped whe
         if obj.docstring is not None:
             text = _ROLE.sub(lambda match: f"`{match[1]}`", obj.docstring.value)
             obj.docstring.value = _EXAMPLE.sub("Examples:", text.replace("``", "`"))
+
+    def on_module(self, *, mod: griffe.Module, **kwargs: Any) -> None:
+        """Export the names of a module's table when the module has been loaded."""
+        del kwargs
+        if not mod.exports and {"__all__", "_NAMES"} <= mod.members.keys():
+            names = ast.literal_eval(str(mod.members["_NAMES"].value))
+            mod.exports = sorted(" ".join(names.values()).split())

@@ -6,25 +6,17 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from hallujudge.studies.analysis import all_analyses, analyze
-    from hallujudge.studies.analysis_options import AnalysisOption
+    from hallujudge.studies.analysis import all_analyses as all_analyses
+    from hallujudge.studies.analysis import analyze as analyze
+    from hallujudge.studies.analysis_options import AnalysisOption as AnalysisOption
 
-    from .report.analysis_tables import Analysis, AnalysisTable
-    from .report.table_pages import Cell
-    from .runs.manifest import ANALYSIS
-    from .runs.result_files import stored_analysis
-
-__all__ = [
-    "ANALYSIS",
-    "Analysis",
-    "AnalysisOption",
-    "AnalysisTable",
-    "Cell",
-    "all_analyses",
-    "analyze",
-    "stored_analysis",
-]
+    from .report.analysis_tables import Analysis as Analysis
+    from .report.analysis_tables import AnalysisTable as AnalysisTable
+    from .report.table_pages import Cell as Cell
+    from .runs.manifest import ANALYSIS as ANALYSIS
+    from .runs.result_files import stored_analysis as stored_analysis
 
 _NAMES = {
     "hallujudge.studies.analysis": "all_analyses analyze",
@@ -36,4 +28,5 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)

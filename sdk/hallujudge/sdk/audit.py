@@ -6,33 +6,20 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from hallujudge.studies.audit.audit import HARNESSES, audit
-    from hallujudge.studies.audit.totals import PrintedTotal, TotalsAudit, audit_totals
-    from hallujudge.studies.audit.waterfall import (
-        Audit,
-        AuditOptions,
-        Cause,
-        ItemShare,
-        Printed,
-        Row,
-        ScoreAudit,
-    )
-
-__all__ = [
-    "HARNESSES",
-    "Audit",
-    "AuditOptions",
-    "Cause",
-    "ItemShare",
-    "Printed",
-    "PrintedTotal",
-    "Row",
-    "ScoreAudit",
-    "TotalsAudit",
-    "audit",
-    "audit_totals",
-]
+    from hallujudge.studies.audit.audit import HARNESSES as HARNESSES
+    from hallujudge.studies.audit.audit import audit as audit
+    from hallujudge.studies.audit.totals import PrintedTotal as PrintedTotal
+    from hallujudge.studies.audit.totals import TotalsAudit as TotalsAudit
+    from hallujudge.studies.audit.totals import audit_totals as audit_totals
+    from hallujudge.studies.audit.waterfall import Audit as Audit
+    from hallujudge.studies.audit.waterfall import AuditOptions as AuditOptions
+    from hallujudge.studies.audit.waterfall import Cause as Cause
+    from hallujudge.studies.audit.waterfall import ItemShare as ItemShare
+    from hallujudge.studies.audit.waterfall import Printed as Printed
+    from hallujudge.studies.audit.waterfall import Row as Row
+    from hallujudge.studies.audit.waterfall import ScoreAudit as ScoreAudit
 
 _NAMES = {
     "hallujudge.studies.audit.audit": "HARNESSES audit",
@@ -43,4 +30,5 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)

@@ -6,22 +6,13 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from hallujudge.integrations.harness_adapters import (
-        LMMS_TASKS,
-        lighteval_metric,
-        lmms_results,
-        mlflow_scorer,
-        torch_scores,
-    )
-
-__all__ = [
-    "LMMS_TASKS",
-    "lighteval_metric",
-    "lmms_results",
-    "mlflow_scorer",
-    "torch_scores",
-]
+    from hallujudge.integrations.harness_adapters import LMMS_TASKS as LMMS_TASKS
+    from hallujudge.integrations.harness_adapters import lighteval_metric as lighteval_metric
+    from hallujudge.integrations.harness_adapters import lmms_results as lmms_results
+    from hallujudge.integrations.harness_adapters import mlflow_scorer as mlflow_scorer
+    from hallujudge.integrations.harness_adapters import torch_scores as torch_scores
 
 _NAMES = {
     "hallujudge.integrations.harness_adapters": (
@@ -30,4 +21,5 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)

@@ -6,24 +6,16 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
+    from hallujudge.integrations.harness_scores import RunningScores as RunningScores
+    from hallujudge.integrations.harness_scores import corpus_score as corpus_score
+    from hallujudge.integrations.harness_scores import explanation as explanation
+    from hallujudge.integrations.harness_scores import report_of as report_of
+    from hallujudge.integrations.harness_scores import scored_records as scored_records
     from hallujudge.integrations.harness_scores import (
-        RunningScores,
-        corpus_score,
-        explanation,
-        report_of,
-        scored_records,
-        scores_with_intervals,
+        scores_with_intervals as scores_with_intervals,
     )
-
-__all__ = [
-    "RunningScores",
-    "corpus_score",
-    "explanation",
-    "report_of",
-    "scored_records",
-    "scores_with_intervals",
-]
 
 _NAMES = {
     "hallujudge.integrations.harness_scores": (
@@ -32,4 +24,5 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from hallujudge.integrations.pytest_plugin import assert_hallucination
-
-__all__ = [
-    "assert_hallucination",
-]
+    from hallujudge.integrations.pytest_plugin import assert_hallucination as assert_hallucination
 
 _NAMES = {
     "hallujudge.integrations.pytest_plugin": "assert_hallucination",
 }
 """Module -> the public names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)

@@ -9,25 +9,18 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from .inputs import InputOptions, ItemSource, References, Responses
-    from .inspection import ArchiveSummary, inspect_archives
-    from .layouts.archive_reader import ArchiveReader, converting
-    from .readers import read_items
-    from .records import Record
-
-__all__ = [
-    "ArchiveReader",
-    "ArchiveSummary",
-    "InputOptions",
-    "ItemSource",
-    "Record",
-    "References",
-    "Responses",
-    "converting",
-    "inspect_archives",
-    "read_items",
-]
+    from .inputs import InputOptions as InputOptions
+    from .inputs import ItemSource as ItemSource
+    from .inputs import References as References
+    from .inputs import Responses as Responses
+    from .inspection import ArchiveSummary as ArchiveSummary
+    from .inspection import inspect_archives as inspect_archives
+    from .layouts.archive_reader import ArchiveReader as ArchiveReader
+    from .layouts.archive_reader import converting as converting
+    from .readers import read_items as read_items
+    from .records import Record as Record
 
 _NAMES = {
     ".inputs": "InputOptions ItemSource References Responses",
@@ -38,4 +31,5 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)

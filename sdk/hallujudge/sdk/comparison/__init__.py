@@ -6,60 +6,35 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from hallujudge.studies.leaderboard_tables import (
-        Leaderboard,
-        LeaderboardRow,
-        Leaderboards,
-        PairTest,
-    )
-    from hallujudge.studies.leaderboards import leaderboard, leaderboards
-    from hallujudge.studies.paper_tables import PaperTable, paper_table
+    from hallujudge.studies.leaderboard_tables import Leaderboard as Leaderboard
+    from hallujudge.studies.leaderboard_tables import LeaderboardRow as LeaderboardRow
+    from hallujudge.studies.leaderboard_tables import Leaderboards as Leaderboards
+    from hallujudge.studies.leaderboard_tables import PairTest as PairTest
+    from hallujudge.studies.leaderboards import leaderboard as leaderboard
+    from hallujudge.studies.leaderboards import leaderboards as leaderboards
+    from hallujudge.studies.paper_tables import PaperTable as PaperTable
+    from hallujudge.studies.paper_tables import paper_table as paper_table
 
-    from .compared_runs import CompareOptions
-    from .differences import compare
-    from .gates import Gate, GateCheck, GateLimits, gate
-    from .item_pairs import ItemChange, changed_items
-    from .results import (
-        Comparison,
-        CorrectedDifference,
-        Pair,
-        PairCoverage,
-        RunLabel,
-        ScoreChanges,
-        ScoreDifference,
-    )
-    from .run_names import RunSource
-    from .table_cells import TableCell, TableLayout
-
-__all__ = [
-    "CompareOptions",
-    "Comparison",
-    "CorrectedDifference",
-    "Gate",
-    "GateCheck",
-    "GateLimits",
-    "ItemChange",
-    "Leaderboard",
-    "LeaderboardRow",
-    "Leaderboards",
-    "Pair",
-    "PairCoverage",
-    "PairTest",
-    "PaperTable",
-    "RunLabel",
-    "RunSource",
-    "ScoreChanges",
-    "ScoreDifference",
-    "TableCell",
-    "TableLayout",
-    "changed_items",
-    "compare",
-    "gate",
-    "leaderboard",
-    "leaderboards",
-    "paper_table",
-]
+    from .compared_runs import CompareOptions as CompareOptions
+    from .differences import compare as compare
+    from .gates import Gate as Gate
+    from .gates import GateCheck as GateCheck
+    from .gates import GateLimits as GateLimits
+    from .gates import gate as gate
+    from .item_pairs import ItemChange as ItemChange
+    from .item_pairs import changed_items as changed_items
+    from .results import Comparison as Comparison
+    from .results import CorrectedDifference as CorrectedDifference
+    from .results import Pair as Pair
+    from .results import PairCoverage as PairCoverage
+    from .results import RunLabel as RunLabel
+    from .results import ScoreChanges as ScoreChanges
+    from .results import ScoreDifference as ScoreDifference
+    from .run_names import RunSource as RunSource
+    from .table_cells import TableCell as TableCell
+    from .table_cells import TableLayout as TableLayout
 
 _NAMES = {
     "hallujudge.studies.leaderboard_tables": "Leaderboard LeaderboardRow Leaderboards PairTest",
@@ -77,4 +52,5 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)
