@@ -154,7 +154,6 @@ BENCHMARK = ClosedQuestions(
         label="yes",
         fields={"sub_category": "visual-language", "granularity": GRANULARITIES[0]},
     ),
-    bounds="ratios",
     group_by=("sub_category", "granularity_sub_category"),
 )
 """The declaration."""

@@ -168,7 +168,6 @@ BENCHMARK = ClosedQuestions(
     ranking_source="It is the first score of the public leaderboard (benchmark.md).",
     headline=("accuracy", "true_positive_rate", "true_negative_rate", "harmonic_mean"),
     trial=one_answer(id="1", response="Yes.", label="yes", fields={"object": "dog"}),
-    bounds="ratios",
     group_by=("object",),
 )
 """The declaration."""

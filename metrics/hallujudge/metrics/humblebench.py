@@ -215,7 +215,6 @@ BENCHMARK = ClosedQuestions(
     ranking_source="Overall_accuracy is the overall figure of the released logs.",
     headline=("accuracy", "none_accuracy", "e_share"),
     trial=one_answer(id="1", response="A", label="A", fields={"type": "Object"}),
-    bounds="ratios",
     group_by=("type",),
     base=_Modes,
 )

@@ -215,7 +215,6 @@ BENCHMARK = ClosedQuestions(
     ranking_source="The paper's Table 1 ranks models by it.",
     headline=("accuracy", "bias_ratio"),
     trial=one_answer(id="1", response="4", label="4", fields={"topic": TOPICS[0]}),
-    bounds="ratios",
     group_by=("topic",),
     base=_Topics,
 )

@@ -201,7 +201,6 @@ BENCHMARK = ClosedQuestions(
     ),
     options=OPTIONS,
     scores=_scores(DESCRIPTION_SCORES, questions()),
-    bounds="ratios",
     main_score="accuracy",
     ranked_by=("amber_score", "chair"),
     ranking_source="AMBER's own score needs descriptions and questions; runs may have one kind.",

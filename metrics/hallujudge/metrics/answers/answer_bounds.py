@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from ..framework.columns_and_scores import Column, Ratio
 from .answer_scores import Bundle, Count, ReadAnswer
@@ -12,10 +13,20 @@ ENDS = ("worst", "best")
 """The ends of a score's bounds."""
 
 
-def ends_of(
-    declared: ClosedQuestions, counts: Sequence[Count]
-) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return the worst and the best columns of a bundle."""
+_Ends: TypeAlias = "tuple[Mapping[str, float], Mapping[str, float]]"
+
+
+def ends_of(declared: ClosedQuestions, counts: Sequence[Count]) -> _Ends:
+    """Return the worst and the best columns of a bundle: those of the trial item, if they suffice.
+
+    Scores of some kinds of questions, such as those with the label no, are not about the trial
+    item: then each ratio gets its limits, and no count may be part of two of them.
+    """
+    ends = _ends_of_trial(declared, counts)
+    return ends if _limits_all(declared, ends) else _ends_of_ratios(declared)
+
+
+def _ends_of_trial(declared: ClosedQuestions, counts: Sequence[Count]) -> _Ends:
     answers = declared.trial.answers
     best = _columns(counts, [decided(answer, answer.label, right=True) for answer in answers])
     # A wrong yes lowers one score and a wrong no another: each score's bound uses the worse one.
@@ -37,27 +48,48 @@ def _columns(counts: Sequence[Count], bundle: Bundle) -> dict[str, float]:
     return {each.name: float(each.of(bundle)) for each in counts}
 
 
-def ends_of_ratios(declared: ClosedQuestions) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return the worst and the best columns of a bundle, with one answer for each ratio."""
-    worst: dict[str, float] = {}
-    best: dict[str, float] = {}
+def _ratios(declared: ClosedQuestions) -> Iterator[tuple[Ratio, bool]]:
+    """Yield the ratios that have bounds, and whether a higher value is better."""
     for score in declared.scores:
         known = score.definition
         if known.bounded and isinstance(known.value, Ratio):
-            for ends, good in ((worst, False), (best, True)):
-                ends |= dict.fromkeys(known.value.lower, 1.0)
-                ends |= dict.fromkeys(
-                    known.value.upper, float(good is (known.direction == "higher"))
-                )
+            yield known.value, known.direction == "higher"
+
+
+def _limits_all(declared: ClosedQuestions, ends: _Ends) -> bool:
+    """Return whether each ratio of a bundle's counts is 0 at one end, and is not at the other."""
+    for ratio, up in _ratios(declared):
+        for columns, good in zip(ends, (False, True), strict=True):
+            held = {declared.unit: 1.0, **columns}
+            # Others are made from whole tables, which one bundle says nothing of.
+            if not held.keys() >= {*ratio.upper, *ratio.lower}:
+                continue
+            if not any(map(held.get, ratio.lower)) or any(map(held.get, ratio.upper)) != (
+                good is up
+            ):
+                return False
+    return True
+
+
+def _ends_of_ratios(declared: ClosedQuestions) -> _Ends:
+    worst: dict[str, float] = {}
+    best: dict[str, float] = {}
+    for ratio, up in _ratios(declared):
+        for ends, good in ((worst, False), (best, True)):
+            ends |= dict.fromkeys(ratio.lower, 1.0)
+            ends |= dict.fromkeys(ratio.upper, float(good is up))
     return worst, best
 
 
-def open_columns_of(benchmark: ClosedQuestions) -> tuple[str, ...]:
+def open_columns_of(benchmark: ClosedQuestions, counts: Sequence[Count]) -> tuple[str, ...]:
     """Return the columns that answers of a partial bundle which do not count could change.
 
-    They are those of the scores that have bounds, in the order of all columns.
+    They are those of the scores that have bounds, in the order of all columns; none where each
+    ratio has limits of its own, which such answers do not widen.
     """
-    if not benchmark.bundle.partial or benchmark.bounds == "ratios":
+    if not benchmark.bundle.partial or not _limits_all(
+        benchmark, _ends_of_trial(benchmark, counts)
+    ):
         return ()
     names = {
         each.name for score in benchmark.scores if score.definition.bounded for each in score.counts

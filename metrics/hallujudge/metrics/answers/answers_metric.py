@@ -18,7 +18,7 @@ from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
 from ..framework.signature import declarations
 from ..responses.thoughts import Division
-from .answer_bounds import ENDS, decided, ends_of, ends_of_ratios
+from .answer_bounds import ENDS, decided, ends_of
 from .answer_scores import (
     AnswerScore,
     Bundle,
@@ -473,9 +473,7 @@ class AnswersMetric(SoftMetric):
 
     def ends(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
         """Return the counts of a bundle of answers at their worst, and at their best."""
-        declared = self.benchmark
-        by_ratio = declared.bounds == "ratios"
-        return ends_of_ratios(declared) if by_ratio else ends_of(declared, self.counts)
+        return ends_of(self.benchmark, self.counts)
 
     def columns_of(self, item: AnswersItem) -> Mapping[str, float]:
         """Return the counts of an example."""

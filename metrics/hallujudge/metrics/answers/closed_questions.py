@@ -336,7 +336,9 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     ranking_source: str = ""
     """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
     trial: AnswersItem
-    """A small example whose answers are right, with the first label that it may have."""
+    """A small example whose answers are right, with the first label that it may have. An unscored
+    bundle would be like it at best and, with wrong answers, at worst; where that does not take each
+    ratio to its limits, these are its bounds, and no count may be part of two ratios."""
     labels: tuple[str, ...] = ("yes", "no")
     """The labels; empty if any text may be one."""
     bundle: Bundling = msgspec.field(default_factory=Bundling)
@@ -373,10 +375,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """What a language model may judge; None if answers are parsed only."""
     family: str = ""
     """The module of its family; empty if that has the benchmark's name."""
-    bounds: Literal["trial", "ratios"] = "trial"
-    """What an unscored bundle would be at best and at worst: the trial item with right or wrong
-    answers; or whatever gives each ratio its limit, where no count is part of two of them. Then
-    answers of a partial bundle that do not count do not widen the bounds."""
     base: type[Metric] | None = None
     """The base class of the metric, an ``AnswersMetric`` (a ``MeansMetric`` if it has means) with
     what only this benchmark computes; None for the shared one."""

@@ -40,6 +40,7 @@ _INSTEAD = {
     **dict.fromkeys(("every", "ids"), "let unfold give each record the id of its bundle"),
     **{name: _BASE.format(f"attribute {name}") for name in ("conditions", "listed")},
     "derived": _BASE.format("method derived_fields"),
+    "bounds": "leave it out: the trial item says it",
     "each": "each answer of a bundle is judged, unless that is partial",
     "empty": _BASE.format("method counts_bundle"),
     "incomplete": "give a variant missing='wrong in part'",

@@ -85,7 +85,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
     ]
     others = other_parsers(benchmark, base.choosable_parsers(benchmark))
     columns += others.columns if others is not None else ()
-    if open_columns := open_columns_of(benchmark):
+    if open_columns := open_columns_of(benchmark, tuple(counts.values())):
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
         columns += end_columns(counts, open_columns)
     if means:

@@ -284,7 +284,6 @@ BENCHMARK = ClosedQuestions(
     asking=Asking(protocols=plain(ONE_LETTER)),
     seen=("confidence", "order_sensitive"),
     places={"order_sensitive": ("", "true", "false"), "dimension": ("", *TAXONOMY)},
-    bounds="ratios",
     variants=(
         AnswerVariant(
             name="paper",

@@ -293,7 +293,6 @@ ORDERING = _declared(
     ),
     trial=_trial("B, A, C"),
     complete=_labelled(", ".join),
-    bounds="ratios",
 )
 """The declaration of the ordering."""
 BENCHMARKS = (MCQA, ORDERING)
