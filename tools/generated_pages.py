@@ -20,7 +20,7 @@ from shlex import split
 
 from hallujudge.judge_service.engine.registry import metric_entry, metric_names
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.families import FAMILIES, benchmarks_of
+from hallujudge.metrics.families import FAMILIES, benchmarks_of, family_of
 from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.sdk.archives.example_files import example_archives
 
@@ -95,8 +95,7 @@ def _without_a_page() -> Iterator[ClosedQuestions]:
 
 def _documented(declared: ClosedQuestions) -> str:
     """Return what a benchmark's module says of it, in Markdown."""
-    family = declared.family or declared.name.replace("-", "_")
-    text = import_module(f"hallujudge.metrics.{family}").__doc__ or ""
+    text = import_module(f"hallujudge.metrics.{family_of(declared.name)}").__doc__ or ""
     return text.strip().replace("``", "`")
 
 

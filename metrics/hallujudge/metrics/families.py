@@ -278,10 +278,15 @@ def _listed_in(module: object, otherwise: object = ()) -> object:
 
 def benchmark_named(metric: str) -> ClosedQuestions | None:
     """Return the declaration of a metric; None if the metric is not one of closed questions."""
-    # A metric's name begins with its family's, so that no other family is imported.
-    own = [family for family in FAMILIES if metric.startswith(family.replace("_", "-"))]
+    own = _begun_by(metric, FAMILIES)
     declared = (found for family in own or families() for found in benchmarks_of(family))
     return next((found for found in declared if found.name == metric), None)
+
+
+def family_of(metric: str) -> str:
+    """Return the family that has a metric; empty if none has."""
+    own = _begun_by(metric, FAMILIES)
+    return next((f for f in own if metric in [found.name for found in metrics_of(f)]), "")
 
 
 def metric_named(name: str) -> type[Metric] | None:
@@ -294,8 +299,13 @@ def metric_named(name: str) -> type[Metric] | None:
 # Callers choose names, so that only the last ones are kept.
 @lru_cache(64)
 def _metric_named(name: str, known: tuple[str, ...]) -> type[Metric] | None:
-    own = (family for family in known if name.startswith(family.replace("_", "-")))
+    own = _begun_by(name, known)
     return next((f for family in own for f in metrics_of(family) if f.name == name), None)
+
+
+def _begun_by(metric: str, known: Iterable[str]) -> list[str]:
+    """Return the families that may have a metric, so that no other one is imported."""
+    return [family for family in known if metric.startswith(family.replace("_", "-"))]
 
 
 def metrics_of(family: str) -> tuple[type[Metric], ...]:

@@ -373,8 +373,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     with the fault and the next step, for a record that can't be read."""
     judged: JudgedAnswers | None = None
     """What a language model may judge; None if answers are parsed only."""
-    family: str = ""
-    """The module of its family; empty if that has the benchmark's name."""
     base: type[Metric] | None = None
     """The base class of the metric, an ``AnswersMetric`` (a ``MeansMetric`` if it has means) with
     what only this benchmark computes; None for the shared one."""

@@ -43,6 +43,7 @@ _INSTEAD = {
     "bounds": "leave it out: the trial item says it",
     "each": "each answer of a bundle is judged, unless that is partial",
     "empty": _BASE.format("method counts_bundle"),
+    "family": "leave it out: its name begins with that of its family",
     "incomplete": "give a variant missing='wrong in part'",
     "option": "a judge is chosen by the one of options that has judges as values",
     **dict.fromkeys(("inside", "whole"), "let unfold yield a record for each answer"),

@@ -92,7 +92,6 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
         columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
     columns += base.place_columns
-    family = benchmark.family or benchmark.name.replace("-", "_")
     declared = {
         "name": benchmark.name,
         "summary": benchmark.summary,
@@ -117,8 +116,6 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "codes": codes,
         "open_columns": open_columns,
         "all_parsers": others,
-        # Tables of published figures are found by the family's module.
-        "__module__": f"{__package__.rpartition('.')[0]}.{family}",
     }
     made = make_dataclass(
         f"{benchmark.name.title().replace('-', '')}Metric",

@@ -70,18 +70,14 @@ class PublishedRow:
 def published_rows(metric: type[Metric]) -> tuple[PublishedRow, ...]:
     """Return the rows that papers print of a metric, to compare a run with; none without a table.
 
-    A family's rows are in ``metrics/published/FAMILY.csv``: a name, the model, the paper and table,
-    the judge if there is one, and a column for each score, empty where the table has none.
+    They are in ``metrics/published/METRIC.csv``: a name, the model, the paper and table, the judge
+    if there is one, and a column for each score, empty where the table has none.
 
     Args:
         metric: The metric.
     """
-    # A metric of another package has no table here, whatever its module is called.
-    module = metric.__module__.removeprefix(f"{_PACKAGE}.")
-    if module == metric.__module__:
-        return ()
     names = {score.name for score in metric.score_definitions}
-    rows = (_row(line, names) for line in _lines(f"{module.partition('.')[0]}.csv"))
+    rows = (_row(line, names) for line in _lines(f"{metric.name.replace('-', '_')}.csv"))
     return tuple(row for row in rows if row.scores)
 
 

@@ -187,7 +187,6 @@ def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:
             ),
         ),
         group_by=("aspect",),
-        family="vidhal",
         base=base,
         **own,  # type: ignore[arg-type]  # the fields in which the tasks differ
     )

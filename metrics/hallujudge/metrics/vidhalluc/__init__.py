@@ -242,7 +242,6 @@ class _Choices(AnswersMetric):
 
 BINARY = ClosedQuestions(
     name="vidhalluc-bqa",
-    family="vidhalluc",
     summary="Questions about an action that are right for all their clips.",
     title="VidHalluc: a yes or no for each of several clips.",
     papers=(PAPER,),

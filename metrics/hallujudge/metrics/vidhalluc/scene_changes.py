@@ -326,7 +326,6 @@ class _Places(AnswersMetric):
 BENCHMARK = ClosedQuestions(
     name="vidhalluc-sth",
     base=_Places,
-    family="vidhalluc",
     summary="Changes of the scene, and the places before and after them.",
     title="VidHalluc: changes of the scene.",
     papers=(PAPER,),

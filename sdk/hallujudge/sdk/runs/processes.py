@@ -18,6 +18,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import ordered_map
 from hallujudge.judge_service.forked_workers import Answer, Program
 from hallujudge.judge_service.process_pool import ClosedError, DiedError, ProcessPool
+from hallujudge.metrics.families import family_of
 
 from ..errors import HallujudgeError
 from .parts import Part, batch_size
@@ -230,7 +231,7 @@ class PoolParts:
             preload=(
                 f"{__package__}.preloaded",
                 # Of the metrics only the run's own: all of them take half a second.
-                entry.metric.__module__,
+                f"hallujudge.metrics.{family_of(settings.spec.metric)}",
                 entry.open.__module__,
             ),
         )
