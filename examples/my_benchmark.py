@@ -51,6 +51,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(share("accuracy", "right answers / answers", RIGHT, ANSWERS, own=True),),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     trial=one_answer(id="1", response="Left.", label="left"),
 )

@@ -126,7 +126,7 @@ def declared(plan: dict[str, Any]) -> ClosedQuestions:
             ),
         ),
         scores=scores,
-        main_score="ratio",
+        ranked_by=("ratio",),
         trial=items([("x", dict.fromkeys(NAMES, ("Yes.", "yes")))])[0],
         bundle=Bundling(name=("name",), known=dict.fromkeys(NAMES, "")),
         places={"set": SETS},

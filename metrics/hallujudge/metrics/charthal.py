@@ -186,7 +186,7 @@ BENCHMARK = ClosedQuestions(
             "answered", "answers", name="exception_rate", column="exceptions", noun="marks"
         ),
     ),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     ranking_source="It is the overall score of the released script.",
     headline=("accuracy", "exception_rate"),
     trial=one_answer(

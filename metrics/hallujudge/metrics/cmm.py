@@ -145,7 +145,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(*(plain for plain, _ in _SCORES), _UNPARSED),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     ranking_source="The released script prints it first; the paper's table has no single figure.",
     headline=("perception_accuracy", "hallucination_resistance", "accuracy"),
     trial=one_answer(

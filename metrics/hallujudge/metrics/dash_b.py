@@ -164,7 +164,7 @@ BENCHMARK = ClosedQuestions(
         ),
         unparsed_rate("answers", "answers, parsed or not"),
     ),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     ranking_source="It is the first score of the public leaderboard (benchmark.md).",
     headline=("accuracy", "true_positive_rate", "true_negative_rate", "harmonic_mean"),
     trial=one_answer(id="1", response="Yes.", label="yes", fields={"object": "dog"}),

@@ -338,7 +338,7 @@ BENCHMARK = ClosedQuestions(
             among=_describes,
         ),
     ),
-    main_score="question_accuracy",
+    ranked_by=("question_accuracy",),
     ranking_source="The released script prints it first, before descriptions, which need a judge.",
     trial=AnswersItem(
         id="1",

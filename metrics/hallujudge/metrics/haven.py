@@ -192,7 +192,7 @@ BENCHMARK = ClosedQuestions(
         _of_groups("with_one_verdict", ", all right or all wrong", "groups_of_one_verdict"),
         unparsed_rate("answered", "answers", noun="grades"),
     ),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     ranking_source="The paper's tables compare models by it.",
     headline=("accuracy", "groups_of_several_all_right"),
     trial=one_answer(

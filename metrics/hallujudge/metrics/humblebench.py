@@ -211,7 +211,7 @@ BENCHMARK = ClosedQuestions(
         *(_said(letter.lower(), f"answers {letter}", letter) for letter in LETTERS),
         _said("na", "answers without a single letter", None),
     ),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     ranking_source="Overall_accuracy is the overall figure of the released logs.",
     headline=("accuracy", "none_accuracy", "e_share"),
     trial=one_answer(id="1", response="A", label="A", fields={"type": "Object"}),

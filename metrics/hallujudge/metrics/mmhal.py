@@ -232,7 +232,7 @@ BENCHMARK = ClosedQuestions(
             "reviews", "reviews", name="unreadable_rate", column="unreadable", noun="reviews"
         ),
     ),
-    main_score="average_score",
+    ranked_by=("average_score",),
     ranking_source="Tables of later papers print it alone.",
     trial=_example(_BEST),
     base=_Ratings,

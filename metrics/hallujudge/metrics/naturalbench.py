@@ -207,7 +207,7 @@ BENCHMARK = ClosedQuestions(
         all_right("group_accuracy", "groups with four right answers / groups", own=True),
         unparsed_rate("answers", "answers, parsed or not"),
     ),
-    main_score="group_accuracy",
+    ranked_by=("group_accuracy",),
     ranking_source="The paper's tables rank models by G-Acc.",
     headline=("accuracy", "question_accuracy", "image_accuracy", "group_accuracy"),
     trial=AnswersItem(

@@ -200,7 +200,7 @@ BENCHMARK = ClosedQuestions(
         counted="mentions",
     ),
     scores=(_CORRECTED, *_RATES),
-    main_score="openchair",
+    ranked_by=("openchair",),
     ranking_source="It is the benchmark's own score.",
     trial=AnswersItem(
         id="1", answers=(_mention("1", "dog", "yes"), _mention("2", "airplane", "no"))

@@ -190,7 +190,7 @@ BENCHMARK = ClosedQuestions(
             bounded=False,
         ),
     ),
-    main_score="pair_accuracy",
+    ranked_by=("pair_accuracy",),
     ranking_source="It is the paper's overall accuracy.",
     headline=("basic_accuracy", "hallucination_accuracy", "pair_accuracy"),
     trial=AnswersItem(

@@ -211,7 +211,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(*_POOLED, *_MEANS, _RATE),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     ranking_source="The paper's Table 1 ranks models by it.",
     headline=("accuracy", "bias_ratio"),
     trial=one_answer(id="1", response="4", label="4", fields={"topic": TOPICS[0]}),

@@ -179,7 +179,7 @@ BENCHMARK = ClosedQuestions(
         ),
         unparsed_rate("judgements", "judgements", noun="judgements"),
     ),
-    main_score="vqa_score",
+    ranked_by=("vqa_score",),
     ranking_source="Table 6 of POPE's paper has the VQA score.",
     trial=one_answer(
         id="1",

@@ -201,8 +201,7 @@ BENCHMARK = ClosedQuestions(
     ),
     options=OPTIONS,
     scores=_scores(DESCRIPTION_SCORES, questions()),
-    main_score="accuracy",
-    ranked_by=("amber_score", "chair"),
+    ranked_by=("amber_score", "chair", "accuracy"),
     ranking_source="AMBER's own score needs descriptions and questions; runs may have one kind.",
     headline=("accuracy", "precision", "recall", "f1"),
     trial=AnswersItem(

@@ -328,11 +328,9 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """The variants, the default first."""
     scores: tuple[AnswerScore, ...]
     """The scores, in the order of the report."""
-    main_score: str
-    """The score that ranks models, which is at its best for the trial item."""
-    ranked_by: tuple[str, ...] = ()
-    """Scores that rank models instead, the first one that compared runs have: runs of a part of
-    the benchmark may lack them."""
+    ranked_by: tuple[str, ...]
+    """The scores that rank models, the first one that compared runs have: runs of a part of the
+    benchmark may lack some. The last one is at its best for the trial item."""
     ranking_source: str = ""
     """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
     trial: AnswersItem
@@ -378,6 +376,11 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     what only this benchmark computes; None for the shared one."""
     asking: Asking = msgspec.field(default_factory=Asking)
     """How its questions are put to a model."""
+
+    @property
+    def main_score(self) -> str:
+        """The score of one bundle, which all runs have."""
+        return self.ranked_by[-1]
 
     @property
     def incomplete(self) -> bool:

@@ -47,6 +47,7 @@ _INSTEAD = {
     "incomplete": "give a variant missing='wrong in part'",
     "option": "a judge is chosen by the one of options that has judges as values",
     **dict.fromkeys(("inside", "whole"), "let unfold yield a record for each answer"),
+    "main_score": "write it in ranked_by, as in ranked_by=('accuracy',), after those before it",
     "names": "let unfold yield a record for each answer, with its name",
     "presets": "leave it out",
     "prompt_by": "the values of a field in places choose the prompt",
@@ -173,15 +174,15 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
             yield f"it has no {noun}; declare one"
         for name in _repeated(names):
             yield f"{noun} has {name!r} twice; give each another name"
-    ranking = {"main_score": (declared.main_score,), "ranked_by": declared.ranked_by}
-    for field, wanted in {**ranking, "headline": declared.headline}.items():
+    if not declared.ranked_by:
+        yield "ranked_by is empty; name the score that ranks models"
+    for field, wanted in (("ranked_by", declared.ranked_by), ("headline", declared.headline)):
         for name in wanted:
             if name not in scores:
                 yield f"{field} is {name!r}, which is none of its scores {', '.join(scores)}"
     undirected = {s.definition.name for s in declared.scores if s.definition.direction == "neither"}
-    for field, wanted in ranking.items():
-        for name in undirected.intersection(wanted):
-            yield f"{field} is {name!r}, which has no better end; name another score"
+    for name in undirected.intersection(declared.ranked_by):
+        yield f"ranked_by is {name!r}, which has no better end; name another score"
     if not declared.trial.answers:
         yield "trial has no answer; give an item with right answers"
     for answer in declared.trial.answers:

@@ -106,7 +106,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "unresolved": OPEN if open_columns else UNSCORED if means else base.unresolved,
         "columns": tuple(columns),
         "score_definitions": tuple(score.definition for score in benchmark.scores),
-        "ranked_by": (*benchmark.ranked_by, benchmark.main_score),
+        "ranked_by": benchmark.ranked_by,
         "ranking_source": benchmark.ranking_source,
         "headline": benchmark.headline,
         "benchmark": benchmark,

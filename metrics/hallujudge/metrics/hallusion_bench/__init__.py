@@ -366,8 +366,7 @@ BENCHMARK = ClosedQuestions(
             own=True,
         ),
     ),
-    main_score="question_accuracy",
-    ranked_by=("mean_accuracy",),
+    ranked_by=("mean_accuracy", "question_accuracy"),
     ranking_source="VLMEvalKit's public leaderboard sorts by mean_accuracy; the paper's abstract "
     "compares models by pair_accuracy.",
     # Table 2: qAcc, fAcc, easy, hard and all accuracy.

@@ -302,8 +302,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=SCORES,
-    main_score="base_accuracy",
-    ranked_by=("average",),
+    ranked_by=("average", "base_accuracy"),
     ranking_source="Tables 2 and 3 are sorted by average; a run without all operators lacks it.",
     # Tables 2 and 3 without the columns of single operators.
     headline=("base_accuracy", "rr_visual_degradation", "rr_evidence_corruption", "tss", "average"),

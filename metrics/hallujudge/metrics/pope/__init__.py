@@ -138,7 +138,7 @@ BENCHMARK = ClosedQuestions(
             own=True,
         ),
     ),
-    main_score="f1",
+    ranked_by=("f1",),
     ranking_source="Section 5 of the paper and its Table 4 compare models by F1.",
     trial=one_answer(id="1", response="Yes.", label="yes"),
     group_by=("category",),

@@ -225,7 +225,7 @@ MCQA = _declared(
             own=True,
         ),
     ),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     ranking_source="Figure 1 ranks models by it.",
     asking=_asking(*plain(_BEST)),
     trial=_trial("B"),
@@ -268,7 +268,7 @@ ORDERING = _declared(
         ),
         *FURTHER_SCORES,
     ),
-    main_score="ndcg",
+    ranked_by=("ndcg",),
     ranking_source="Table 2 has it for both forms of the task.",
     asking=_asking(
         AskingProtocol(

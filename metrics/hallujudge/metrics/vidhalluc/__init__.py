@@ -269,7 +269,7 @@ BINARY = ClosedQuestions(
         all_right("accuracy", "right questions / questions", own=True),
         unparsed_rate("answers", "answers of clips"),
     ),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     ranking_source="It is the task's only score.",
     asking=Asking(media=("clip",)),
     trial=AnswersItem(id="1", answers=(Answer(response="Yes.", label="yes", name="1"),)),

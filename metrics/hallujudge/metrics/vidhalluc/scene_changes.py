@@ -388,7 +388,7 @@ BENCHMARK = ClosedQuestions(
         DESCRIPTION,
         unparsed_rate("videos_asked", "videos that count", among=named("")),
     ),
-    main_score="overall_score",
+    ranked_by=("overall_score",),
     ranking_source="It is the released script's overall score.",
     trial=AnswersItem(
         id="1",

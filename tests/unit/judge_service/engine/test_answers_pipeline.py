@@ -160,7 +160,7 @@ COMPARED = ClosedQuestions(
     seen=("sure",),
     variants=(AnswerVariant(name="own", meaning="Choices.", parse=parse_as_labelled),),
     scores=(all_right("accuracy", "right questions / questions", own=True),),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     trial=AnswersItem(id="1", answers=(Answer(response="A", label="A", name="plain"),)),
 )
 

@@ -85,7 +85,7 @@ DECLARED = ClosedQuestions(
         ),
     ),
     scores=(ACCURACY, combined("both", "places + answers", np.add, (PLACES, ALL), n=ALL)),
-    main_score="accuracy",
+    ranked_by=("accuracy",),
     base=_Places,
     trial=one_answer(id="1", response="Yes.", label="yes"),
 )

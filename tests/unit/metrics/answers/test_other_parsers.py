@@ -48,7 +48,7 @@ def benchmark(*parsers: str, unparsed: str = "wrong") -> ClosedQuestions:
             for name in parsers
         ),
         scores=(share("accuracy", "right / all", count("right", "right", is_right), _COUNTED),),
-        main_score="accuracy",
+        ranked_by=("accuracy",),
         trial=one_answer(id="1", response="Yes.", label="yes"),
     )
 
