@@ -129,7 +129,8 @@ class Keys(Struct, frozen=True, kw_only=True):
     own_media: bool = False
     """Whether bundles have an image or video of their own, so that archives need not name it."""
     options: tuple[str, ...] = ("options", "choices")
-    """Keys of the choices: an object letter -> text, or a list in the order of the letters."""
+    """Keys of the choices: an object letter -> text, or a list in the order of the letters. They
+    are needed if the answers of the trial item have some."""
     fields: Mapping[str, tuple[str, ...]] = {}
     """Field -> keys of its value. Those in ``seen`` or ``kept``, and those that name an answer
     within its bundle, belong to answers, all others to items. A record that lacks one is an
@@ -352,8 +353,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
     kept: tuple[str, ...] = ()
     """Further fields of answers, for a judge and a base class."""
-    choices: bool = False
-    """Whether answers choose among options of their question, which files of questions hold."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
     named_files: SetFiles | None = None
@@ -381,6 +380,11 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     def main_score(self) -> str:
         """The score of one bundle, which all runs have."""
         return self.ranked_by[-1]
+
+    @property
+    def choices(self) -> bool:
+        """Whether answers choose among options, which their records or files of questions hold."""
+        return all(each.options for each in self.trial.answers)
 
     @property
     def incomplete(self) -> bool:

@@ -37,6 +37,7 @@ _INSTEAD = {
     **dict.fromkeys(("answers", "asks"), _BASE.format("attribute answering_table or asking_table")),
     "only_with": _BASE.format("attribute given_tables"),
     "cut": _BASE.format("method may_lack"),
+    "choices": "give the answers of trial their options",
     **dict.fromkeys(("every", "ids"), "let unfold give each record the id of its bundle"),
     **{name: _BASE.format(f"attribute {name}") for name in ("conditions", "listed")},
     "derived": _BASE.format("method derived_fields"),

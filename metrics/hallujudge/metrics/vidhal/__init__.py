@@ -177,7 +177,6 @@ def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:
             options=("captions",),
         ),
         labels=(),
-        choices=True,
         question_files="questions.json",
         tables=(
             InputTable(

@@ -289,7 +289,6 @@ CHOICES = structs.replace(
     ),
     labels=(),
     base=_Choices,
-    choices=True,
     bundle=Bundling(),
     question_files="",
     unfold=_clips,
@@ -313,7 +312,6 @@ ORDER = structs.replace(
     title="VidHalluc: the order of two actions.",
     labels=("AB", "BA"),
     base=None,
-    choices=False,
     complete=None,
     asking=Asking(
         protocols=plain(

@@ -219,13 +219,13 @@ def known_questions(
     twice: list[str] = []
     if references is None:
         return known
-    key_of = question_key if declared.bundle.by else bundle_id
+    key_of, with_choices = question_key if declared.bundle.by else bundle_id, declared.choices
     for record in unfolded(declared, read_records(references), "label"):
         values = record.values
         if not known and options.id_key not in values:
             # The named key is that of the answers alone.
             options = replace(options, id_key=None)
-        if declared.choices and declared.keys.options[0] not in values:
+        if with_choices and declared.keys.options[0] not in values:
             choose_key(record, None, declared.keys.options, "the choices")
         if (key := key_of(declared, record, options)) in known:
             twice.append(key)
