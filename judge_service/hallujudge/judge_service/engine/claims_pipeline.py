@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from msgspec import structs
 
@@ -27,11 +27,14 @@ from ..judges.seeing_judge import ALL_CLAIMS, SeeingJudge
 from ..judges.several_judges import Panel, Router
 from ..llm.budget import Usage
 from ..llm.estimate import Estimate, TokenCounter
-from .extraction import ClaimExtractor, ExtractedClaims
+from .extraction import TENTATIVE, ClaimExtractor, ExtractedClaims
 from .judge_factory import JudgeFactory
 from .judge_options import LLM_NAMES, judges_of, member_of
-from .pipelines import checked_items
+from .judge_quality import card_of
+from .pipelines import checked_items, unscored_result
+from .registry import MetricEntry
 from .responses import Problem, ResponseCheck
+from .spec import ScoreSpec
 
 ItemT = TypeVar("ItemT", bound=Item)
 MetricT = TypeVar("MetricT", bound=Metric)
@@ -76,16 +79,48 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
         self.extractor = extractor
         self._options = dict(options)
 
+    @classmethod
+    def of(
+        cls,
+        spec: ScoreSpec,
+        entry: MetricEntry,
+        judge: Router | Panel,
+        extractor: ClaimExtractor,
+        responses: ResponseCheck,
+        notes: tuple[str, ...],
+    ) -> Self:
+        """Return the pipeline of a spec, with the metric that its judge and extractor name.
+
+        Args:
+            spec: The spec.
+            entry: The metric's entry.
+            judge: Returns the verdicts.
+            extractor: Finds claims in responses.
+            responses: Recognises missing responses.
+            notes: What the family notes on the judge; the card's note and the judge's own follow.
+        """
+        card = card_of(spec, judge.signatures)
+        kind: Any = entry.metric
+        metric = kind(
+            variant=spec.variant,
+            responses=responses.signature,
+            judge=judge.identity.signature + (card.mark if card else ""),
+            panel=judge.rule.text if isinstance(judge, Panel) else "",
+            extractor=extractor.label,
+            tentative=spec.options.get("tentative_claims", TENTATIVE[0]),
+            **entry.own_options(spec),
+        )
+        known = (card.note,) if card else ()
+        notes = (*notes, *known, *judge.notes)
+        return cls(metric, judge, extractor, spec.options, responses, notes)
+
     @property
     def settings(self) -> Mapping[str, str]:
         """The extractor, the judges with their prompts, and every parameter."""
-        identity = self.judge.identity
         return {
             "extractor": self.extractor.label,
             "judge": self.judge.name,
-            "judge_model": str(identity),
-            "judge_prompts": identity.template,
-            **{f"judge.{name}": value for name, value in identity.parameters},
+            **self.judge.identity.settings(),
             **{n: value for n, value in self._options.items() if n not in _FILES},
             **self.responses.settings(),
         }
@@ -106,9 +141,9 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
     def result(self, item: ItemT, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
         """Return the result of a response whose claims were judged."""
 
-    @abstractmethod
     def unscored(self, item: ItemT, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of an item without verdicts."""
+        return unscored_result(item, reason, detail)
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item; all claims of a batch go to the judge together."""

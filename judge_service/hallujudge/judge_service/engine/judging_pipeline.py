@@ -7,9 +7,10 @@ which the file may hold already.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
 
@@ -51,7 +52,7 @@ from .judge_quality import (
     check_probabilities,
     given_verdicts_note,
 )
-from .pipelines import checked_items
+from .pipelines import MetricT, TextPipeline, checked_items
 from .registry import MetricEntry, declared_trial
 from .resources import Resources
 from .responses import Problem, ResponseCheck
@@ -61,13 +62,61 @@ if TYPE_CHECKING:
     from ..judges.choice_judge import ChoiceJudge, Chosen
 
 
+ItemT = TypeVar("ItemT", bound=Item)
 GIVEN = "given"
 """The value of a benchmark's option with which the verdicts of the file count."""
 _DIGITS = 6  # as judges round probabilities
 _SHOWN_CHARS = 80
 
 
-class JudgedAnswersPipeline(AnswersPipeline):
+class AskingPipeline(TextPipeline[ItemT, MetricT]):
+    """Has language models choose answers to questions about items, if any are to be asked.
+
+    A family's subclass says what is asked about an item, and what is made of the answers. It comes
+    before the family's other base classes, which score where nothing is asked.
+    """
+
+    judge: ChoiceJudge | None
+    """The language models, or None if no judge is called."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The settings of all text pipelines, and the judge with its prompts and parameters."""
+        known = super().settings
+        return known if self.judge is None else {**known, **self.judge.identity.settings()}
+
+    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
+        """Return one result for each item, in order; a batch's questions are asked together."""
+        if self.judge is None:
+            return await super().evaluate(items)
+        mine: list[ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
+        asked = list(map(self.questions, mine))
+        found = iter(await self.judge.choose([each for part in asked for each in part.values()]))
+        chosen = [{place: next(found) for place in part} for part in asked]
+        return await map_cpu(
+            of_each(lambda index: self.judged(mine[index], chosen[index])),
+            range(len(mine)),
+            chars=lambda index: self.size(mine[index]),
+        )
+
+    async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
+        """Return the calls that each language model would get, without calling it."""
+        if self.judge is None:
+            return []
+        mine: list[ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # the same
+        asked = map(self.questions, mine)
+        return await self.judge.estimates(each for part in asked for each in part.values())
+
+    @abstractmethod
+    def questions(self, item: ItemT) -> dict[int, Question]:
+        """Return place in the item -> question about it; none for an item with a problem."""
+
+    @abstractmethod
+    def judged(self, item: ItemT, found: Mapping[int, Chosen]) -> ItemResult:
+        """Return the result of an item, given the choices by place."""
+
+
+class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersPipeline):
     """Scores the answers of a bundle, of which a language model may judge the last one.
 
     Args:
@@ -98,41 +147,6 @@ class JudgedAnswersPipeline(AnswersPipeline):
         self._is_printed = judge is not None and judge.templates[0].name in printed
         # A judge sees more of an answer than parsers do.
         self._repeats = self._repeats and judge is None and declared.verdict in declared.seen
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings of all text pipelines, and the judge with its prompts and parameters."""
-        if self.judge is None:
-            return super().settings
-        identity = self.judge.identity
-        return {
-            **super().settings,
-            "judge_model": str(identity),
-            "judge_prompts": identity.template,
-            **{f"judge.{name}": value for name, value in identity.parameters},
-        }
-
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Return one result for each item, in order; a batch's questions are asked together."""
-        if self.judge is None:
-            return await super().evaluate(items)
-        mine: list[AnswersItem] = checked_items(items, AnswersItem)
-        asked = list(map(self.questions, mine))
-        found = iter(await self.judge.choose([each for part in asked for each in part.values()]))
-        chosen = [{place: next(found) for place in part} for part in asked]
-        return await map_cpu(
-            of_each(lambda index: self.judged(mine[index], chosen[index])),
-            range(len(mine)),
-            chars=lambda index: self.size(mine[index]),
-        )
-
-    async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
-        """Return the calls that each language model would get, without calling it."""
-        if self.judge is None:
-            return []
-        mine: list[AnswersItem] = checked_items(items, AnswersItem)
-        asked = map(self.questions, mine)
-        return await self.judge.estimates(each for part in asked for each in part.values())
 
     def questions(self, item: AnswersItem) -> dict[int, Question]:
         """Return place of each answer that a judge is asked about -> question."""

@@ -223,6 +223,11 @@ class JudgeIdentity:
         fields = (("judge", str(self)), ("prompt", self.template), ("params", parameters))
         return tuple((name, value) for name, value in fields if value)
 
+    def settings(self) -> dict[str, str]:
+        """Return the judge's settings for the report: model, prompts and every parameter."""
+        parameters = {f"judge.{name}": value for name, value in self.parameters}
+        return {"judge_model": str(self), "judge_prompts": self.template, **parameters}
+
     @property
     def signature(self) -> str:
         """The identity as one field of a metric's signature."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics import ItemResult
 from hallujudge.metrics.argus import (
     ACTION,
     ENTAILED,
@@ -24,13 +24,11 @@ from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from ...judges import payer_of
 from ...judges.choice_judge import ChoiceJudge, Chosen
 from ...judges.questions import Question
-from ...llm.estimate import Estimate
-from ...threads import map_cpu, of_each
 from ..judge_options import SHARE_OPTION
 from ..judge_prompts import choice_question, prompt_option
 from ..judge_quality import asked_judge_note, given_verdicts_note
-from ..judging_pipeline import choice_judge, judging_of
-from ..pipelines import TextPipeline, checked_items, scored_result, unscored_result
+from ..judging_pipeline import AskingPipeline, choice_judge, judging_of
+from ..pipelines import scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck
@@ -46,7 +44,7 @@ _ANSWERS = {
 _ACTION = "action "
 
 
-class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
+class ArgusPipeline(AskingPipeline[ArgusItem, ArgusMetric]):
     """Places the lines of captions, which a language model may judge one by one.
 
     Args:
@@ -67,41 +65,7 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
         notes: tuple[str, ...],
     ) -> None:
         super().__init__(metric, responses, notes)
-        self._judge = judge
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings of all text pipelines, and the judge with its prompt and parameters."""
-        if self._judge is None:
-            return super().settings
-        identity = self._judge.identity
-        return {
-            **super().settings,
-            "judge_model": str(identity),
-            "judge_prompts": identity.template,
-            **{f"judge.{name}": value for name, value in identity.parameters},
-        }
-
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Return one result for each item, in order; a batch's lines are judged together."""
-        if self._judge is None:
-            return await super().evaluate(items)
-        captions: list[ArgusItem] = checked_items(items, ArgusItem)
-        questions = [self._questions(item) for item in captions]
-        answers = iter(await self._judge.choose([each for asked in questions for each in asked]))
-        chosen = [[next(answers) for _ in asked] for asked in questions]
-        return await map_cpu(
-            of_each(lambda index: self._judged(captions[index], chosen[index])),
-            range(len(captions)),
-            chars=lambda index: self.size(captions[index]),
-        )
-
-    async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
-        """Return the calls that each language model would get, without calling it."""
-        if self._judge is None:
-            return []
-        captions: list[ArgusItem] = checked_items(items, ArgusItem)
-        return await self._judge.estimates(q for item in captions for q in self._questions(item))
+        self.judge = judge
 
     def size(self, item: ArgusItem) -> int:
         """Return the number of characters that scoring an item reads: each line is looked up."""
@@ -113,12 +77,12 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
             known = " or ".join(MODES)
             return UnscoredReason.PLACE_INVALID, f"the mode is {item.mode!r:.60}, not {known}"
         # Given verdicts need no caption: the script reads the judged lines alone.
-        if item.response is None and (self._judge is not None or not item.lines):
+        if item.response is None and (self.judge is not None or not item.lines):
             missing = item.problem or "the target caption is null or absent"
             return UnscoredReason.RESPONSE_MISSING, missing
         if not lines_of(item.source or ""):
             return UnscoredReason.REFERENCE_MISSING, "the source caption has no lines"
-        if self._judge is None:
+        if self.judge is None:
             return self.metric.problem(item)
         return self.responses.problem(item.response, "the target caption")
 
@@ -142,24 +106,26 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
             detail = f"the cost is {cost:g}, its limit 0; the released mean would be infinite"
         return UnscoredReason.COST_UNDEFINED, detail
 
-    def _questions(self, item: ArgusItem) -> list[Question]:
+    def questions(self, item: ArgusItem) -> dict[int, Question]:
         """Return a question about each line; headings need none."""
-        assert self._judge is not None, "only asked then"
+        assert self.judge is not None, "only asked then"
         if self.problem(item) is not None:
-            return []
+            return {}
         sources = lines_of(item.source or "")
         numbered = " ".join(f"[{number}] {line}" for number, line in enumerate(sources, 1))
         choices = (*_ANSWERS, *(f"{_ACTION}{number}" for number in range(1, len(sources) + 1)))
         lines = [line for line in lines_of(item.response or "") if not is_heading(line)]
         shared = {"source": numbered, "caption": item.response or ""}
-        [template] = self._judge.templates
+        [template] = self.judge.templates
         asked = [choice_question(template, {**shared, "line": line}, choices) for line in lines]
-        return [replace(q, affinity=item.id, payer=payer_of(item.id, q.messages)) for q in asked]
+        named = (replace(q, affinity=item.id, payer=payer_of(item.id, q.messages)) for q in asked)
+        return dict(enumerate(named))
 
-    def _judged(self, item: ArgusItem, chosen: Sequence[Chosen]) -> ItemResult:
+    def judged(self, item: ArgusItem, found: Mapping[int, Chosen]) -> ItemResult:
+        """Return the result of an item whose lines were judged, in the order of the caption."""
         if (problem := self.problem(item)) is not None:
             return self.unscored(item, *problem)
-        answers, sources = iter(chosen), lines_of(item.source or "")
+        answers, sources = iter(found.values()), lines_of(item.source or "")
         lines: list[JudgedLine] = []
         failed: Problem | None = None
         for text in lines_of(item.response or ""):
@@ -175,7 +141,7 @@ class ArgusPipeline(TextPipeline[ArgusItem, ArgusMetric]):
         failed = failed or self.metric.problem(item)
         made = None if failed else self.metric.score(item)
         evidence = made.evidence if made else _NOTHING
-        evidence = structs.replace(evidence, judging=judging_of(chosen))
+        evidence = structs.replace(evidence, judging=judging_of(found.values()))
         if failed is None and made is not None:
             return scored_result(item, made._replace(evidence=evidence))
         assert failed is not None, "one of the two"

@@ -36,9 +36,9 @@ from ..claims_pipeline import (
     seeing_judge,
     seeing_panel,
 )
-from ..extraction import CLAIM_OPTIONS, TENTATIVE, ExtractedClaims, claim_extractor, extract_claims
+from ..extraction import CLAIM_OPTIONS, ExtractedClaims, claim_extractor, extract_claims
 from ..judge_options import ESCALATION_OPTIONS, PANEL_OPTIONS, escalation_of, panel_of
-from ..judge_quality import CARD_OPTION, card_of, check_probabilities
+from ..judge_quality import CARD_OPTION, check_probabilities
 from ..pipelines import scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
@@ -152,10 +152,6 @@ class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):
             return GivenRequest.of(request, [each.verdict for each in item.claims or ()])
         return request
 
-    def unscored(self, item: SeenClaimsItem, reason: UnscoredReason, detail: str) -> ItemResult:
-        """Return the result of an item without verdicts."""
-        return unscored_result(item, reason, detail)
-
     def result(
         self, item: SeenClaimsItem, claims: ExtractedClaims, judged: JudgedItem
     ) -> ItemResult:
@@ -192,31 +188,18 @@ def _open(spec: ScoreSpec, resources: Resources) -> SeenClaimsPipeline:
     factory, rule = resources.judges, panel_of(spec)
     name = options.get("judge", GIVEN)
     together = options.get("together") == "yes"
-    own = ENTRY.own_options(spec)
     judge: Router | Panel
     if rule is not None:
         judge = seeing_panel(factory, rule, together=together)
     elif name == GIVEN:
         judge = given_judge()
     else:
-        if own.get("soft") == "yes":
+        if options.get("soft") == "yes":
             check_probabilities(factory, name, others="")
         judge = seeing_judge(factory, name, together=together, escalation=escalation_of(spec))
     extractor = claim_extractor(options, resources, counts=True)
-    card = card_of(spec, judge.signatures)
-    metric = SeenClaimsMetric(
-        variant=spec.variant,
-        responses=responses.signature,
-        judge=judge.identity.signature + (card.mark if card else ""),
-        panel=rule.text if rule else "",
-        extractor=extractor.label,
-        tentative=options.get("tentative_claims", TENTATIVE[0]),
-        **own,
-    )
-    known = (card.note,) if card else ()
-    note = () if judge.name == GIVEN else (_NOTE,)
-    notes = (*note, *known, *judge.notes)
-    return SeenClaimsPipeline(metric, judge, extractor, options, responses, notes)
+    notes = () if judge.name == GIVEN else (_NOTE,)
+    return SeenClaimsPipeline.of(spec, ENTRY, judge, extractor, responses, notes)
 
 
 ENTRY = MetricEntry(

@@ -25,7 +25,6 @@ from ..claims_pipeline import ClaimsPipeline, picture_problem, placed_verdicts, 
 from ..extraction import (
     CLAIM_OPTIONS,
     EXTRACTORS,
-    TENTATIVE,
     ExtractedClaims,
     claim_extractor,
     extract_claims,
@@ -46,7 +45,6 @@ from ..judge_quality import (
     CARD_OPTION,
     agreement_note,
     best_measured,
-    card_of,
     check_probabilities,
 )
 from ..pipelines import scored_result, unscored_result
@@ -228,9 +226,8 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
     judge_name = options.get("judge", JUDGE_NAMES[0])
     extractor_name = options.get("extractor", EXTRACTORS[0])
     settings = _matcher_settings(options)
-    own = ENTRY.own_options(spec)
     rule = panel_of(spec)
-    if own.get("soft") == "yes" and rule is None:
+    if options.get("soft") == "yes" and rule is None:
         check_probabilities(factory, "llm" if judge_name == SEES else judge_name)
     judge_names = [judge_name] if rule is None else rule.members
     with ExitStack() as stack:
@@ -249,20 +246,9 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
         else:
             judge = factory.judge(judge_name, settings, escalation_of(spec), share_rule_of(spec))
     extractor = claim_extractor(options, resources)
-    card = card_of(spec, judge.signatures)
-    metric = TriHeMetric(
-        variant=spec.variant,
-        responses=responses.signature,
-        judge=judge.identity.signature + (card.mark if card else ""),
-        panel=rule.text if rule else "",
-        extractor=extractor.label,
-        tentative=options.get("tentative_claims", TENTATIVE[0]),
-        **own,
-    )
-    known = (card.note,) if card else ()
     asked = PANEL if rule else judge_name
-    notes = (agreement_note(extractor_name, asked, settings, weights), *known, *judge.notes)
-    return TriHePipeline(metric, judge, extractor, options, responses, notes)
+    notes = (agreement_note(extractor_name, asked, settings, weights),)
+    return TriHePipeline.of(spec, ENTRY, judge, extractor, responses, notes)
 
 
 ENTRY = MetricEntry(
