@@ -64,7 +64,7 @@ def batch(items: Iterable[Item]) -> pb.ScoreStreamRequest:
 
 async def in_process(request: pb.ScoreRequest) -> pb.ScoreResponse:
     """Return the response of a server without workers."""
-    return await JudgeServicer(Engine(), SETTINGS).Score(request, None)  # type: ignore[arg-type]  # the context is not used
+    return await JudgeServicer(Engine(), SETTINGS).Score(request)
 
 
 async def stream_in_process(
@@ -78,4 +78,4 @@ async def stream_in_process(
             yield one
 
     servicer = JudgeServicer(Engine(), SETTINGS)
-    return [one async for one in servicer.ScoreStream(requests(), None)]  # type: ignore[arg-type]  # the same
+    return [one async for one in servicer.ScoreStream(requests(), None)]  # type: ignore[arg-type]  # the context is not used

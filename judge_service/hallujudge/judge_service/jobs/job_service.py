@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from ..engine import Engine
 from ..engine.spec import ScoreSpec
@@ -24,7 +25,6 @@ from . import (
     JobWorkers,
     NewItem,
     NewJob,
-    ResultPage,
 )
 from .database import Database
 from .job_progress import Activity, Changes, JobProgress, JobSuspicions
@@ -39,6 +39,8 @@ from .job_scoring import (
 from .job_store import JobStore
 
 _LOG = logging.getLogger(__name__)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 # UUIDs and hashes fit; the column has room for 200.
 _MAX_ID_CHARS = 128
 # The note is a run's manifest, which is kept with the job and sent back with it.
@@ -195,9 +197,17 @@ class JobService:
         details = await self._threads.run(opened.store.get, owner, job_id)
         return replace(details, job=opened.scoring.with_verdicts(details.job))
 
-    async def list(self, owner: str | None, count: int, before: int | None = None) -> list[Job]:
-        """Return the newest jobs of a caller, or of all, older than the one with a number."""
-        return await self._threads.run((await self._open()).store.list, owner, count, before)
+    async def ask(
+        self, work: Callable[Concatenate[JobStore, _P], _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Return what the stored jobs say, such as the results of one.
+
+        Args:
+            work: A method of the store that changes nothing.
+            args: Its arguments.
+            kwargs: The same.
+        """
+        return await self._threads.run(work, (await self._open()).store, *args, **kwargs)
 
     async def watch(self, owner: str, job_id: str) -> AsyncGenerator[Job, None]:
         """Yield a job now and after every change, until it is finished.
@@ -234,31 +244,6 @@ class JobService:
         """Delete a finished job."""
         await self._threads.run((await self._open()).store.delete, owner, job_id)
         self._changes.notify()
-
-    async def results(
-        self,
-        owner: str,
-        job_id: str,
-        position: int,
-        *,
-        count: int,
-        max_bytes: int,
-        with_items: bool,
-    ) -> ResultPage:
-        """Return results of a job; see :meth:`JobStore.results`."""
-        return await self._threads.run(
-            (await self._open()).store.results,
-            owner,
-            job_id,
-            position,
-            count=count,
-            max_bytes=max_bytes,
-            with_items=with_items,
-        )
-
-    async def report(self, owner: str, job_id: str) -> bytes:
-        """Return the report of a job that is done."""
-        return await self._threads.run((await self._open()).store.report, owner, job_id)
 
     async def _open(self) -> _Opened:
         """Return the open database for a call.

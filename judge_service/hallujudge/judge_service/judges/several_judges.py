@@ -423,16 +423,11 @@ class Panel(JudgesInOrder[Judge]):
     ) -> Asked:
         """Return a member's part in an item: its votes, and how often the panel differs."""
         votes = {at: one.verdict for at, one in given.items() if one.verdict is not _NONE}
-        return Asked(
-            judge=name,
-            answered=len(votes),
-            declined=tuple(
-                Declined(name, one.reason, one.detail)
-                for one in given.values()
-                if one.verdict is _NONE
-            ),
-            usage=Usage.total(part.usage for part in asked),
-            shares=tuple(share for part in asked for share in part.shares),
+        usage = Usage.total(part.usage for part in asked)
+        shares = tuple(share for part in asked for share in part.shares)
+        [own] = JudgedItem.by(name, [*given.values()], usage, shares).asked
+        return replace(
+            own,
             votes=tuple(votes.get(at) for at in range(len(verdicts))),
             dissents=sum(verdicts[at].verdict not in (vote, _NONE) for at, vote in votes.items()),
         )

@@ -391,8 +391,8 @@ class KeptValues(Generic[_Key, _Value]):
         return found
 
 
-class VectorStore:
-    """A sentence encoder with a bounded cache, safe to use from several threads.
+class VectorStore(KeptValues[str, "Vectors"]):
+    """A sentence encoder with a bounded cache of unit vectors, safe to use from several threads.
 
     Args:
         encoder: The encoder.
@@ -401,17 +401,11 @@ class VectorStore:
 
     def __init__(self, encoder: Encoder, limit: int) -> None:
         # Copied, because a view of a row would keep its whole batch in memory.
-        self._kept: KeptValues[str, Vectors] = KeptValues(
-            lambda texts: [vector.copy() for vector in encoder.encode(texts)], limit
-        )
-
-    def __len__(self) -> int:
-        """Return how many vectors are kept."""
-        return len(self._kept)
+        super().__init__(lambda texts: [row.copy() for row in encoder.encode(texts)], limit)
 
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         """Return the vector of every distinct text."""
-        return self._kept.values(texts)
+        return self.values(texts)
 
 
 class TextComparer:

@@ -109,6 +109,9 @@ def _remove_evidence(response: pb.ScoreResponse) -> None:
 class Calls:
     """Answers requests with the engine.
 
+    The calls with one message have the names and arguments of gRPC's servicers; they leave the
+    context out of account, which worker processes do not have.
+
     Args:
         engine: The engine.
         limits: The limits of messages.
@@ -123,7 +126,7 @@ class Calls:
         spec = admitted_spec(message)
         return spec, await self.engine.open(spec)
 
-    async def score(self, request: pb.ScoreRequest) -> pb.ScoreResponse:
+    async def Score(self, request: pb.ScoreRequest, _context: object = None) -> pb.ScoreResponse:
         """Score a small batch in one call."""
         spec, session = await self.open(request.spec)
         items = await self.items(spec, request.items, "items")
@@ -162,7 +165,9 @@ class Calls:
         size = min(_REPORT_BYTES, self._limits.max_message_bytes // 2)
         return pieces_of(report_to_proto(report), size)
 
-    async def extract(self, request: pb.ExtractRequest) -> pb.ExtractResponse:
+    async def Extract(
+        self, request: pb.ExtractRequest, _context: object = None
+    ) -> pb.ExtractResponse:
         """Extract claims from texts."""
         check_count(self._limits.max_batch_items, len(request.texts), "texts")
         check_texts(request.texts)
@@ -173,7 +178,7 @@ class Calls:
         )
         return pb.ExtractResponse(texts=claims)
 
-    async def judge(self, request: pb.JudgeRequest) -> pb.JudgeResponse:
+    async def Judge(self, request: pb.JudgeRequest, _context: object = None) -> pb.JudgeResponse:
         """Judge claims without aggregating."""
         spec = admitted_spec(request.spec)
         items = await self.items(spec, request.items, "items")
@@ -182,7 +187,9 @@ class Calls:
         await _write_all(await self.engine.judge(spec, items), response.results)
         return response
 
-    async def normalize(self, request: pb.NormalizeRequest) -> pb.NormalizeResponse:
+    async def Normalize(
+        self, request: pb.NormalizeRequest, _context: object = None
+    ) -> pb.NormalizeResponse:
         """Return the roots of words."""
         check_count(self._limits.max_batch_items, len(request.words), "words")
         check_graph(request.graph)

@@ -6,13 +6,13 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
 from ..access import Caller, CallerLimits
 from ..errors import DeadlineError, HallujudgeError, OverloadedError, UnavailableError
 from ..fair_queue import FairQueue
+from ..settings.server_settings import LimitSettings
 
 # Results of ordinary items, with their evidence, are about twice as large as the items.
 _RESULT_FACTOR = 2
@@ -205,17 +205,6 @@ def _share(places: int) -> int:
     return places - places // 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallTimes:
-    """How long calls may take, in seconds."""
-
-    first_message: float
-    """Until the first message has arrived."""
-    idle: float
-    """Between messages of a stream, in either direction."""
-    total: float
-
-
 class CallClock:
     """Ends a call that lasts too long. Its place is released in every case.
 
@@ -227,7 +216,7 @@ class CallClock:
     """
 
     def __init__(
-        self, times: CallTimes, *, many: bool, open: bool = False, running: RunningCalls
+        self, times: LimitSettings, *, many: bool, open: bool = False, running: RunningCalls
     ) -> None:
         self._times = times
         self._running = running
@@ -242,8 +231,8 @@ class CallClock:
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
         now = asyncio.get_running_loop().time()
-        self._end = now + times.total
-        self.due = min(now + times.first_message, self._end)
+        self._end = now + times.max_call_seconds
+        self.due = min(now + times.first_message_seconds, self._end)
         """When the call is ended, in the time of the event loop."""
 
     def stop(self) -> None:
@@ -269,7 +258,7 @@ class CallClock:
         self.due = self._end
         if self._many:
             now = asyncio.get_running_loop().time()
-            self.due = min(now + self._times.idle, self._end)
+            self.due = min(now + self._times.idle_seconds, self._end)
         self._running.look_at(self.due)
 
     def wait_again(self) -> None:
@@ -277,7 +266,7 @@ class CallClock:
         if self._many or not self._begun:
             times = self._times
             now = asyncio.get_running_loop().time()
-            wait = times.idle if self._begun else times.first_message
+            wait = times.idle_seconds if self._begun else times.first_message_seconds
             self.due = min(now + wait, self._end)
 
     def __enter__(self) -> CallClock:
@@ -323,18 +312,20 @@ class CallClock:
                 f"more than {_OPEN_CALLS} calls without a key wait for their messages, this one "
                 "the longest; send the message with the call"
             )
+        times = self._times
         if asyncio.get_running_loop().time() >= self._end:
             return DeadlineError(
-                f"the call took longer than {self._times.total:g} s; use a new call for the rest",
+                f"the call took longer than {times.max_call_seconds:g} s; use a new call for the "
+                "rest",
                 reason="CALL_TOO_LONG",
             )
         if not self._begun:
             return DeadlineError(
-                f"no message came within {self._times.first_message:g} s; send one",
+                f"no message came within {times.first_message_seconds:g} s; send one",
                 reason="STREAM_IDLE",
             )
         return DeadlineError(
-            f"nothing was sent or read for {self._times.idle:g} s; open a stream when there is "
+            f"nothing was sent or read for {times.idle_seconds:g} s; open a stream when there is "
             "something to send, and read its responses",
             reason="STREAM_IDLE",
         )
@@ -350,7 +341,7 @@ class RunningCalls:
         times: How long calls may take.
     """
 
-    def __init__(self, times: CallTimes) -> None:
+    def __init__(self, times: LimitSettings) -> None:
         self._times = times
         self._clocks: set[CallClock] = set()
         # Ordered by age.

@@ -28,6 +28,7 @@ from ..jobs import (
     kept_caller,
 )
 from ..jobs.job_service import JobService
+from ..jobs.job_store import JobStore
 from ..settings.judge_settings import JudgeSettings
 from ..settings.loading import ResolvedSettings, state_folder
 from ..settings.server_settings import LimitSettings
@@ -152,7 +153,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         owner = None if request.all else current_owner()
         size = min(request.page_size or _JOBS, _MOST_JOBS)
         before = number_of_token(request.page_token)
-        found = await self._jobs.list(owner, size + 1, before)
+        found = await self._jobs.ask(JobStore.list, owner, size + 1, before)
         jobs = found[:size]
         return pb.ListJobsResponse(
             jobs=[job_to_proto(job) for job in jobs],
@@ -188,7 +189,8 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         self, request: pb.ListJobResultsRequest, context: Context
     ) -> pb.ListJobResultsResponse:
         """List results by position."""
-        page = await self._jobs.results(
+        page = await self._jobs.ask(
+            JobStore.results,
             current_owner(),
             request.job_id,
             min(request.position, _MOST_POSITION),
@@ -212,7 +214,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         self, request: pb.GetJobReportRequest, context: Context
     ) -> pb.GetJobReportResponse:
         """Return the report of a job that is done."""
-        content = await self._jobs.report(current_owner(), request.job_id)
+        content = await self._jobs.ask(JobStore.report, current_owner(), request.job_id)
         response = pb.GetJobReportResponse(report=scoring_pb2.Report.FromString(content))
         limit = self._settings.max_message_bytes - _NOTE_BYTES
         if (size := response.ByteSize()) > limit:

@@ -35,8 +35,8 @@ RESULT_FACTOR = 4
 """Memory of a message for each of its bytes on the wire."""
 
 
-class JudgeServicer(pb_grpc.JudgeServiceServicer):
-    """Implements the RPCs of scoring with the engine.
+class JudgeServicer(Calls, pb_grpc.JudgeServiceServicer):
+    """Implements the RPCs of scoring with the engine; those with one message are :class:`Calls`.
 
     Args:
         engine: The engine.
@@ -45,13 +45,8 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
     """
 
     def __init__(self, engine: Engine, settings: LimitSettings, start_id: str = "") -> None:
-        self._calls = Calls(engine, settings)
-        self._settings = settings
+        super().__init__(engine, settings)
         self._start_id = start_id
-
-    async def Score(self, request: pb.ScoreRequest, context: Context) -> pb.ScoreResponse:
-        """Score a small batch in one call."""
-        return await self._calls.score(request)
 
     async def ScoreStream(
         self, request_iterator: AsyncIterable[pb.ScoreStreamRequest], context: Context
@@ -59,7 +54,7 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         """Score any number of items: receive a spec and then batches; send the report last."""
         requests = aiter(request_iterator)
         first = await first_of(requests)
-        spec, session = await self._calls.open(first.spec)
+        spec, session = await self.open(first.spec)
         call_memory().answered()
         yield pb.ScoreStreamResponse(
             accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
@@ -83,8 +78,8 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         report: bool,
     ) -> AsyncGenerator[pb.ScoreStreamResponse, None]:
         """Yield the results of each batch, then the report if it is wanted."""
-        window = Window(self._settings.max_unread_bytes, self._settings.max_batch_items)
-        groups = GroupLimit(self._settings.max_report_groups)
+        window = Window(self._limits.max_unread_bytes, self._limits.max_batch_items)
+        groups = GroupLimit(self._limits.max_report_groups)
 
         async def work(one: tuple[pb.ScoreStreamRequest, Held]) -> pb.ScoreStreamResponse:
             request, batch = one
@@ -101,22 +96,8 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         # Clients that tally the results themselves do without the report.
         if not report:
             return
-        for piece in self._calls.report_pieces(await session.make_report()):
+        for piece in self.report_pieces(await session.make_report()):
             yield piece
-
-    async def Extract(self, request: pb.ExtractRequest, context: Context) -> pb.ExtractResponse:
-        """Extract claims from texts."""
-        return await self._calls.extract(request)
-
-    async def Judge(self, request: pb.JudgeRequest, context: Context) -> pb.JudgeResponse:
-        """Judge claims without aggregating."""
-        return await self._calls.judge(request)
-
-    async def Normalize(
-        self, request: pb.NormalizeRequest, context: Context
-    ) -> pb.NormalizeResponse:
-        """Return the roots of words."""
-        return await self._calls.normalize(request)
 
     async def ListMetrics(
         self, request: pb.ListMetricsRequest, context: Context
@@ -133,8 +114,8 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         return pb.GetServerInfoResponse(
             version=__version__,
             graphs=shipped_graphs(),
-            max_message_bytes=self._settings.max_message_bytes,
-            max_batch_items=self._settings.max_batch_items,
+            max_message_bytes=self._limits.max_message_bytes,
+            max_batch_items=self._limits.max_batch_items,
             start_id=self._start_id,
         )
 
@@ -145,14 +126,14 @@ class JudgeServicer(pb_grpc.JudgeServiceServicer):
         groups: GroupLimit,
         request: pb.ScoreStreamRequest,
     ) -> pb.ScoreStreamResponse:
-        items = await self._calls.stream_items(spec, request)
+        items = await self.stream_items(spec, request)
         groups.add(groups_of(items, spec.group_by, session.metric))
         if died := died_of(request):
             session.add(results := session.unscored(items, died))
         else:
             results = await session.score(items)
         named = with_scores(session.metric, results, request)
-        response = await self._calls.batch_response(named)
+        response = await self.batch_response(named)
         call_memory().result(RESULT_FACTOR * response.ByteSize())
         return response
 

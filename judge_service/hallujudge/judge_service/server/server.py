@@ -98,12 +98,9 @@ class RunningServer:
         http: HttpListener | None = None,
     ) -> None:
         self._server = server
-        self._calls = services.calls
-        self._connections = services.connections
+        self._services = services
         self._checks = checks
-        self._jobs = services.jobs
         self._http = http
-        self._settings = services.settings
         self.port = port
         self.address = with_port(services.settings.host, port)
         self._observation = observation
@@ -122,7 +119,7 @@ class RunningServer:
 
     def watch(self) -> None:
         """Check the server regularly, and publish the result as its health."""
-        if self._settings.self_check_seconds:
+        if self._services.settings.self_check_seconds:
             self._watch = begun(self._observation.check.run(self._checks.update))
 
     async def stop(
@@ -141,7 +138,7 @@ class RunningServer:
             hurry: Ends the wait when it is set.
             margin: How long each part may take to end after the wait, in seconds.
         """
-        grace = self._settings.drain_seconds if grace is None else grace
+        grace = self._services.settings.drain_seconds if grace is None else grace
         period = Grace(grace, hurry, margin=margin)
         self._observation.check.draining = True
         if self._watch is not None:
@@ -150,11 +147,12 @@ class RunningServer:
         parts: dict[str, Awaitable[None]] = {"gRPC": self._end_grpc(period)}
         if self._http is not None:
             parts["HTTP"] = self._http.stop(period)
-        if self._jobs is not None:
-            self._jobs.drain()
-            parts["the runner of jobs"] = self._jobs.close(period)
+        if (jobs := self._services.jobs) is not None:
+            jobs.drain()
+            parts["the runner of jobs"] = jobs.close(period)
         await asyncio.gather(*(period.end(name, part) for name, part in parts.items()))
-        endings = {"the watch of connections": self._connections.end} | self._observation.endings()
+        watch = {"the watch of connections": self._services.connections.end}
+        endings = watch | self._observation.endings()
         last = Grace(0, margin=min(margin, _LOG_SECONDS))
         # Apart: a collector that is not reached keeps no access log from its last lines.
         await asyncio.gather(
@@ -162,11 +160,11 @@ class RunningServer:
         )
 
     async def _end_grpc(self, period: Grace) -> None:
-        await self._calls.refuse()
+        await self._services.calls.refuse()
         stopping = begun(self._server.stop(_NO_END_SECONDS))
         await period.wait(stopping)
         if not stopping.done():
-            self._calls.stop()
+            self._services.calls.stop()
             await asyncio.wait({stopping}, timeout=_ENDING_SECONDS)
         if not stopping.done():
             await self._server.stop(None)

@@ -10,6 +10,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import grpc
@@ -25,7 +26,7 @@ from ..settings.connection import with_port
 from ..settings.server_settings import LimitSettings, ServerSettings
 from .authentication import Authenticator
 from .connections import ConnectionGuard, ConnectionLimits, open_file_limit
-from .flow_control import Admission, CallTimes, RunningCalls
+from .flow_control import Admission, RunningCalls
 from .interceptors import Context, GuardInterceptor
 from .jobs_servicer import JobsServicer
 from .judge_servicer import JudgeServicer
@@ -50,7 +51,7 @@ SERVICE_NAMES = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Services:
     """The scoring and job services. gRPC and HTTP share their limits."""
 
@@ -70,27 +71,22 @@ class Services:
     """How callers share the processor."""
     start_id: str = field(default_factory=lambda: secrets.token_hex(8))
     """Another one after each start of the server."""
-    admission: Admission = field(init=False)
-    """The limits of concurrent calls."""
-    calls: RunningCalls = field(init=False)
-    """The running calls."""
-    connections: ConnectionGuard = field(init=False)
-    """Closes connections that are too many."""
 
-    def __post_init__(self) -> None:
-        settings = self.settings
-        admission = Admission(
-            running=settings.limits.max_running_calls, waiting=settings.limits.max_waiting_calls
-        )
-        times = CallTimes(
-            first_message=settings.limits.first_message_seconds,
-            idle=settings.limits.idle_seconds,
-            total=settings.limits.max_call_seconds,
-        )
-        object.__setattr__(self, "admission", admission)
-        limits = ConnectionLimits.of(settings.limits, open_file_limit())
-        object.__setattr__(self, "calls", RunningCalls(times))
-        object.__setattr__(self, "connections", ConnectionGuard(limits))
+    @cached_property
+    def admission(self) -> Admission:
+        """The limits of concurrent calls."""
+        limits = self.settings.limits
+        return Admission(running=limits.max_running_calls, waiting=limits.max_waiting_calls)
+
+    @cached_property
+    def calls(self) -> RunningCalls:
+        """The running calls."""
+        return RunningCalls(self.settings.limits)
+
+    @cached_property
+    def connections(self) -> ConnectionGuard:
+        """Closes connections that are too many."""
+        return ConnectionGuard(ConnectionLimits.of(self.settings.limits, open_file_limit()))
 
     def interceptors(
         self, form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm

@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import process_time
 from types import FrameType
+from typing import TypeVar
 
 import msgspec
+from google.protobuf.message import Message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.metrics import Item, Report
+from hallujudge.metrics import Item
 from hallujudge.metrics.families import add_benchmarks
 
 from ..engine import Engine, ScoringSession, metric_names
@@ -34,6 +36,7 @@ from .logs import internal_error, set_up_logging
 from .request_checks import groups_of
 from .request_reader import MoreMemoryError, read_message
 
+_MessageT = TypeVar("_MessageT", bound=Message)
 # Work in C code may not notice the exception of the first timer; after this margin it is killed.
 _MARGIN_SECONDS = 5.0
 # Workers have lower priority than the server's process, which all calls wait for.
@@ -230,7 +233,7 @@ class Work:
         # Its loop is opened with the first task, because forks must not share one.
         self._runner = asyncio.Runner()
         self._kinds: Mapping[str, Callable[[Task], Awaitable[Reply]]] = {
-            "score": self._score,
+            "score": self._answer(pb.ScoreRequest, self._calls.Score),
             "open": self._open,
             "batch": self._batch,
             "merge": self._merge,
@@ -238,8 +241,8 @@ class Work:
             "items": self._items,
             "tally": self._tally,
             "job_report": self._job_report,
-            "extract": self._extract,
-            "normalize": self._normalize,
+            "extract": self._answer(pb.ExtractRequest, self._calls.Extract),
+            "normalize": self._answer(pb.NormalizeRequest, self._calls.Normalize),
         }
 
     def do(self, task: Task) -> Reply:
@@ -283,11 +286,19 @@ class Work:
         begin_recording(outcomes)
         return await self._kinds[task.kind](task)
 
-    async def _score(self, task: Task) -> Reply:
-        request = read_message(pb.ScoreRequest, task.parts[0], task.memory)
-        _refuse_models(request.spec)
-        response = await self._calls.score(request)
-        return Reply(parts=(response.SerializeToString(),))
+    def _answer(
+        self, kind: type[_MessageT], call: Callable[[_MessageT], Awaitable[Message]]
+    ) -> Callable[[Task], Awaitable[Reply]]:
+        """Return what answers the only message of a task."""
+
+        async def answered(task: Task) -> Reply:
+            request = read_message(kind, task.parts[0], task.memory)
+            if isinstance(request, pb.ScoreRequest):
+                _refuse_models(request.spec)
+            response = await call(request)
+            return Reply(parts=(response.SerializeToString(),))
+
+        return answered
 
     async def _open(self, task: Task) -> Reply:
         _, session = await self._session(task)
@@ -312,25 +323,23 @@ class Work:
 
     async def _merge(self, task: Task) -> Reply:
         """Merge partial tallies into one, which takes less memory."""
-        _, session = await self._session(task)
-        for tally in task.parts[1:]:
-            session.merge(tally)
-        return Reply(parts=(session.merged(),))
+        return Reply(parts=((await self._merged(task)).merged(),))
 
     async def _report(self, task: Task) -> Reply:
         """Make the report of a stream from its partial tallies."""
-        pieces = self._calls.report_pieces(await self._merged_report(task))
+        pieces = self._calls.report_pieces((await self._merged(task)).report())
         return Reply(parts=tuple(piece.SerializeToString() for piece in pieces))
 
     async def _job_report(self, task: Task) -> Reply:
         """Make the report of a job from its partial tallies."""
-        return Reply(parts=(WireCodec().report_bytes(await self._merged_report(task)),))
+        return Reply(parts=(WireCodec().report_bytes((await self._merged(task)).report()),))
 
-    async def _merged_report(self, task: Task) -> Report:
+    async def _merged(self, task: Task) -> ScoringSession:
+        """Return a session with all partial tallies of a task."""
         _, session = await self._session(task)
         for tally in task.parts[1:]:
             session.merge(tally)
-        return session.report()
+        return session
 
     async def _tally(self, task: Task) -> Reply:
         """Return the tally of stored results."""
@@ -349,16 +358,6 @@ class Work:
             parts=(session.tally_of(results), *map(codec.result_bytes, results)),
             reasons=tuple(str(result.reason) for result in results),
         )
-
-    async def _extract(self, task: Task) -> Reply:
-        request = read_message(pb.ExtractRequest, task.parts[0], task.memory)
-        response = await self._calls.extract(request)
-        return Reply(parts=(response.SerializeToString(),))
-
-    async def _normalize(self, task: Task) -> Reply:
-        request = read_message(pb.NormalizeRequest, task.parts[0], task.memory)
-        response = await self._calls.normalize(request)
-        return Reply(parts=(response.SerializeToString(),))
 
     async def _session(self, task: Task) -> tuple[ScoreSpec, ScoringSession]:
         message = read_message(scoring_pb2.ScoreSpec, task.parts[0])

@@ -17,7 +17,7 @@ from hallujudge.judge_service.access import Caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
 from hallujudge.judge_service.server.authentication import anonymous
-from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
+from hallujudge.judge_service.server.flow_control import Admission, RunningCalls
 from hallujudge.judge_service.server.judge_servicer import JudgeServicer
 from hallujudge.judge_service.settings.server_settings import LimitSettings
 from hallujudge.judge_service.wire.convert import spec_to_proto
@@ -54,7 +54,9 @@ async def test_one_call_is_in_the_singular() -> None:
 
 async def test_a_stream_outlives_a_stop_of_the_process() -> None:
     # As after SIGSTOP, or on a machine that was suspended: its message came meanwhile.
-    running = RunningCalls(CallTimes(first_message=1.0, idle=1.0, total=1_000.0))
+    running = RunningCalls(
+        LimitSettings(first_message_seconds=1.0, idle_seconds=1.0, max_call_seconds=1_000.0)
+    )
     message = asyncio.Event()
 
     async def stream() -> str:
@@ -162,7 +164,9 @@ async def test_no_connection_has_all_places_of_calls_that_wait(open: bool) -> No
 
 
 async def test_the_oldest_of_too_many_calls_without_key_and_message_ends() -> None:
-    running = RunningCalls(CallTimes(first_message=100, idle=100, total=100))
+    running = RunningCalls(
+        LimitSettings(first_message_seconds=100, idle_seconds=100, max_call_seconds=100)
+    )
 
     async def call(*, open: bool) -> None:
         with running.clock(many=False, open=open):
@@ -239,7 +243,7 @@ async def test_a_client_that_reads_has_several_batches_in_work() -> None:
     await reader.responses.aclose()
 
 
-TIMES = CallTimes(first_message=100, idle=100, total=100)
+TIMES = LimitSettings(first_message_seconds=100, idle_seconds=100, max_call_seconds=100)
 
 
 async def begun(running: RunningCalls) -> asyncio.Task[None]:

@@ -16,11 +16,11 @@ from hallujudge.judge_service.fair_queue import CpuScheduler
 from hallujudge.judge_service.observe import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.connections import ConnectionGuard, ConnectionLimits
-from hallujudge.judge_service.server.flow_control import Admission, CallTimes, RunningCalls
+from hallujudge.judge_service.server.flow_control import Admission, RunningCalls
 from hallujudge.judge_service.server.interceptors import GuardInterceptor
 from hallujudge.judge_service.server.observation import ObservingInterceptor
 from hallujudge.judge_service.server.services import Services
-from hallujudge.judge_service.settings.server_settings import ServerSettings
+from hallujudge.judge_service.settings.server_settings import LimitSettings, ServerSettings
 from hallujudge.judge_service.tenancy import MemoryBudget
 from hallujudge.judge_service.threads import in_thread
 
@@ -56,7 +56,7 @@ async def unheard(request: object, context: object) -> object:
 
 
 def guard_of(authenticator: Authenticator) -> GuardInterceptor:
-    times = CallTimes(first_message=10, idle=10, total=10)
+    times = LimitSettings(first_message_seconds=10, idle_seconds=10, max_call_seconds=10)
     admission = Admission(running=1, waiting=1)
     connections = ConnectionGuard(ConnectionLimits(files=9, total=9, by_address=9))
     return GuardInterceptor(
