@@ -125,10 +125,10 @@ from hallujudge.sdk.archives.inputs import ItemSource
 from hallujudge.sdk.archives.records import read_records
 
 
-def read_shout(responses, references, options, group_by):
+def read_shout(given):
     items = [
         ShoutItem(id=str(row.values["id"]), response=row.values["response"])
-        for row in read_records(responses)
+        for row in read_records(given.responses)
     ]
     return ItemSource(count=len(items), make=lambda: iter(items))
 

@@ -54,7 +54,7 @@ _NOTHING: Mapping[str, str] = {}
 
 def reader_of(declared: ClosedQuestions) -> Reader:
     """Return the archive reader of a benchmark."""
-    return partial(read_answers, declared)
+    return lambda given: read_answers(declared, *given)
 
 
 def read_answers(

@@ -11,7 +11,7 @@ from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError
 from .bad_records import noted
-from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, Responses, uses
 from .joins import IdCheck, refuse
 from .json_files import named, read_json, shown
 from .local_files import as_path
@@ -32,28 +32,20 @@ _TUPLE = 6
 """Parts of a judged line: number, text, evidence, kind, reasoning, verdict."""
 
 
-def read_argus(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def read_argus(given: ReaderInput) -> ItemSource:
     """Return captions with their judged lines.
 
-    Args:
-        responses: A folder with a folder for each clip, in which ``REF_human/TAR_MODEL.json`` and
-            ``REF_MODEL/TAR_human.json`` are; one such file; or records with a clip and a mode.
-        references: None: the files hold both captions.
-        options: How the archive is read; ``model`` names one of several models, and
-            ``captions_only`` says that lines need no verdicts.
-        group_by: Fields to group by.
+    Responses are a folder with a folder for each clip, in which ``REF_human/TAR_MODEL.json`` and
+    ``REF_MODEL/TAR_human.json`` are; one such file; or records with a clip and a mode. Of the
+    options, ``model`` names one of several models, and ``captions_only`` says that lines need no
+    verdicts.
 
     Raises:
         ArchiveError: A file or record can't be read, or an id is a duplicate.
     """
-    if references is not None:
+    if given.references is not None:
         raise ArchiveError("argus's files hold both captions; leave the references out")
-    reader = _Captions(options, group_by)
+    reader, responses = _Captions(given), given.responses
     if isinstance(responses, Path) and responses.is_dir():
         items = list(reader.of_folder(responses))
     else:
@@ -97,9 +89,9 @@ def folder_files(folder: Path) -> tuple[Path, ...]:
 class _Captions:
     """Makes items of files and records."""
 
-    def __init__(self, options: InputOptions, group_by: tuple[str, ...]) -> None:
-        self._options = options
-        self._group_by = group_by
+    def __init__(self, given: ReaderInput) -> None:
+        self._options = given.options
+        self._group_by = given.group_by
 
     def of_folder(self, folder: Path) -> Iterator[ArgusItem]:
         """Yield the captions of a folder; a missing file makes one without a response."""

@@ -35,8 +35,8 @@ from .inputs import (
     ItemSlices,
     ItemSource,
     Reader,
+    ReaderInput,
     References,
-    Responses,
     Spread,
     spans_of,
     uses,
@@ -58,35 +58,29 @@ _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _SHARED_LISTS = 1 << 16
 
 
-def read_chair(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-    check: CheckHelp | None = None,
-) -> ItemSource:
+def read_chair(given: ReaderInput, check: CheckHelp | None = None) -> ItemSource:
     """Return captions joined with the objects of their images.
 
     Raises:
         ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
     """
     if isinstance(check, CheckedArchive):
-        return _checked_before(_SliceReader(responses, references, options, group_by), check)
-    given = _Given(references)
+        return _checked_before(_SliceReader(given), check)
+    options, references = given.options, _Given(given.references)
     # References are read first, so that their errors come before those of the captions.
-    known = given.objects
-    archive = _Archive(responses, given, options, group_by)
+    known = references.objects
+    archive = _Archive(given, references)
     reader = None
     # The number of a duplicate id depends on the captions before it: slices cannot be read alone.
-    if not options.allow_duplicates and _is_readable_again(references):
-        reader = _SliceReader(responses, references, options, group_by, archive)
+    if not options.allow_duplicates and _is_readable_again(given.references):
+        reader = _SliceReader(given, archive)
     found = (reader and check and _found_by_slices(reader, known, check)) or archive.found()
     found.check(options, archive.images)
     names = _names((known or {}).values()) | found.names
     return ItemSource(
         count=len(found.ids),
         make=archive.items,
-        notes=(*found.notes(), *coco_notes(references)),
+        notes=(*found.notes(), *coco_notes(given.references)),
         slices=ItemSlices(reader=reader, marks=found.marks)
         if reader is not None and found.marks.usable
         else None,
@@ -149,9 +143,9 @@ def _found_by_slices(
         known: The references, if they were given apart from the captions.
         spread: Has the slices checked.
     """
-    path = reader.responses
+    path = reader.given.responses
     # An id map may find an entry by its position in the whole archive.
-    if not isinstance(path, (str, Path)) or "id_map" in reader.options.own:
+    if not isinstance(path, (str, Path)) or "id_map" in reader.given.options.own:
         return None
     found = _Found(known=known)
     for piece in spread.check(reader, spans_of(as_path(path))):
@@ -270,16 +264,11 @@ class _Keys:
 class _Archive:
     """An archive of captions, read once to check it and once to score it."""
 
-    def __init__(
-        self,
-        responses: Responses,
-        references: _Given,
-        options: InputOptions,
-        group_by: tuple[str, ...],
-    ) -> None:
+    def __init__(self, given: ReaderInput, references: _Given) -> None:
+        options, responses = given.options, given.responses
         self._responses = responses
         self._references = references
-        self._groups = SharedFields(group_by)
+        self._groups = SharedFields(given.group_by)
         self._allow_duplicates = options.allow_duplicates
         self._allow_unknown = options.allow_unknown
         self._id_map = IdMap(options.own["id_map"]) if "id_map" in options.own else None
@@ -444,10 +433,7 @@ class _SliceReader:
     Another process reads the references by itself, when it needs them.
     """
 
-    responses: Responses
-    references: References | None
-    options: InputOptions
-    group_by: tuple[str, ...]
+    given: ReaderInput
     archive: _Archive | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
@@ -466,6 +452,5 @@ class _SliceReader:
     def _opened(self) -> _Archive:
         """Return the archive, which is opened once in each process."""
         if self.archive is None:
-            given = _Given(self.references)
-            self.archive = _Archive(self.responses, given, self.options, self.group_by)
+            self.archive = _Archive(self.given, _Given(self.given.references))
         return self.archive

@@ -10,7 +10,7 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 from msgspec import Struct
 
@@ -271,14 +271,21 @@ class ItemSource:
         return self.count
 
 
-Reader: TypeAlias = (
-    "Callable[[Responses, References | None, InputOptions, tuple[str, ...]], ItemSource]"
-)
+class ReaderInput(NamedTuple):
+    """What a metric's archive reader reads, and how."""
+
+    responses: Responses
+    references: References | None
+    """None where responses carry them."""
+    options: InputOptions
+    group_by: tuple[str, ...]
+    """Keys whose values the items carry as fields."""
+
+
+Reader: TypeAlias = Callable[[ReaderInput], ItemSource]
 """Reads responses and references into items that carry some fields."""
 
-HelpedReader: TypeAlias = (
-    "Callable[[Responses, References | None, InputOptions, tuple[str, ...], CheckHelp], ItemSource]"
-)
+HelpedReader: TypeAlias = "Callable[[ReaderInput, CheckHelp], ItemSource]"
 """Reads the same, with less checking in this process."""
 
 

@@ -13,7 +13,7 @@ from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError
 from .bad_records import noted
-from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, Responses, uses
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
 from .local_files import as_path, read_bytes
@@ -55,12 +55,7 @@ class _Reference(NamedTuple):
     values: Mapping[str, object]
 
 
-def read_mementos(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def read_mementos(given: ReaderInput) -> ItemSource:
     """Return descriptions joined with the human ones, or given keywords.
 
     Responses are a CSV or JSON file of descriptions; a JSON file of keywords, ``items.jsonl`` of an
@@ -69,8 +64,7 @@ def read_mementos(
     Raises:
         ArchiveError: See :func:`read_items`.
     """
-    known = _references(references)
-    return _Descriptions(responses, known, options, group_by).checked()
+    return _Descriptions(given).checked()
 
 
 READERS: Mapping[str, Reader] = {"mementos": read_mementos}
@@ -148,25 +142,20 @@ class _Entry(NamedTuple):
 class _Descriptions:
     """An archive of descriptions or keywords, read once to check and once to score."""
 
-    def __init__(
-        self,
-        responses: Responses,
-        known: Mapping[str, _Reference] | None,
-        options: InputOptions,
-        group_by: tuple[str, ...],
-    ) -> None:
-        self._records = _records_of(responses)
-        self._notes = _other_texts(responses)
-        self._known = known
+    def __init__(self, given: ReaderInput) -> None:
+        options = given.options
+        self._known = _references(given.references)
+        self._records = _records_of(given.responses)
+        self._notes = _other_texts(given.responses)
         self._options = options
-        self._group_by = group_by
-        first = first_record(self._records, responses, "response")
+        self._group_by = given.group_by
+        first = first_record(self._records, given.responses, "response")
         self._id_key = choose_key(first, options.id_key, _ID_KEYS, "the image name", ID_FLAG)
         self._text_key = self._find_text_key(first)
         refuse_other_texts(self._records, self._text_key, _RESPONSE_KEYS, options)
         # Items of an earlier run hold what they were compared with among their evidence.
         whole = {"evidence", "outcome"}.isdisjoint(first.values)
-        if known is None and whole and not options.allow_unknown:
+        if self._known is None and whole and not options.allow_unknown:
             keys = ("reference", "reference_objects")
             choose_key(first, None, keys, "the human description", _REFERENCES_FLAG)
 

@@ -12,7 +12,7 @@ from hallujudge.metrics.object_halbench import ObjectHalBenchItem
 from ..errors import ArchiveError
 from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, Objects, coco_number, read_objects, shared_names
-from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, uses
 from .joins import JoinCheck, numbered
 from .json_files import named, shown
 from .named_keys import fields_of
@@ -40,19 +40,13 @@ _NO_REPLY = "-1"
 _SPEAKER = "Assistant:"
 
 
-def read_object_halbench(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def read_object_halbench(given: ReaderInput) -> ItemSource:
     """Return answers with the words of objects that they name, joined with the images' objects.
 
     Raises:
         ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
     """
-    known = None if references is None else read_objects(references)
-    return _Answers(responses, known, options, group_by).checked()
+    return _Answers(given).checked()
 
 
 READERS: Mapping[str, Reader] = {"object-halbench": read_object_halbench}
@@ -68,20 +62,15 @@ MAPPED_KEYS = frozenset((*OBJECT_KEYS, _OBJECTS, "question"))
 class _Answers:
     """An archive of answers, read once to check it and once to score it."""
 
-    def __init__(
-        self,
-        responses: Responses,
-        known: Mapping[str, Objects] | None,
-        options: InputOptions,
-        group_by: tuple[str, ...],
-    ) -> None:
-        self._records = Records(lambda: read_records(responses))
-        self._known = known
+    def __init__(self, given: ReaderInput) -> None:
+        options = given.options
+        self._known = None if given.references is None else read_objects(given.references)
+        self._records = Records(lambda: read_records(given.responses))
         # References may hold all images of COCO.
         self._options = replace(options, allow_missing=True)
-        self._group_by = group_by
+        self._group_by = given.group_by
         self._shared: dict[tuple[object, ...], Objects] = {}
-        first = first_record(self._records, responses, "response")
+        first = first_record(self._records, given.responses, "response")
         self._id_key = choose_key(first, options.id_key, ID_KEYS, "the image id", ID_FLAG)
         self._text_key = choose_key(first, options.text_key, _TEXT_KEYS, "the answer", TEXT_FLAG)
         # As released, the text comes before the answer where records have both.
@@ -89,7 +78,7 @@ class _Answers:
         refuse_other_texts(self._records, self._text_key, others, options)
         self._names_objects = _OBJECTS in first.values
         self._own_key = ""
-        if known is None:
+        if self._known is None:
             hint = "one of these names, or give a file with references=…"
             self._own_key = choose_key(first, None, OBJECT_KEYS, "the image's objects", hint)
 

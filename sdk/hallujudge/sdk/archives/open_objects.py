@@ -13,7 +13,7 @@ from hallujudge.metrics.open_objects import OpenObjectsItem
 from ..errors import ArchiveError
 from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, coco_number
-from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, uses
 from .joins import JoinCheck, numbered
 from .json_files import named, shown
 from .named_keys import fields_of
@@ -42,19 +42,13 @@ class _Known(NamedTuple):
     objects: tuple[str, ...] | None
 
 
-def read_open_objects(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def read_open_objects(given: ReaderInput) -> ItemSource:
     """Return captions with reference captions, objects or both, in their records or apart.
 
     Raises:
         ArchiveError: A file can't be read, or ids are missing, duplicate or unknown.
     """
-    known = None if references is None else _known(references)
-    return _Captions(responses, known, options, group_by).checked()
+    return _Captions(given).checked()
 
 
 READERS: Mapping[str, Reader] = {"open-objects": read_open_objects}
@@ -130,20 +124,15 @@ def _texts(record: Record, keys: Iterable[str]) -> tuple[str, ...] | None:
 class _Captions:
     """An archive of captions, read once to check it and once to score it."""
 
-    def __init__(
-        self,
-        responses: Responses,
-        known: Mapping[str, _Known] | None,
-        options: InputOptions,
-        group_by: tuple[str, ...],
-    ) -> None:
-        self._records = Records(lambda: read_records(responses))
-        self._known = known
+    def __init__(self, given: ReaderInput) -> None:
+        options = given.options
+        self._known = None if given.references is None else _known(given.references)
+        self._records = Records(lambda: read_records(given.responses))
         self._options = replace(options, allow_missing=True)
-        self._group_by = group_by
-        first = first_record(self._records, responses, "response")
+        self._group_by = given.group_by
+        first = first_record(self._records, given.responses, "response")
         # Several captions of an image have ids of their own.
-        keys = ("id", *ID_KEYS) if known is None else ID_KEYS
+        keys = ("id", *ID_KEYS) if self._known is None else ID_KEYS
         self._id_key = choose_key(first, options.id_key, keys, "the id", ID_FLAG)
         self._image_key = next((key for key in ID_KEYS if key in first.values), self._id_key)
         self._text_key = choose_key(first, options.text_key, _TEXT_KEYS, "the caption", TEXT_FLAG)

@@ -28,6 +28,7 @@ from .inputs import (
     InputOptions,
     ItemSource,
     Reader,
+    ReaderInput,
     References,
     Responses,
     are_paths,
@@ -272,11 +273,9 @@ class _Archives:
         metric, family = self._metric, self._family
         read: Reader = family.READERS[metric] if family else reader_of(self._declared)  # type: ignore[arg-type]  # one of them is there
         helped: HelpedReader | None = getattr(family, "HELPED_READERS", {}).get(metric)
-        archives = (given.source, known.source, options, self._keys)
+        archives = ReaderInput(given.source, known.source, options, self._keys)
         try:
-            source = (
-                read(*archives) if check is None or helped is None else helped(*archives, check)
-            )
+            source = read(archives) if check is None or helped is None else helped(archives, check)
         except ArchiveError as err:
             raise renamed(explained(err, metric, given, known), given, known) from err
         files = tuple(file.path for file in (*given.files, *known.files))

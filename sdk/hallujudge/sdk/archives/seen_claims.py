@@ -21,7 +21,7 @@ from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError
 from ..media.pictures import hash_of_all
 from .bad_records import noted
 from .ids import canonical_id
-from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, uses
 from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
 from .named_keys import fields_of
@@ -47,12 +47,7 @@ _CLAIMS = "claims"
 _CLAIM, _VERDICT = "claim", "verdict"
 
 
-def read_seen_claims(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def read_seen_claims(given: ReaderInput) -> ItemSource:
     """Return responses with their pictures, or claims that came with verdicts.
 
     Read are records with ``image`` (or ``video``, ``image_id`` …) and ``response`` or ``claims``.
@@ -64,10 +59,7 @@ def read_seen_claims(
         ArchiveError: A file or picture can't be read, or ids are missing, duplicate or unknown.
         InvalidInputError: The folder of pictures can't be read.
     """
-    known = PicturesOfIds()
-    if references is not None:
-        known = pictures_of_ids(references, _OWN_ID_KEYS)
-    return _Responses(responses, known, options, group_by).checked()
+    return _Responses(given).checked()
 
 
 READERS: Mapping[str, Reader] = {"seen-claims": read_seen_claims}
@@ -125,17 +117,15 @@ def _is_file_name(value: object) -> bool:
 class _Responses:
     """An archive of responses, read once to check it and once to score it."""
 
-    def __init__(
-        self,
-        responses: Responses,
-        known: PicturesOfIds,
-        options: InputOptions,
-        group_by: tuple[str, ...],
-    ) -> None:
-        self._records = Records(lambda: read_records(responses))
+    def __init__(self, given: ReaderInput) -> None:
+        options = given.options
+        known = PicturesOfIds()
+        if given.references is not None:
+            known = pictures_of_ids(given.references, _OWN_ID_KEYS)
+        self._records = Records(lambda: read_records(given.responses))
         self._options = options
-        self._group_by = group_by
-        first = first_record(self._records, responses, "response")
+        self._group_by = given.group_by
+        first = first_record(self._records, given.responses, "response")
         self._id_key = options.id_key or next((k for k in _OWN_ID_KEYS if k in first.values), None)
         self._image_key = next((key for key in IMAGE_KEYS if key in first.values), None)
         # Archives of captions often have the file's name as their only id.

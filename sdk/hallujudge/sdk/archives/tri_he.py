@@ -25,7 +25,16 @@ from ..media.pictures import PictureFinder, hash_of_all
 from .answer_records import text_of
 from .bad_records import noted
 from .ids import canonical_id
-from .inputs import DeclaredInputs, InputOptions, ItemSource, Reader, References, Responses, uses
+from .inputs import (
+    DeclaredInputs,
+    InputOptions,
+    ItemSource,
+    Reader,
+    ReaderInput,
+    References,
+    Responses,
+    uses,
+)
 from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
 from .named_keys import fields_of
@@ -54,12 +63,7 @@ _TRIPLETS = ("reference_triplets", "triplets")
 _OBJECTS = ("reference_objects", "objects", "all_object", "object")
 
 
-def read_tri_he(
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def read_tri_he(given: ReaderInput) -> ItemSource:
     """Return answers, or claims extracted from them, with the scene graphs of their images.
 
     Read are records with ``image_id``, ``question`` and ``response`` or ``claims``, and Tri-HE's
@@ -69,8 +73,7 @@ def read_tri_he(
     Raises:
         ArchiveError: See :func:`read_items`; also if a triplet does not have three parts.
     """
-    scenes = None if references is None else _read_scenes(references)
-    return _Answers(responses, scenes, options, group_by).checked()
+    return _Answers(given).checked()
 
 
 READERS: Mapping[str, Reader] = {"tri-he": read_tri_he}
@@ -153,19 +156,13 @@ class _Keys:
 class _Answers:
     """An archive of answers, read once to check and once to score."""
 
-    def __init__(
-        self,
-        responses: Responses,
-        scenes: Mapping[str, _Scene] | None,
-        options: InputOptions,
-        group_by: tuple[str, ...],
-    ) -> None:
-        self._responses = responses
-        self._scenes = scenes
-        self._options = options
-        self._group_by = group_by
-        self._human_keys = tuple(options.own.get("human_keys", ()))
-        folder = options.own.get("images")
+    def __init__(self, given: ReaderInput) -> None:
+        self._responses = given.responses
+        self._scenes = None if given.references is None else _read_scenes(given.references)
+        self._options = given.options
+        self._group_by = given.group_by
+        self._human_keys = tuple(given.options.own.get("human_keys", ()))
+        folder = given.options.own.get("images")
         self._shown = None if folder is None else PictureFinder(MediaFolder(Path(str(folder))))
         self._keys = self._find_keys()
 
