@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import compress
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -58,14 +57,22 @@ class ChairEvidence(Struct, frozen=True, kw_only=True, gc=False):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return ``mentioned`` and ``hallucinated`` as [word, object] pairs with their spans."""
-        words: list[JsonValue] = [(each.word, each.object) for each in self.mentions]
-        spans: list[JsonValue] = [(each.start, each.end) for each in self.mentions]
-        wrong = [each.hallucinated for each in self.mentions]
+        words: list[JsonValue] = []
+        spans: list[JsonValue] = []
+        wrong_words: list[JsonValue] = []
+        wrong_spans: list[JsonValue] = []
+        for mention in self.mentions:
+            word, span = (mention.word, mention.object), (mention.start, mention.end)
+            words.append(word)
+            spans.append(span)
+            if mention.hallucinated:
+                wrong_words.append(word)
+                wrong_spans.append(span)
         return {
             "mentioned": words,
-            "hallucinated": list(compress(words, wrong)),
+            "hallucinated": wrong_words,
             "mentioned_spans": spans,
-            "hallucinated_spans": list(compress(spans, wrong)),
+            "hallucinated_spans": wrong_spans,
             "missed": self.missed,
         }
 

@@ -111,7 +111,7 @@ class _Items(DescriptionsMetric):
     @classmethod
     def is_question(cls, record: Mapping[str, object]) -> bool:
         """Return whether a record is no description."""
-        return cls.task(record) != GENERATIVE
+        return str(record.get("type")) != GENERATIVE
 
     @classmethod
     def item_maker(cls, tables: Mapping[str, object]) -> SpecialItem:

@@ -53,7 +53,7 @@ class AmberItem(AnswersItem, frozen=True, kw_only=True):
     def records(self) -> ItemRecords:
         """Return what was asked; the objects and targets, and the safe words."""
         parts = (self.objects, self.targets)
-        words = [sorted((each.word, sorted(each.associated)) for each in part) for part in parts]
+        words = [sorted([(each.word, sorted(each.associated)) for each in part]) for part in parts]
         reference = (GENERATIVE, words, sorted(self.safe_words))
         return AnswersItem.records(self)._replace(reference=reference)
 
@@ -179,7 +179,7 @@ def _first_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozen
             first.setdefault(word, index)
     for index, entry in enumerate(objects):
         first.setdefault(entry.word, index)
-    return frozenset(first[noun] for noun in nouns if noun in first)
+    return frozenset([first[noun] for noun in nouns if noun in first])
 
 
 def _all_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozenset[int]:
@@ -220,7 +220,7 @@ def _similar_to(
 
 
 def _names(objects: Sequence[AmberObject], which: frozenset[int]) -> tuple[str, ...]:
-    return tuple(objects[index].word for index in sorted(which))
+    return tuple([objects[index].word for index in sorted(which)])
 
 
 def description_maker(tables: Mapping[str, object]) -> SpecialItem:
@@ -245,13 +245,14 @@ def description_maker(tables: Mapping[str, object]) -> SpecialItem:
 
     def objects(record: Mapping[str, object], key: str) -> tuple[AmberObject, ...]:
         words = _words(record, key)
-        if lacking := sorted(set(words) - entries.keys()):
+        try:
+            return tuple([entries[word] for word in words])
+        except KeyError as err:
             raise ValueError(
                 "annotated objects are not in the association table",
                 "Use the relation.json of the same release as the annotations",
-                ", ".join(lacking),
-            )
-        return tuple([entries[word] for word in words])
+                ", ".join(sorted(set(words) - entries.keys())),
+            ) from err
 
     def make(item: AnswersItem, record: Mapping[str, object]) -> AmberItem:
         [answer] = item.answers
@@ -264,7 +265,7 @@ def description_maker(tables: Mapping[str, object]) -> SpecialItem:
             fields=item.fields,
             answers=(structs.replace(answer, fields={}),),
             # Words outside the association table are no object words, as in the script.
-            nouns=tuple(noun for noun in nouns or () if noun in known),
+            nouns=tuple([noun for noun in nouns or () if noun in known]),
             nouns_given=nouns is not None,
             objects=shown,
             targets=targets,

@@ -219,7 +219,12 @@ class AskedQuestions:
         """
         if self._item_maker is None:
             return item
-        return self._item_maker(item, {name: structured(value) for name, value in values.items()})
+        # Only texts of a table's cells may hold something else.
+        held = {
+            name: structured(value) if isinstance(value, str) else value
+            for name, value in values.items()
+        }
+        return self._item_maker(item, held)
 
     @cached_property
     def _item_maker(self) -> SpecialItem | None:

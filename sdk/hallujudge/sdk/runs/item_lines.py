@@ -24,6 +24,7 @@ _LINE = (
     *("evidence", "thought_evidence"),
 )
 """The keys of a line, in their order; :meth:`ItemResult.head` has the first of them."""
+_NO_FIELDS: Mapping[str, str] = {}
 _Value = TypeVar("_Value")
 
 
@@ -83,7 +84,8 @@ class ItemLines:
         # dict: these are most of what a run of closed questions writes.
         for (item, result), fields, scores, numbers, evidence in zip(
             made,
-            _encoded([result.fields for result in results], _by_name),
+            # Most items have no fields; what they share is not written.
+            _encoded([result.fields or _NO_FIELDS for result in results], _by_name),
             _encoded([result.scores for result in results], dict),
             _encoded([result.statistics for result in results], numbers_of),
             _encoded([result.evidence for result in results], _evidence),

@@ -27,7 +27,7 @@ from .. import report as rendering
 from .. import runs
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError
 from .item_lines import response_of
-from .saved_items import without_pictures
+from .saved_items import without
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,7 +117,7 @@ class RunItems(Sequence[RunItem]):
         if not added:
             return
         if any(getattr(each.item, "pictures", ()) for each in added):
-            pairs = without_pictures((each.item, each.result) for each in added)
+            pairs = without(((each.item, each.result) for each in added), "pictures")
             added = [RunItem(item=item, result=result) for item, result in pairs]
         if self._file is None and self._count + len(added) <= _IN_MEMORY:
             self._held += added

@@ -51,6 +51,10 @@ _KEPT_ITEMS = 10_000
 _MOST_BYTES = 1 << 30
 
 
+# The pictures that a judge was shown, whose hashes evidence has, and the words of AMBER's table,
+# which are the same 3 KB for each of its descriptions.
+_NOT_SHOWN = frozenset({"pictures", "vocabulary"})
+
 _fields_of = attrgetter(*_NAMES)
 
 
@@ -139,8 +143,8 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     kinds = {type(item) for item, _ in pairs}
     if not _within(first, html=options.html) or not all(map(has_messages, kinds)):
         return b""
-    have_pictures = any("pictures" in kind.__struct_fields__ for kind in kinds)
-    kept = without_pictures(pairs) if have_pictures else pairs
+    have_more = any(not _NOT_SHOWN.isdisjoint(kind.__struct_fields__) for kind in kinds)
+    kept = without(pairs, *_NOT_SHOWN) if have_more else pairs
     if not options.keep_text:
         kept = [(_without_text(item), result) for item, result in kept]
     found = (result.evidence for _, result in kept)
@@ -190,15 +194,18 @@ def shown_items(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
     yield from read(content[1:])
 
 
-def without_pictures(
-    pairs: Iterable[tuple[Item, ItemResult]],
-) -> list[tuple[Item, ItemResult]]:
-    """Return items without the pictures that a judge was shown; evidence has their hashes."""
-    none: dict[str, Any] = {"pictures": ()}
-    return [
-        (structs.replace(item, **none) if getattr(item, "pictures", ()) else item, result)
-        for item, result in pairs
-    ]
+def without(pairs: Iterable[tuple[Item, ItemResult]], *names: str) -> list[tuple[Item, ItemResult]]:
+    """Return items without the values of some fields, where they have them.
+
+    Args:
+        pairs: Items with their results.
+        names: Fields that hold several values.
+    """
+    found: list[tuple[Item, ItemResult]] = []
+    for item, result in pairs:
+        none: dict[str, Any] = {name: () for name in names if getattr(item, name, ())}
+        found.append((structs.replace(item, **none) if none else item, result))
+    return found
 
 
 def _without_text(item: _ItemT) -> _ItemT:

@@ -135,6 +135,13 @@ def test_responses_are_left_out_with_no_text() -> None:
     assert getattr(item, "response", "") is None
 
 
+def test_words_to_look_for_are_not_kept() -> None:
+    [(item, result)] = scored("amber")
+    described = structs.replace(item, vocabulary=("cat", "dog"))
+    ((kept, _),) = shown_items(pack_shown([(described, result)], 0, SaveOptions(html=True)))
+    assert kept == item
+
+
 def test_what_the_page_does_not_show_is_not_kept() -> None:
     pairs = scored("chair")
     assert pack_shown(pairs, 20_000, SaveOptions()) == b""

@@ -154,8 +154,10 @@ class ObjectHalBenchPipeline(ChairPipeline):
         found = [(m.word, m.object, 0, 0) for each in objects for m in self.matcher.find(each)]
         return list(dict.fromkeys(found))
 
-    def _placed(self, response: str, found: Iterable[FoundMention]) -> list[FoundMention]:
+    def _placed(self, response: str, found: Sequence[FoundMention]) -> list[FoundMention]:
         """Return mentions with the first place of their word; 0 to 0 if it is not found."""
+        if not found:
+            return []
         own = {word: (start, end) for word, _, start, end in reversed(self.matcher.found(response))}
         return [(word, name, *own.get(word, (0, 0))) for word, name, _, _ in found]
 
