@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hallujudge.judge_service.llm.vllm import VllmRun
-from hallujudge.judge_service.settings.judge_settings import JUDGES
+from hallujudge.judge_service.settings.judge_settings import JUDGES, VllmSettings
 from hallujudge.judge_service.settings.server_settings import SERVER, ServerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -337,12 +337,12 @@ def substituted(arguments: list[str], values: dict[str, str], pattern: str) -> l
 
 @pytest.mark.parametrize("profile", GENERATED["PROFILES"], ids=lambda profile: profile.name)
 def test_compose_and_kubernetes_start_vllm_as_serve_does(profile: Any, tmp_path: Path) -> None:
-    served = VllmRun(
+    serving = VllmSettings(
         model=profile.model,
-        data_folder=tmp_path,
         tensor_parallel_size=profile.gpus,
         quantization=profile.quantization,
-    ).arguments(8000)
+    )
+    served = VllmRun(serving=serving, data_folder=tmp_path).arguments(8000)
     engine = list(served[served.index("--tensor-parallel-size") :])
     lines = (DEPLOY / f"vllm/{profile.name}.env").read_text(encoding="utf-8").splitlines()[1:]
     values = dict(line.split("=", 1) for line in lines)

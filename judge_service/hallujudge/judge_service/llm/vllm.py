@@ -32,23 +32,15 @@ _LOG_TAIL_BYTES = 2_000
 class VllmRun:
     """How ``vllm serve`` is run."""
 
-    model: str
-    """Model id or local folder."""
+    serving: VllmSettings
+    """What it serves, and how. On a Unix socket, in a folder of this user's, no key is needed to
+    keep others out: vLLM asks for its key on a part of its routes only."""
     data_folder: Path
     """Where its log is written."""
-    tensor_parallel_size: int = 1
-    """GPUs that a layer is spread over."""
     host: str = "127.0.0.1"
     """Address that it listens at."""
     port: int = 0
     """Port that it listens at; 0 for a free one."""
-    socket: bool = False
-    """Whether it listens on a Unix socket in a folder of this user's instead, where no key is
-    needed to keep others out: vLLM asks for its key on a part of its routes only."""
-    max_model_len: int = 0
-    """Longest prompt with its answer, in tokens; 0 for the model's own limit, or what fits."""
-    quantization: str = ""
-    """How vLLM quantises weights while it loads them, such as ``fp8``; empty to leave them."""
     executable: tuple[str, ...] = ("vllm",)
     """The program, with what comes before ``serve``."""
     added: AddedArguments = field(default_factory=AddedArguments)
@@ -77,15 +69,16 @@ class VllmRun:
             port: The port to listen at.
             socket: The Unix socket to listen on instead; empty for the port.
         """
-        if self.model.startswith("-"):
-            raise InvalidInputError(f"{self.model!r} is not a model id: it begins with a dash")
+        own = self.serving
+        if own.model.startswith("-"):
+            raise InvalidInputError(f"{own.model!r} is not a model id: it begins with a dash")
         return (
-            *(*self.executable, "serve", self.model),
+            *(*self.executable, "serve", own.model),
             *(("--uds", socket) if socket else ("--host", self.host, "--port", str(port))),
             *engine_arguments(
-                tensor_parallel_size=str(self.tensor_parallel_size),
-                max_model_len=str(self.max_model_len or AUTO_LENGTH),
-                quantization=self.quantization,
+                tensor_parallel_size=str(own.tensor_parallel_size),
+                max_model_len=str(own.max_model_len or AUTO_LENGTH),
+                quantization=own.quantization,
                 structured_outputs=self.added.structured_outputs,
             ),
             *self.added.others,
@@ -156,7 +149,7 @@ class VllmServer:
             UnavailableError: It does not get healthy; the message ends with the end of its log.
         """
         self._stopping = False
-        if self.settings.socket and self._folder is None:
+        if self.settings.serving.socket and self._folder is None:
             # Only this user may enter it.
             self._folder = tempfile.TemporaryDirectory(prefix="hallujudge-")
         try:
@@ -192,7 +185,7 @@ class VllmServer:
                 wait = min(60.0, wait * 2)
         again = f", {self.starts} times" if self.starts > 1 else ""
         raise UnavailableError(
-            f"vllm serve {self.settings.model} {problem}{again}; its log is "
+            f"vllm serve {self.settings.serving.model} {problem}{again}; its log is "
             f"{self.log_path} and ends:\n{self._log_tail()}",
             reason="JUDGE_UNREACHABLE",
         )
@@ -225,7 +218,8 @@ class VllmServer:
         # The id of a process group is that of its first process, and stays valid while one runs.
         self._group = self._process.pid
         self.starts += 1
-        self._progress(f"vllm serve {self.settings.model} starts; its log is {self.log_path}")
+        model = self.settings.serving.model
+        self._progress(f"vllm serve {model} starts; its log is {self.log_path}")
 
     async def _until_healthy(self) -> str:
         """Waits until it is healthy; returns what is wrong, empty if nothing is."""
@@ -397,21 +391,10 @@ def vllm_server(
         )
     offline = {} if settings.vllm.download else {"HF_HUB_OFFLINE": "1"}
     invariant = {"VLLM_BATCH_INVARIANT": "1"} if settings.vllm.batch_invariant else {}
-    return VllmServer(
-        _run_of(settings.vllm, data_folder),
-        environ={**environ, **offline, **invariant},
-        progress=progress,
-    )
-
-
-def _run_of(settings: VllmSettings, data_folder: Path) -> VllmRun:
-    return VllmRun(
-        model=settings.model,
+    run = VllmRun(
+        serving=settings.vllm,
         data_folder=data_folder,
-        tensor_parallel_size=settings.tensor_parallel_size,
-        max_model_len=settings.max_model_len,
-        quantization=settings.quantization,
-        socket=bool(settings.socket),
-        executable=tuple(shlex.split(settings.command)) or ("vllm",),
-        added=AddedArguments.of(settings.arguments),
+        executable=tuple(shlex.split(settings.vllm.command)) or ("vllm",),
+        added=AddedArguments.of(settings.vllm.arguments),
     )
+    return VllmServer(run, environ={**environ, **offline, **invariant}, progress=progress)

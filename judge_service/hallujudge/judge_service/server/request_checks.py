@@ -176,13 +176,13 @@ def _parsed(raw: bytes) -> _Known:
 _kept = lru_cache(_KEPT_SPECS)(_parsed)
 
 
-def check_graph(source: scoring_pb2.GraphSource, field: str = "graph") -> None:
+def check_graph(source: scoring_pb2.GraphSource) -> None:
     """Refuse a graph that is too large to read quickly.
 
     Raises:
         InvalidInputError: It is too large.
     """
-    if violations := tuple(_too_large(source, field)):
+    if violations := tuple(_too_large(source, "graph")):
         raise InvalidInputError(violations[0].description, violations=violations)
 
 

@@ -47,9 +47,11 @@ class Supervised:
 
     def __init__(self, folder: Path, environ: dict[str, str], **options: Any) -> None:
         self.told: list[str] = []
+        names = VllmSettings.__dataclass_fields__.keys() & options.keys()
+        own = {"socket": 0, **{name: options.pop(name) for name in names}}
         self.server = VllmServer(
             VllmRun(
-                model="some/model",
+                serving=VllmSettings(model="some/model", **own),
                 data_folder=folder / "data",
                 executable=options.pop("executable", STAND_IN),
                 backoff_seconds=options.pop("backoff_seconds", 0.05),
@@ -174,9 +176,9 @@ async def test_it_is_given_up_with_the_end_of_its_log(tmp_path: Path) -> None:
     assert (tmp_path / "count").read_text() == "xxx"
 
 
-@pytest.mark.parametrize("socket", [False, True])
+@pytest.mark.parametrize("socket", [0, 1])
 async def test_one_that_dies_while_it_serves_comes_back_at_the_same_address(
-    tmp_path: Path, socket: bool
+    tmp_path: Path, socket: int
 ) -> None:
     async with Supervised(tmp_path, {}, socket=socket) as run:
         address, process = run.server.endpoint, run.server.pid
@@ -318,7 +320,8 @@ async def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_model_cannot_be_an_option(tmp_path: Path) -> None:
-    settings = VllmRun(model="--trust-remote-code", data_folder=tmp_path)
+    serving = VllmSettings(model="--trust-remote-code")
+    settings = VllmRun(serving=serving, data_folder=tmp_path)
     with pytest.raises(InvalidInputError, match="begins with a dash"):
         settings.arguments(1)
 
