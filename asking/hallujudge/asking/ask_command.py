@@ -32,6 +32,11 @@ from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.progress_bar import Progress, shown_progress
 
 model_option = partial(option, panel="Model")
+# What the command and a run of one benchmark have alike.
+_SAME = (
+    *("protocol", "prompt_preset", "frames", "frame_format", "combine_frames", "limit"),
+    *("temperature", "max_tokens", "replies", "bad_labels", "overwrite", "wait"),
+)
 # The most frequent reasons; the file of questions without an answer has all of them.
 _SHOWN_REASONS = 8
 
@@ -212,22 +217,11 @@ class _Asking:
             benchmark="",
             out=self.out,
             images="",
-            protocol=self.protocol,
             prompts=_prompts(self.prompt or ()),
-            prompt_preset=self.prompt_preset,
-            frames=self.frames,
-            frame_format=self.frame_format,
-            combine_frames=self.combine_frames,
             conditions=self.condition or (),
-            limit=self.limit,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
             parameters=room.parsed_parameters(self.param or ()),
             model=self.model_settings(),
-            replies=self.replies,
-            bad_labels=self.bad_labels,
-            overwrite=self.overwrite,
-            wait=self.wait,
+            **{name: getattr(self, name) for name in _SAME},
         )
         files = _Files(self.references or (), self.images or (), self.options, self.out)
         names = self.benchmarks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -38,53 +38,34 @@ CUT_OFF = frozenset({_TRUNCATED, THOUGHT_UNFINISHED})
 _LIMITS, _ANY_URL = "max_tokens", ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """A whole reply of the model."""
+# What is kept of a reply besides its usage.
+_KEPT = ("content", "thought", "finish_reason", "refusal", "model")
 
-    content: str
-    """The text."""
-    thought: str = ""
-    """The thought before it, where the server reports it apart."""
-    finish_reason: str = ""
-    """Why it ended."""
-    refusal: str = ""
-    """The model's words if it refused."""
-    model: str = ""
-    """What the server calls the model."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(ChatReply):
+    """A reply of the model, as far as it is kept, and what it took."""
+
     usage: Usage = field(default_factory=Usage)
     """What it took, in this run or an earlier one."""
 
     @classmethod
     def of(cls, answer: Answer) -> Reply:
         """Return the reply of an answered call."""
-        reply = answer.reply
-        return cls(
-            content=reply.content,
-            thought=reply.thought,
-            finish_reason=reply.finish_reason,
-            refusal=reply.refusal,
-            model=reply.model,
-            usage=answer.usage,
-        )
+        kept = {name: getattr(answer.reply, name) for name in _KEPT}
+        return cls(**kept, usage=answer.usage)
 
     @property
     def problem(self) -> ReplyProblem | None:
         """Why it is no whole reply; None if it is one."""
-        seen = ChatReply(
-            content=self.content,
-            thought=self.thought,
-            finish_reason=self.finish_reason,
-            refusal=self.refusal,
-        )
-        if (problem := reply_problem(seen)) is None:
+        if (problem := reply_problem(self)) is None:
             return None
-        if seen.is_unfinished_thought and problem.reason != _REFUSED:
+        if self.is_unfinished_thought and problem.reason != _REFUSED:
             return problem._replace(reason=THOUGHT_UNFINISHED)
         return problem._replace(reason=own_reason(problem.reason))
 
     @property
-    def is_cut_off(self) -> bool:
+    def lacks_tokens(self) -> bool:
         """Whether more tokens may make it whole."""
         return self.problem is not None and self.problem.reason in CUT_OFF
 
@@ -98,13 +79,14 @@ class Reply:
 
     def to_record(self) -> Record:
         """Return the reply as the cache keeps it."""
-        return {**asdict(self), "usage": self.usage.to_record()}
+        kept = {name: getattr(self, name) for name in _KEPT}
+        return {**kept, "usage": self.usage.to_record()}
 
 
 def _uncut(record: Record) -> Reply | None:
     """Read a reply that more tokens would not make longer; None if it was cut off."""
     reply = Reply.from_record(record)
-    return None if reply is None or reply.is_cut_off else reply
+    return None if reply is None or reply.lacks_tokens else reply
 
 
 _READING: Reading[Reply] = Reading(

@@ -15,7 +15,7 @@ import numpy as np
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.judge_quality import card_sha256
 from hallujudge.judge_service.judges import JudgeRequestItem
-from hallujudge.judge_service.judges.judge_checks import retry_claims
+from hallujudge.judge_service.judges.judge_checks import Retrial, retry_claims
 from hallujudge.judge_service.settings.loading import load_settings
 from hallujudge.metrics.calibration.judge_accuracy import (
     JudgeAccuracy,
@@ -43,24 +43,14 @@ from .verdicts import DecidedItem, read_verdicts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hallujudge.judge_service.judges.judge_checks import Retrial
     from hallujudge.judge_service.judges.llm_judge import LlmJudge
     from hallujudge.metrics.framework.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flips:
+class Flips(Retrial):
     """How often verdicts flip if claims are judged in another way."""
 
-    change: str
-    """What differs: ``repetition``, ``rewording 1``, ``5 claims a call``, ``reversed order``."""
-    compared_with: str
-    claims: int
-    """Claims with a verdict in both."""
-    flips: int
-    """Those of them with opposite verdicts."""
-    unanswered: int
-    """Claims without a verdict in either."""
     share: float | None
     """Share of verdicts that flip; None without any."""
     ci_low: float | None
@@ -78,11 +68,7 @@ class Flips:
             else jeffreys_interval(share, float(found.claims), confidence)
         )
         return cls(
-            change=found.change,
-            compared_with=found.compared_with,
-            claims=found.claims,
-            flips=found.flips,
-            unanswered=found.unanswered,
+            **asdict(found),
             share=share,
             # Rounded, since a card has a hash, and the last digits of quantiles differ by library.
             ci_low=None if low is None else round(low, 12),

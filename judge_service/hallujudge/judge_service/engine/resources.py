@@ -139,12 +139,7 @@ class Offers(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, settings: OfferedSettings) -> Offers:
         """Return what the settings of a server offer."""
-        return cls(
-            models=listed(settings.models),
-            vectors=listed(settings.vectors),
-            pipelines=listed(settings.pipelines),
-            devices=listed(settings.devices),
-        )
+        return cls(**{name: listed(getattr(settings, name)) for name in cls.__struct_fields__})
 
     def check(self, option: str, value: str, offered: tuple[str, ...]) -> None:
         """Refuse what is not offered. A name that is not given is the server's default.

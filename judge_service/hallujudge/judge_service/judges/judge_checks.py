@@ -316,7 +316,7 @@ class Retrial:
     """Verdicts on the same claims, judged in another way."""
 
     change: str
-    """What differs, such as ``repetition``."""
+    """What differs: ``repetition``, ``rewording 1``, ``5 claims a call``, ``reversed order``."""
     compared_with: str
     """What it is compared with, such as ``one claim a call``."""
     claims: int
