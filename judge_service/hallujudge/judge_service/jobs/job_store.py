@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, cast
 
 from hallujudge.metrics.framework.tally import cluster_key
@@ -311,14 +312,10 @@ class JobStore:
 
 def _fresh(new: NewJob, header: bytes, now: float) -> dict[str, Any]:
     return {
+        **asdict(new),
         "id": secrets.token_hex(16),
-        "owner": new.owner,
-        "caller": new.caller,
-        "request_id": new.request_id,
         "state": JobState.OPEN.value,
-        "spec": new.spec,
         "header": header,
-        "note": new.note,
         # A synonym graph in the spec, and the note, take as much room as items do.
         "bytes": len(new.spec) + len(new.note.encode()),
         **dict.fromkeys(("items", "scored", "unscored"), 0),

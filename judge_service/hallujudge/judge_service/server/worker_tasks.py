@@ -75,15 +75,14 @@ class Task:
     """Maximum memory for parsing the messages, in bytes, or None for no limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """An error of a worker, for the caller."""
 
     reason: str
     """A key of ``REASONS``."""
     message: str
     """What is wrong and what to do."""
-    metadata: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = {}
     """The variable parts of the message."""
     violations: tuple[Violation, ...] = ()
     """The fields that are invalid."""
@@ -93,23 +92,11 @@ class Failure:
     @classmethod
     def of(cls, error: HallujudgeError) -> Failure:
         """Return an error as it is sent."""
-        return cls(
-            reason=error.reason,
-            message=error.message,
-            metadata=error.metadata,
-            violations=error.violations,
-            retry_after=error.retry_after,
-        )
+        return cls(**{name: getattr(error, name) for name in cls.__struct_fields__})
 
     def error(self) -> HallujudgeError:
         """Return the error."""
-        return REASONS[self.reason].error(
-            self.message,
-            reason=self.reason,
-            metadata=self.metadata,
-            violations=self.violations,
-            retry_after=self.retry_after,
-        )
+        return REASONS[self.reason].error(**msgspec.structs.asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
