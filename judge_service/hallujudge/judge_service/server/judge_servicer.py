@@ -84,7 +84,10 @@ class JudgeServicer(Calls, pb_grpc.JudgeServiceServicer):
         async def work(one: tuple[pb.ScoreStreamRequest, Held]) -> pb.ScoreStreamResponse:
             request, batch = one
             response = await self._score_batch(spec, session, groups, request)
-            window.made(batch, response.ByteSize())
+            # Once: protobuf encodes a message to know its size.
+            size = response.ByteSize()
+            call_memory().result(RESULT_FACTOR * size)
+            window.made(batch, size)
             return response
 
         unique = distinct(requests, _ids, call_memory().keep)
@@ -133,9 +136,7 @@ class JudgeServicer(Calls, pb_grpc.JudgeServiceServicer):
         else:
             results = await session.score(items)
         named = with_scores(session.metric, results, request)
-        response = await self.batch_response(named)
-        call_memory().result(RESULT_FACTOR * response.ByteSize())
-        return response
+        return await self.batch_response(named)
 
 
 def metric_info(entry: MetricEntry) -> pb.MetricInfo:

@@ -32,7 +32,7 @@ from itertools import zip_longest
 from operator import attrgetter
 from sys import intern
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from google.protobuf.descriptor import (
     Descriptor,
@@ -40,6 +40,7 @@ from google.protobuf.descriptor import (
     FieldDescriptor,
     OneofDescriptor,
 )
+from msgspec import Struct, structs
 
 from .fields import (
     Codec,
@@ -47,16 +48,15 @@ from .fields import (
     Field,
     Kind,
     MalformedError,
+    is_same,
     list_codec,
+    located,
     map_codec,
-    names_in_row,
-    row_codec,
     rows_codec,
     scalar_map_codec,
     scalars_codec,
-    setter,
+    tuple_codec,
     value_reader,
-    within,
     wrapped_codec,
     writer_of,
 )
@@ -79,26 +79,6 @@ SCALARS: Mapping[type, frozenset[int]] = {
 
 class MismatchError(TypeError):
     """A value and its message have different fields."""
-
-
-class ValueField(NamedTuple):
-    """A field of a value type."""
-
-    name: str
-    hint: Any
-    """Its type."""
-    default: Any = Parameter.empty
-    """Its default, unless a factory makes it."""
-
-    @property
-    def optional(self) -> bool:
-        """Whether it may be None."""
-        return NoneType in members_of(self.hint)
-
-    @property
-    def required(self) -> bool:
-        """Whether it has no default."""
-        return self.default is Parameter.empty
 
 
 class Codecs:
@@ -151,24 +131,24 @@ class Codecs:
         return made
 
     def _build(self, value_type: Any, descriptor: Descriptor) -> Codec:
-        # Python finds an attribute faster by a text that is interned.
-        names = tuple(intern(field.name) for field in descriptor.fields)
         if get_origin(value_type) is tuple:
+            # Python finds an attribute faster by a text that is interned.
+            names = [intern(field.name) for field in descriptor.fields]
             elements = zip_longest(get_args(value_type), descriptor.fields)
             if not all(theirs and is_plain(hint, theirs) for hint, theirs in elements):
                 raise MismatchError(
                     f"{value_type} and the message {descriptor.name} have different fields"
                 )
-            return row_codec(tuple, names)
+            return tuple_codec(names)
         if len(members_of(value_type)) > 1:
             (oneof,) = descriptor.oneofs
-            union = self._union(ValueField("", value_type), oneof)
+            union = self._union("", value_type, oneof)
             return Codec(union.write, union.read)
         fields = self.fields(value_type, descriptor)
-        plain = all(field.kind is Kind.HELD and field.read is None for field in fields)
-        if plain and names == names_in_row(value_type):
-            return row_codec(value_type, names)
-        return Codec(writer_of(fields), value_reader(value_type, fields))
+        is_flat = issubclass(value_type, Struct) and all(map(is_same, fields))
+        return Codec(
+            writer_of(fields), value_reader(value_type, fields), structs.asdict if is_flat else None
+        )
 
     def fields(
         self, value_type: Any, descriptor: Descriptor, *, without: Iterable[str] = ()
@@ -183,35 +163,33 @@ class Codecs:
         Raises:
             MismatchError: The other fields differ.
         """
-        theirs = {name: f for name, f in descriptor.fields_by_name.items() if name not in without}
-        fields = []
-        only_value = set()
-        for field in fields_of(value_type):
-            if field.name in without:
-                continue
-            if (oneof := _oneof_of(field.name, descriptor)) is not None:
-                fields.append(self._union(field, oneof))
-            elif field.name in theirs:
-                fields.append(self._field(field, theirs[field.name]))
-            else:
-                only_value.add(field.name)
-        covered = {name for field in fields for name in field.members or (field.name,)}
-        only_message = theirs.keys() - covered
-        if only_value or only_message:
+        ours = [field for field in fields_of(value_type) if field.name not in without]
+        fields = {field.name: self._field(field, descriptor) for field in ours}
+        known = [field for field in fields.values() if field is not None]
+        covered = {*without}.union(*(field.members or (field.name,) for field in known))
+        only_message = {*descriptor.fields_by_name} - covered
+        if only_message or len(known) < len(fields):
+            only_value = [name for name, field in fields.items() if field is None]
             raise MismatchError(
                 f"{value_type.__name__} and the message {descriptor.name} differ: only the value "
                 f"has {_listed(only_value)}; only the message has {_listed(only_message)}"
             )
-        return tuple(fields)
+        return tuple(known)
 
-    def _field(self, field: ValueField, theirs: FieldDescriptor) -> Field:
-        name, hint = intern(field.name), without_none(field.hint)
-        if is_plain(field.hint, theirs):
+    def _field(self, field: Parameter, descriptor: Descriptor) -> Field | None:
+        """Return how a field is sent, or None if the message lacks it."""
+        if (oneof := _oneof_of(field.name, descriptor)) is not None:
+            return self._union(field.name, field.annotation, oneof)
+        if (theirs := descriptor.fields_by_name.get(field.name)) is None:
+            return None
+        name, hint = intern(field.name), without_none(field.annotation)
+        if is_plain(field.annotation, theirs):
             # -0.0 is empty too, and differs from the default.
             empty = theirs.has_presence or hint is float
             return Field(name, Kind.OPTIONAL if theirs.has_presence else Kind.HELD, empty=empty)
         if is_repeated(theirs):
-            return Field(name, Kind.HELD, *self.many(hint, theirs), empty=False)
+            codec = self.many(hint, theirs)
+            return Field(name, Kind.HELD, codec.write, codec.read, empty=False)
         if (values := wrapped_list(theirs)) is not None:
             codec = wrapped_codec(self.many(hint, values))
         elif theirs.message_type is not None:
@@ -221,8 +199,17 @@ class Codecs:
         elif theirs.enum_type is not None:
             return Field(name, Kind.HELD, *_enum_numbers(field, theirs.enum_type))
         else:
-            raise MismatchError(f"{name} is {field.hint} in the value, and not in the message")
-        return Field(name, Kind.MESSAGE, *codec, required=field.required, optional=field.optional)
+            raise MismatchError(
+                f"{name} is {field.annotation} in the value, and not in the message"
+            )
+        return Field(
+            name,
+            Kind.MESSAGE,
+            codec.write,
+            codec.read,
+            required=field.default is Parameter.empty,
+            optional=may_be_none(field.annotation),
+        )
 
     def many(self, hint: Any, theirs: FieldDescriptor) -> Codec:
         """Return the converter of what a repeated field or a map holds.
@@ -231,12 +218,11 @@ class Codecs:
             MismatchError: The message's field holds something else.
         """
         name, arguments = intern(theirs.name), get_args(hint)
-        if is_map(theirs):
-            theirs = message_of(theirs).fields_by_name["value"]
-            if theirs.message_type is None:
-                _check_scalar(arguments[1], theirs)
-                return scalar_map_codec(name)
-            return map_codec(name, self.of(arguments[1], theirs.message_type))
+        if (value := map_value(theirs)) is not None:
+            if (kind := value.message_type) is not None:
+                return map_codec(name, self.of(arguments[1], kind))
+            _check_scalar(arguments[1], value)
+            return scalar_map_codec(name)
         if theirs.message_type is None:
             _check_scalar(arguments[0] if get_origin(hint) is tuple else hint, theirs)
             return scalars_codec(name)
@@ -262,63 +248,66 @@ class Codecs:
         write = writer_of([field for field in fields if field.name != key])
         return rows_codec(name, key, write, value_reader(inner, fields))
 
-    def _union(self, field: ValueField, oneof: OneofDescriptor) -> Field:
+    def _union(self, name: str, hint: Any, oneof: OneofDescriptor) -> Field:
         """Return a field that holds one of several classes: each has a member of a oneof."""
-        hint = without_none(field.hint)
-        classes = set(self._unions.get(hint, members_of(hint)))
-        codecs = {intern(m.name): self._member(m, classes) for m in oneof.fields}
-        if {cls for cls, _ in codecs.values()} != classes:
+        bare = without_none(hint)
+        classes = set(self._unions.get(bare, members_of(bare)))
+        rows = [(intern(m.name), *self._member(m, classes)) for m in oneof.fields]
+        if {cls for _, cls, _, _ in rows} != classes:
             raise MismatchError(f"{oneof.full_name} has other members than the value")
-        writers = {cls: codec.write for cls, codec in codecs.values()}
-        readers = {name: codec.read for name, (_, codec) in codecs.items()}
-        needed, optional = self._needs.get(oneof.full_name, "is missing"), field.optional
+        writers = {cls: (member, fill) for member, cls, fill, _ in rows}
+        readers = {member: convert for member, _, _, convert in rows}
+        needed, optional = self._needs.get(oneof.full_name, "is missing"), may_be_none(hint)
 
         def write(content: Any, message: Any) -> None:
             kind = type(content)
-            fill = writers.get(kind) or next(filter(None, map(writers.get, kind.__mro__)), None)
-            if fill is None:
+            known = writers.get(kind) or next(filter(None, map(writers.get, kind.__mro__)), None)
+            if known is None:
                 raise MalformedError(f"{kind.__name__} can't be sent")
-            fill(content, message)
+            member, fill = known
+            place = getattr(message, member)
+            if isinstance(place, str):
+                # A text, or a class with one field, which is sent as its content.
+                setattr(message, member, fill(content))
+            else:
+                place.SetInParent()
+                fill(content, place)
 
         def read(message: Any) -> Any:
-            name = message.WhichOneof(oneof.name)
-            if name is None:
-                if optional:
-                    return None
-                raise MalformedError(needed, field.name and oneof.name)
-            try:
-                return readers[name](getattr(message, name))
-            except MalformedError as err:
-                raise err.within(name) from None
+            member = message.WhichOneof(oneof.name)
+            if member is not None:
+                return located(readers[member], getattr(message, member), member)
+            if optional:
+                return None
+            raise MalformedError(needed, name and oneof.name)
 
-        return Field(field.name, Kind.UNION, write, read, members=tuple(codecs))
+        return Field(name, Kind.UNION, write, read, members=tuple(readers))
 
-    def _member(self, theirs: FieldDescriptor, classes: Iterable[Any]) -> tuple[Any, Codec]:
-        """Return the class of a member, and its converter, which writes to the whole message."""
-        name, kind = intern(theirs.name), theirs.message_type
+    def _member(self, theirs: FieldDescriptor, classes: Iterable[Any]) -> tuple[Any, Any, Convert]:
+        """Return the class of a member, what writes or returns its content, and its reader."""
+        kind = theirs.message_type
         for cls in classes:
             if kind is not None and cls.__name__ == kind.name:
-                fill, read = self.of(cls, kind)
-                return cls, Codec(within(name, fill), read)
+                return cls, *self.of(cls, kind)[:2]
             if kind is None and cls is str:
-                return cls, Codec(setter(name), str)
+                return cls, str, str
             only = () if kind is not None else [field.name for field in fields_of(cls)]
             if len(only) == 1:
                 # A class with one field is sent as its content.
-                return cls, Codec(setter(name, attrgetter(*only)), partial(_made_of, cls, *only))
+                return cls, attrgetter(*only), partial(_made_of, cls, *only)
         raise MismatchError(f"{theirs.full_name} is not a member of the value's union")
 
 
 # Fields that have another form in their message
 
 
-def _enum_numbers(field: ValueField, known: EnumDescriptor) -> tuple[Mapping[str, int], Convert]:
+def _enum_numbers(field: Parameter, known: EnumDescriptor) -> tuple[Mapping[str, int], Convert]:
     """Return the numbers of an enum's members by name, and the reader of a number.
 
     Raises:
         MismatchError: The members have different names.
     """
-    hint = without_none(field.hint)
+    hint = without_none(field.annotation)
     zero, *others = known.values
     prefix = zero.name.removesuffix("UNSPECIFIED")
     numbers = {value.name.removeprefix(prefix): value.number for value in others}
@@ -333,15 +322,15 @@ def _enum_numbers(field: ValueField, known: EnumDescriptor) -> tuple[Mapping[str
             raise MalformedError(f"{number} is not a known {known.name}") from None
 
     # A member that a later release adds is read as None.
-    return numbers, members.get if field.optional else read
+    return numbers, members.get if may_be_none(field.annotation) else read
 
 
-def _literal_reader(field: ValueField) -> Convert:
+def _literal_reader(field: Parameter) -> Convert:
     """Return the reader of a text with few possible values."""
-    literals = get_args(without_none(field.hint))
+    literals = get_args(without_none(field.annotation))
 
     def read(text: str) -> Any:
-        if not text and not field.required:
+        if not text and field.default is not Parameter.empty:
             return field.default
         if text not in literals:
             raise MalformedError(f"{text!r} is not one of {', '.join(literals)}")
@@ -368,11 +357,11 @@ def _made_of(cls: Any, name: str, content: Any) -> Any:
 # What values and messages declare
 
 
-def fields_of(value_type: Any) -> list[ValueField]:
-    """Return the fields of a Struct, a dataclass or a named tuple, in order."""
+def fields_of(value_type: Any) -> list[Parameter]:
+    """Return the fields of a Struct, a dataclass or a named tuple, in order, with their types."""
     hints = get_type_hints(value_type)
     given = signature(value_type).parameters.values()
-    return [ValueField(each.name, hints[each.name], each.default) for each in given]
+    return [each.replace(annotation=hints[each.name]) for each in given]
 
 
 def without_none(hint: Any) -> Any:
@@ -386,6 +375,11 @@ def members_of(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
+def may_be_none(hint: Any) -> bool:
+    """Return whether a hint allows None."""
+    return NoneType in members_of(hint)
+
+
 def is_repeated(field: FieldDescriptor) -> bool:
     """Return whether a message's field is repeated, maps included."""
     # protobuf 7 lacks `label`, and protobuf 5 `is_repeated`. Singular messages have no default.
@@ -394,25 +388,17 @@ def is_repeated(field: FieldDescriptor) -> bool:
     return isinstance(field.default_value, list)
 
 
-def is_map(field: FieldDescriptor) -> bool:
-    """Return whether a message's field is a map."""
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
-
-
-def message_of(field: FieldDescriptor) -> Descriptor:
-    """Return the message that a field holds.
-
-    Raises:
-        MismatchError: It holds something else.
-    """
-    if field.message_type is None:
-        raise MismatchError(f"{field.full_name} does not hold a message")
-    return field.message_type
+def map_value(field: FieldDescriptor) -> FieldDescriptor | None:
+    """Return the field with the values of a map, or None for a field that is not a map."""
+    entry = field.message_type
+    if entry is None or not entry.GetOptions().map_entry:
+        return None
+    return entry.fields_by_name["value"]
 
 
 def is_plain(hint: Any, field: FieldDescriptor) -> bool:
     """Return whether both sides hold the same scalar."""
-    if is_repeated(field) or (NoneType in members_of(hint)) != field.has_presence:
+    if is_repeated(field) or may_be_none(hint) != field.has_presence:
         return False
     return _is_scalar(without_none(hint), field)
 

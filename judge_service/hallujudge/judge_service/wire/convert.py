@@ -19,8 +19,8 @@ from ..engine.found_claims import FoundClaim
 from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
 from . import evidence_types, item_types
-from .codec import Codecs, message_of
-from .fields import Codec, Field, MalformedError, invalid, reader_of, within, writer_of
+from .codec import Codecs
+from .fields import Codec, Field, MalformedError, invalid, located, reader_of, writer_of
 
 TASKS = item_types()
 """Task -> the type of its items."""
@@ -124,7 +124,7 @@ _MessageT = TypeVar("_MessageT", bound=Message)
 def _item_fields(kind: str) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
     """Return the fields that all items have, and those of a task's message."""
     fields = CODECS.fields(Item, pb.Item.DESCRIPTOR, without=TASKS)
-    task = message_of(pb.Item.DESCRIPTOR.fields_by_name[kind])
+    task: Any = pb.Item.DESCRIPTOR.fields_by_name[kind].message_type
     return fields, CODECS.fields(TASKS[kind], task, without=[field.name for field in fields])
 
 
@@ -132,22 +132,20 @@ def _item_fields(kind: str) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
 def _item_codec(kind: str) -> Codec:
     """Return the converter of a task's items, whose message holds the task's within it."""
     item_type, (fields, task_fields) = TASKS[kind], _item_fields(kind)
-    write, write_task = writer_of(fields), within(kind, writer_of(task_fields))
+    write, write_task = writer_of(fields), writer_of(task_fields)
     read, read_task = reader_of(fields), reader_of(task_fields)
 
     def write_item(item: Item, message: Any) -> None:
         write(item, message)
+        task = getattr(message, kind)
+        task.SetInParent()
         try:
-            write_task(item, message)
+            write_task(item, task)
         except MalformedError as err:
             raise err.within(kind) from None
 
     def read_item(message: Any) -> Item:
-        try:
-            contents = read_task(getattr(message, kind))
-        except MalformedError as err:
-            raise err.within(kind) from None
-        return item_type(**contents, **read(message))
+        return item_type(**located(read_task, getattr(message, kind), kind), **read(message))
 
     return Codec(write_item, read_item)
 

@@ -1,17 +1,16 @@
 """How the fields of values are written to messages and read from them.
 
 Converters write to messages in place, because protobuf copies a nested message that is passed to a
-constructor.
+constructor, and takes longer for a nested dictionary. Only messages of scalars are made of one.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
-
-from msgspec import Struct
 
 from ..errors import InvalidInputError, Violation
 
@@ -60,6 +59,8 @@ class Codec(NamedTuple):
     """Writes a value to its message, or to the message that has the field."""
     read: Convert
     """Message, or what a field of one holds -> value."""
+    contents: Convert | None = None
+    """Value -> dictionary of its message's fields, where both have the same scalars."""
 
 
 class Kind(enum.Enum):
@@ -101,36 +102,22 @@ class Field(NamedTuple):
 
 def writer_of(fields: Sequence[Field]) -> Fill:
     """Return a function that writes the fields of a value to a message."""
-    found = [(f.name, attrgetter(f.name), f.write, f.empty) for f in fields]
-    scalars = [(name, get) for name, get, fill, empty in found if fill is None and not empty]
-    kept = [(name, get) for name, get, fill, empty in found if fill is None and empty]
-    members = [(name, get, numbers) for name, get, numbers, _ in found if isinstance(numbers, dict)]
-    filled = [
-        (*row, field.kind is Kind.MESSAGE)
-        for field, row in zip(fields, found, strict=True)
-        if callable(field.write)
-    ]
+    found = [(f.name, attrgetter(f.name), f.write, f.empty, f.kind is Kind.MESSAGE) for f in fields]
 
     # One function without others inside, because every field of every value comes through here.
     def write(value: Any, message: Any) -> None:
-        for name, get in scalars:
-            # Testing is faster than writing a default with protobuf, for the lists below as well.
-            if content := get(value):
-                setattr(message, name, content)
-        for name, get in kept:
-            if (content := get(value)) is not None:
-                setattr(message, name, content)
-        for name, get, numbers in members:
-            if (content := get(value)) is not None:
-                # By name, because the hash of an enum member is computed in Python.
-                setattr(message, name, numbers[content._name_])
         try:
-            for name, get, fill, empty, is_message in filled:
+            for name, get, fill, empty, is_message in found:
                 content = get(value)
+                # Testing is faster than writing a default with protobuf.
                 if not content and (content is None or not empty):
                     continue
-                if is_message:
-                    # As within() does, without a call.
+                if fill is None:
+                    setattr(message, name, content)
+                elif isinstance(fill, dict):
+                    # By name, because the hash of an enum member is computed in Python.
+                    setattr(message, name, fill[content._name_])
+                elif is_message:
                     place = getattr(message, name)
                     place.SetInParent()
                     fill(content, place)
@@ -142,29 +129,10 @@ def writer_of(fields: Sequence[Field]) -> Fill:
     return write
 
 
-def within(name: str, fill: Fill) -> Fill:
-    """Return a function that writes a value to a message within a message."""
-
-    def write(content: Any, message: Any) -> None:
-        place = getattr(message, name)
-        place.SetInParent()
-        fill(content, place)
-
-    return write
-
-
-def setter(name: str, convert: Convert | None = None) -> Fill:
-    """Return a function that sets a field of a message, to what a function makes of a value."""
-
-    def write(content: Any, message: Any) -> None:
-        setattr(message, name, convert(content) if convert else content)
-
-    return write
-
-
 def reader_of(fields: Sequence[Field]) -> Convert:
     """Return a function: message -> dictionary of the value's fields."""
-    names, get = _getter([f.name for f in fields if f.kind in (Kind.HELD, Kind.OPTIONAL)])
+    names = [f.name for f in fields if f.kind in (Kind.HELD, Kind.OPTIONAL)]
+    get = getter(names)
     optional = tuple(f.name for f in fields if f.kind is Kind.OPTIONAL)
     held = tuple((f.name, f.read) for f in fields if f.kind is Kind.HELD and f.read is not None)
     nested = tuple(
@@ -197,29 +165,12 @@ def reader_of(fields: Sequence[Field]) -> Convert:
     return read
 
 
-def names_in_row(value_type: type) -> tuple[str, ...] | None:
-    """Return the names of a row by position: a named tuple, or a Struct that JSON has as a list."""
-    if isinstance(value_type, type) and issubclass(value_type, Struct):
-        is_row = value_type.__struct_config__.array_like
-        return value_type.__struct_fields__ if is_row else None
-    return getattr(value_type, "_fields", None)
-
-
-def row_codec(row_type: type, names: Sequence[str]) -> Codec:
-    """Return the converter of scalars by position: of a tuple, or of what has names for them."""
-    _, get = _getter(names)
-    is_tuple = issubclass(row_type, tuple)
-
-    def write(row: Any, message: Any) -> None:
-        for name, content in zip(names, row if is_tuple else get(row)):  # noqa: B905  # one for each name
-            if content is not None:
-                setattr(message, name, content)
-
-    return Codec(write, get if row_type is tuple else lambda message: row_type(*get(message)))
-
-
 def value_reader(value_type: Any, fields: Sequence[Field]) -> Convert:
     """Return a function that makes a value of a message."""
+    kinds = {parameter.kind for parameter in signature(value_type).parameters.values()}
+    if Parameter.KEYWORD_ONLY not in kinds and all(map(is_same, fields)):
+        get = getter([field.name for field in fields])
+        return lambda message: value_type(*get(message))
     read = reader_of(fields)
 
     def make(message: Any) -> Any:
@@ -232,11 +183,26 @@ def value_reader(value_type: Any, fields: Sequence[Field]) -> Convert:
     return make
 
 
-def _getter(names: Sequence[str]) -> tuple[Sequence[str], Callable[[Any], tuple[Any, ...]]]:
-    """Return names, and a function that returns the attributes with these names."""
+def is_same(field: Field) -> bool:
+    """Return whether the message always has a field, with the content of the value's."""
+    return field.kind is Kind.HELD and field.read is None
+
+
+def getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return a function that returns the attributes with these names."""
     if len(names) > 1:
-        return names, attrgetter(*names)
-    return names, lambda thing: tuple([getattr(thing, name) for name in names])
+        return attrgetter(*names)
+    return lambda thing: tuple([getattr(thing, name) for name in names])
+
+
+def tuple_codec(names: Sequence[str]) -> Codec:
+    """Return the converter of a tuple of scalars, by position."""
+
+    def write(row: Any, message: Any) -> None:
+        for name, content in zip(names, row):  # noqa: B905  # one for each name
+            setattr(message, name, content)
+
+    return Codec(write, getter(names))
 
 
 def wrapped_codec(values: Codec) -> Codec:
@@ -249,11 +215,7 @@ def wrapped_codec(values: Codec) -> Codec:
 
 def scalars_codec(name: str) -> Codec:
     """Return the converter of a tuple of scalars."""
-
-    def write(content: Any, message: Any) -> None:
-        getattr(message, name).extend(content)
-
-    return Codec(write, _scalars)
+    return Codec(lambda content, message: getattr(message, name).extend(content), _scalars)
 
 
 def scalar_map_codec(name: str) -> Codec:
@@ -269,19 +231,30 @@ def scalar_map_codec(name: str) -> Codec:
 
 def list_codec(name: str, codec: Codec) -> Codec:
     """Return the converter of a tuple of values."""
-    fill, read = codec
+    fill, read, contents = codec
 
     def write(parts: Any, message: Any) -> None:
         add = getattr(message, name).add
         for part in parts:
-            fill(part, add())
+            if contents is None:
+                fill(part, add())
+            else:
+                # In two thirds of the time of setting each field.
+                add(**contents(part))
 
-    return Codec(write, _each(read))
+    def read_all(messages: Any) -> tuple[Any, ...]:
+        try:
+            return tuple(map(read, messages))
+        except MalformedError:
+            # The index is only determined after an error, to keep the usual case fast.
+            return tuple(located(read, message, f"[{i}]") for i, message in enumerate(messages))
+
+    return Codec(write, read_all)
 
 
 def map_codec(name: str, codec: Codec) -> Codec:
     """Return the converter of a mapping from texts to values."""
-    fill, read = codec
+    fill, read, _ = codec
 
     def write(parts: Any, message: Any) -> None:
         place = getattr(message, name)
@@ -289,7 +262,7 @@ def map_codec(name: str, codec: Codec) -> Codec:
             fill(part, place[key])
 
     return Codec(
-        write, lambda found: {key: _located(read, found[key], f"[{key}]") for key in sorted(found)}
+        write, lambda found: {key: located(read, found[key], f"[{key}]") for key in sorted(found)}
     )
 
 
@@ -309,12 +282,10 @@ def rows_codec(name: str, key: str, fill: Fill | str, read: Convert) -> Codec:
         for row_key, part in parts.items():
             row = add()
             setattr(row, key, row_key)
-            if part is None:
-                continue
-            if isinstance(fill, str):
-                setattr(row, fill, part)
-            else:
+            if not isinstance(fill, str):
                 fill(part, row)
+            elif part is not None:
+                setattr(row, fill, part)
 
     def read_rows(rows: Any) -> dict[str, Any]:
         found = {}
@@ -342,20 +313,8 @@ def _sorted_map(found: Any) -> dict[str, Any]:
     return contents
 
 
-def _each(read: Convert) -> Convert:
-    """Return a function that reads all messages of a repeated field."""
-
-    def read_all(messages: Any) -> tuple[Any, ...]:
-        try:
-            return tuple(map(read, messages))
-        except MalformedError:
-            # The index is only determined after an error, to keep the usual case fast.
-            return tuple(_located(read, message, f"[{i}]") for i, message in enumerate(messages))
-
-    return read_all
-
-
-def _located(read: Convert, message: Any, place: str) -> Any:
+def located(read: Convert, message: Any, place: str) -> Any:
+    """Return what a function reads; its error names the place."""
     try:
         return read(message)
     except MalformedError as err:

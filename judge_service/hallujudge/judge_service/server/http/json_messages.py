@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 
 from ...errors import InvalidInputError, Violation
 from ...threads import check_wanted, in_thread
-from ...wire.codec import SCALARS, is_map, is_repeated
+from ...wire.codec import SCALARS, is_repeated, map_value
 from ...wire.errors import shortened
 from ..request_reader import TooManyFieldsError
 
@@ -179,11 +179,12 @@ def _dumped(value: Any) -> str:
 
 
 def _is_apart(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and not is_map(field)
+    return field.message_type is not None and map_value(field) is None
 
 
 def _take_over(rest: Message, field: FieldDescriptor, value: Any) -> None:
-    if is_map(field) or is_repeated(field):
+    # A map is repeated too.
+    if is_repeated(field):
         getattr(rest, field.name).MergeFrom(value)
     else:
         setattr(rest, field.name, value)
@@ -225,12 +226,10 @@ def _in_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Viola
 
 
 def _in_field(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:
-    if is_map(field):
-        assert field.message_type is not None, "a map has entries"
+    if (entry := map_value(field)) is not None:
         if not isinstance(value, dict):
             yield _violation(path, "an object", value)
             return
-        entry = field.message_type.fields_by_name["value"]
         for key, part in value.items():
             yield from _in_value(part, entry, f"{path}[{key[:_MAX_NAME]}]")
     elif is_repeated(field):
