@@ -29,10 +29,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from .answers.answer_scores import accuracy, unparsed_rate
-from .answers.answer_text import remembered
+from .answers.answer_text import MAX_KEPT_CHARS
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
@@ -73,16 +74,19 @@ def _released(text: str) -> str:
     return str(round(min(_MOST, float(found[1])))) if found else "-1"
 
 
-@remembered
-def _marks_in(text: str) -> str:
-    """Return the mark that the released script reads in a text, and the last one that it states."""
+# Marks and the texts of judges repeat.
+@lru_cache(maxsize=1 << 12)
+def _judgement(score: float | str | None, text: str) -> str:
+    """Return a score, the mark that the released script reads in a text, and the last it states."""
     found = _STATED.findall(text)
     stated = str(found[-1]).removesuffix(".0") if found else ""
-    return f"evaluated={_released(text)} stated={stated}"
+    return f"score={_shown(score)} evaluated={_released(text)} stated={stated}"
 
 
-def _number(score: float) -> str:
-    """Return a score as text: True, 1.0 and -0.0 are 1 and 0, and no text."""
+def _shown(score: float | str | None) -> str:
+    """Return a score as text: True, 1.0 and -0.0 are 1 and 0, and a text is none of them."""
+    if score is None or isinstance(score, str):
+        return "" if score is None else "text"
     # A whole number of hundreds of digits is no mark, and no float.
     return "inf" if abs(score) > _HUGE else f"{score + 0.0:g}"
 
@@ -105,9 +109,9 @@ def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
     said = text if isinstance(text, str) else ""
     if score is None and not said:
         return answer
-    # A text equals no number.
-    held = _number(score) if isinstance(score, (int, float)) else "" if score is None else "text"
-    fields = {**answer.fields, "judgement": f"score={held} {_marks_in(said)}"}
+    judged = _judgement if len(said) <= MAX_KEPT_CHARS else _judgement.__wrapped__
+    held = score if score is None or isinstance(score, (int, float)) else "text"
+    fields = {**answer.fields, "judgement": judged(held, said)}
     return Answer(answer.response, "", answer.name, answer.question, answer.options, fields)
 
 

@@ -132,17 +132,20 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def _place_of(self, item: AnswersItem) -> tuple[str, Mapping[str, str]]:
         """Return the cluster and the fields of an item."""
-        group = self.metric.cluster(item) if self._clusters else ""
-        made = self.metric.derived_fields(item) if self._makes_fields else {}
-        if made.items() <= item.fields.items():
-            return item.group_id or group, item.fields
-        fields: Mapping[str, str] = {**item.fields, **made}
+        group, own = item.group_id, item.fields
+        if self._clusters:
+            group = group or self.metric.cluster(item)
+        if not self._makes_fields or not (made := self.metric.derived_fields(item)):
+            return group, own
         # Lines of items encode the same mapping once; many kinds of them hardly repeat.
+        key = id(own), *made.items()
+        if (known := self._fields.get(key)) is not None:
+            return group, known[1]
+        fields = own if made.items() <= own.items() else {**own, **made}
         if len(self._fields) < _MOST_FIELDS:
             # With the item's fields, so that no others get their id.
-            key = id(item.fields), *made.items()
-            fields = self._fields.setdefault(key, (item.fields, fields))[1]
-        return item.group_id or group, fields
+            self._fields[key] = own, fields
+        return group, fields
 
     def unread_result(self, item: AnswersItem, made: ScoredItem[Evidence]) -> ItemResult:
         """Return the result of a bundle with an unparsed answer, which a score may count."""

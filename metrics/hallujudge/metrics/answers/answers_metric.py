@@ -336,13 +336,14 @@ class AnswersMetric(SoftMetric):
         if not (self.codes or self.place_columns) or not (places := self.places(item)):
             return made
         key = id(made), places
-        if (known := self._placed.get(key)) is None:
+        if (known := self._placed.get(key)) is not None:
+            return known[1]
+        row = (*made.statistics, *places)
+        placed = ScoredItem(row, made.scores, made.evidence, made.readable)
+        if len(self._placed) < _MOST_PLACED:
             # With the value itself, so that no other one gets its id.
-            row = (*made.statistics, *places)
-            known = made, ScoredItem(row, made.scores, made.evidence, made.readable)
-            if len(self._placed) < _MOST_PLACED:
-                self._placed[key] = known
-        return known[1]
+            self._placed[key] = made, placed
+        return placed
 
     def places(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the value of each mean's field as a number; 0 for other values.

@@ -232,7 +232,7 @@ class _Bundles:
         name = self._names.of(record) if self._bundle.name else ""
         bundle = self._prefix(fields) + (known or bundle_id(self._declared, record, self._options))
         if name is None:
-            found = "_".join(place_of(self._declared, record, self._bundle.name))
+            found = place_of(self._declared, record, self._bundle.name)
             self._faults.add(Fault.UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
             return ()
         if self._bundle.name:

@@ -218,8 +218,7 @@ class AnswerMaker:
         """Return an answer with what only its benchmark reads of its record."""
         assert self._complete is not None, "asked only then"
         # A record that has all its fields needs no copy.
-        repeats = entry.fields.keys() <= whole.keys()
-        values = whole if repeats else {**entry.fields, **whole}
+        values = whole if whole.keys() >= entry.fields.keys() else {**entry.fields, **whole}
         if self._keys.lists:
             values = with_lists(self._declared, values)
         try:

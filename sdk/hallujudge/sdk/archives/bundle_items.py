@@ -37,7 +37,7 @@ class AnswerNames:
 
     def of(self, record: Record) -> str | None:
         """Return the name of a record within its bundle; None if it may not have it."""
-        name = "_".join(place_of(self._declared, record, self._declared.bundle.name))
+        name = place_of(self._declared, record, self._declared.bundle.name)
         if not (known := self._declared.bundle.known) or name in known:
             return name
         folded = name.strip().casefold().replace("-", "_").replace(" ", "_")
@@ -103,7 +103,7 @@ class BundleItems:
         answer = self._answer(entry)
         fields, group = entry.fields, self._media_of(entry)
         if self._has_groups:
-            fields = self._fields_of((entry,), answer.fields)
+            fields = self._grouped(fields, entry, answer.fields)
         only = AnswersItem(id=entry.bundle, group_id=group, fields=fields, answers=(answer,))
         return only if self._is_question is None else self._special(entry, only)
 
@@ -174,11 +174,16 @@ class BundleItems:
             fields = {
                 name: text for each in reversed(entries) for name, text in each.fields.items()
             }
+        return self._grouped(fields, first, known) if self._has_groups else fields
+
+    def _grouped(
+        self, fields: Mapping[str, str], first: Entry, known: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """Return fields of an item with those to group by that others have."""
+        of_first = {name: known.get(name, "") for name in self._of_first}
         if self._group_by:
-            fields = {**fields, **fields_of(self._group_by, first.outer)}
-        for name in self._of_first:
-            fields = {**fields, name: known.get(name, "")}
-        return fields
+            return {**fields, **fields_of(self._group_by, first.outer), **of_first}
+        return {**fields, **of_first}
 
     def _media_of(self, entry: Entry) -> str:
         """Return the image or video of an answer; empty without one."""

@@ -7,6 +7,8 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
 from .named_keys import MOST_SHARED
@@ -72,7 +74,7 @@ class DeclaredFields:
         self._keeps_empty = keeps_empty
         # Most records are like the one before, or have the first key of each field.
         self._last = self._alike([way.keys[0] for way in self._ways])
-        self._known: dict[tuple[Any, ...], _Alike] = {}
+        self._of_keys: dict[tuple[Any, ...], _Alike] = {}
 
     def __bool__(self) -> bool:
         return bool(self._ways)
@@ -89,22 +91,30 @@ class DeclaredFields:
         """
         alike = self._last
         try:
-            found = alike.get(values) if values.keys().isdisjoint(alike.absent) else None
+            found = alike.get(values)
+            if alike.absent and not values.keys().isdisjoint(alike.absent):
+                found = None
         except KeyError:
             found = None
         if found is None:
             alike = self._last = self._alike_of(tuple(values))
             found = alike.get(values)
+        if alike.has_others:
+            return self._of_others(alike, found, values, place)
         try:
             # Texts equal no value of another type.
-            if (known := alike.known.get(found)) is not None:
+            if alike.repeats and (known := alike.known.get(found)) is not None:
+                alike.hits += 1
                 return known
             # It refuses what is no text, in a fifth of the time of looking at the types.
             "".join(found)
         except TypeError:
+            alike.has_others = True
             return self._of_others(alike, found, values, place)
-        own = {name: values[key] for name, key in alike.texts} or self._read(values, place)
-        return share(alike.known, found, own)
+        read = {name: values[key] for name, key in alike.texts}
+        if not read or not (self._keeps_empty or all(read.values())):
+            read = self._read(values, place)
+        return alike.shared(found, read) if alike.repeats else read
 
     def _of_others(
         self,
@@ -124,28 +134,31 @@ class DeclaredFields:
         else:
             # A field whose first key holds null is read of another one.
             return self._read(values, place)
+        if not alike.repeats:
+            return self._read(values, place)
         if (known := alike.known.get(key)) is None:
-            known = share(alike.known, key, self._read(values, place))
+            return alike.shared(key, self._read(values, place))
+        alike.hits += 1
         return known
 
     def _alike_of(self, keys: tuple[str, ...]) -> _Alike:
         """Return how records with some keys are read, as it is known or from now on."""
-        if (known := self._known.get(keys)) is None:
-            known = share(self._known, keys, self._alike(keys))
+        if (known := self._of_keys.get(keys)) is None:
+            known = share(self._of_keys, keys, self._alike(keys))
         return known
 
     def _alike(self, keys: Collection[str]) -> _Alike:
         firsts = [next(filter(keys.__contains__, way.keys), None) for way in self._ways]
-        held = [key for key in firsts if key is not None]
-        as_they_are = self._keeps_empty and all(way.value is None for way in self._ways)
+        found = [(way, key) for way, key in zip(self._ways, firsts, strict=True) if key is not None]
+        held = [key for _, key in found]
+        lacking = self._ways if self._keeps_empty else [way for way in self._ways if way.needed]
+        as_they_are = all(way.value is None for way in self._ways)
+        complete = {way.name for way in lacking} <= {way.name for way, _ in found}
         return _Alike(
             # Of one key alone it would return the value itself.
             itemgetter(*held, held[0]) if held else _nothing_of,
             frozenset().union(*map(_before, self._ways, firsts)),
-            list(zip([way.name for way in self._ways], held, strict=True))
-            if as_they_are and None not in firsts
-            else [],
-            {},
+            [(way.name, key) for way, key in found] if as_they_are and complete else [],
         )
 
     def _read(self, values: Mapping[str, object], place: str) -> Mapping[str, str]:
@@ -160,7 +173,7 @@ class DeclaredFields:
         return {name: text for name, text in found.items() if text}
 
 
-class _Alike(NamedTuple):
+class _Alike(Struct):
     """The fields of records with the same keys."""
 
     get: Callable[[Mapping[str, object]], tuple[Any, ...]]
@@ -170,8 +183,23 @@ class _Alike(NamedTuple):
     texts: Sequence[tuple[str, str]]
     """The fields that are these values if all are texts, each with its key; empty if some are read
     otherwise."""
-    known: dict[tuple[Any, ...], Mapping[str, str]]
+    known: dict[tuple[Any, ...], Mapping[str, str]] = {}
     """Values -> fields: many records have those of few kinds."""
+    hits: int = 0
+    """How often fields were known."""
+    repeats: bool = True
+    """Whether fields are looked for there."""
+    has_others: bool = False
+    """Whether a record had values that are no texts."""
+
+    def shared(self, key: tuple[Any, ...], fields: Mapping[str, str]) -> Mapping[str, str]:
+        """Return fields, or equal ones that are known."""
+        if len(self.known) == MOST_SHARED:
+            # Those that are another in each record, such as ids, take longer to look up.
+            self.repeats = self.hits > MOST_SHARED
+            self.known.clear()
+            self.hits = 0
+        return self.known.setdefault(key, fields) if self.repeats else fields
 
 
 def _before(way: FieldWay, key: str | None) -> tuple[str, ...]:

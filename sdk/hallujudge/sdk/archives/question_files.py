@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cache, lru_cache, partial
+from itertools import chain, islice
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeGuard
@@ -268,28 +269,30 @@ def with_lists(declared: ClosedQuestions, values: Mapping[str, object]) -> Mappi
 def _changed(
     declared: ClosedQuestions, each: EachRecord, records: Iterable[Record], key: str
 ) -> Iterator[Record]:
-    ahead = iter(records)
-    before, record, position = None, next(ahead, None), 0
-    while record is not None:
-        after = next(ahead, None)
+    ahead, position, change = iter(records), 0, each.change
+    before: Record | None = None
+    while (record := next(ahead, None)) is not None:
         try:
-            values = each.change(_content(declared, record), position, key)
+            values = change(_content(declared, record), position, key)
         except ValueError as err:
-            near = [*filter(None, (before, record, after))]
+            after = [*islice(ahead, 1)]
+            ahead = chain(after, ahead)
+            near = [*filter(None, (before, record, *after))]
             bad = _not_unfolded(err, record.place, near, position)
             if not note_bad(bad, position, record.place):
                 raise bad from err
         else:
             same = values is record.values and position == record.position
             yield record if same else Record(values, position, record.place)
-        before, record, position = record, after, position + 1
+        before = record
+        position += 1
 
 
 def _content(declared: ClosedQuestions, record: Record) -> Mapping[str, object]:
-    content = unwrapped(record.values)
+    content = unwrapped(values := record.values)
     # Most records are their own content, and benchmarks have no cells with lists.
-    if content is record.values and not declared.keys.lists:
-        return record.values
+    if content is values and not declared.keys.lists:
+        return values
     assert isinstance(content, Mapping), "a list would have been read as records"
     return with_lists(declared, content)
 
@@ -345,8 +348,8 @@ def question_key(declared: ClosedQuestions, record: Record, options: InputOption
     bundle = declared.bundle
     if not bundle.by or any(key in record.values for key in bundle.columns):
         return bundle_id(declared, record, options)
-    places = place_of(declared, record, bundle.name)
-    return "_".join((bundle_id(declared, record, options), *places))
+    place = place_of(declared, record, bundle.name)
+    return "_".join(filter(None, (bundle_id(declared, record, options), place)))
 
 
 def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
@@ -356,7 +359,7 @@ def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) 
         ArchiveError: The record has none; the message lists the tried and the found keys.
     """
     if by := declared.bundle.by:
-        return "_".join(place_of(declared, record, by))
+        return place_of(declared, record, by)
     key, values = options.id_key or declared.keys.id[0], record.values
     if key not in values:
         key = choose_key(record, options.id_key, declared.keys.id, "the id", ID_FLAG)
@@ -364,18 +367,22 @@ def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) 
     return str(value) if type(value) is int else canonical_id(value, record.place)
 
 
-def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> list[str]:
-    """Return the values of fields that place an answer in its benchmark.
+def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> str:
+    """Return the values of fields that place an answer in its benchmark, as one text.
 
     Raises:
         ArchiveError: The record lacks one; the message lists the tried and the found keys.
     """
-    fields, values, place = declared.keys.fields, record.values, record.place
+    fields, values = declared.keys.fields, record.values
     try:
-        # Nearly all records have the usual keys, with texts.
-        return [canonical_id(values[fields[name][0]], place) for name in names]
-    except (KeyError, ArchiveError):
-        return list(_looked_up(fields, record, names))
+        # Nearly all records have the usual keys, with texts that are ids as they stand.
+        texts = [str.strip(values[fields[name][0]]) for name in names]
+    except (KeyError, TypeError):
+        texts = [""]
+    joined = "_".join(texts)
+    if all(texts) and joined.isascii() and ".0_" not in f"{joined}_":
+        return joined
+    return "_".join(_looked_up(fields, record, names))
 
 
 def _looked_up(
