@@ -90,6 +90,7 @@ class DeclaredFields:
             ArchiveError: The record lacks a field; the message lists the tried and the found keys.
         """
         alike = self._last
+        found: tuple[Any, ...] | None
         try:
             found = alike.get(values)
             if alike.absent and not values.keys().isdisjoint(alike.absent):
@@ -111,7 +112,7 @@ class DeclaredFields:
         except TypeError:
             alike.has_others = True
             return self._of_others(alike, found, values, place)
-        read = {name: values[key] for name, key in alike.texts}
+        read: Mapping[str, str] = {name: values[key] for name, key in alike.texts}
         if not read or not (self._keeps_empty or all(read.values())):
             read = self._read(values, place)
         return alike.shared(found, read) if alike.repeats else read

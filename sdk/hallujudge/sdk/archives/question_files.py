@@ -11,7 +11,7 @@ from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, EachRecord, Unfold
 from hallujudge.metrics.framework.claims import well_formed
@@ -376,7 +376,8 @@ def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) ->
     fields, values = declared.keys.fields, record.values
     try:
         # Nearly all records have the usual keys, with texts that are ids as they stand.
-        texts = [str.strip(values[fields[name][0]]) for name in names]
+        found: Any = [values[fields[name][0]] for name in names]
+        texts = [*map(str.strip, found)]
     except (KeyError, TypeError):
         texts = [""]
     joined = "_".join(texts)
