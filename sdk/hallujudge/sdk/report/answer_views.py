@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import structs
 
-from hallujudge.metrics import Answer, AnswersEvidence, AnswerVerdict, Item, ItemResult, JsonValue
+from hallujudge.metrics import Answer, AnswersEvidence, AnswerVerdict, Item, JsonValue
 
 from .item_views import (
     ANSWER_WORDS,
@@ -98,9 +98,7 @@ def declined_facts(judging: Sequence[Mapping[str, JsonValue]]) -> list[tuple[str
     ]
 
 
-def _show(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, AnswersEvidence)
+def _show(item: Item, evidence: AnswersEvidence) -> ItemView:
     asked: Sequence[Answer] = getattr(item, "answers", ())
     verdicts = evidence.answers
     shown = _named_by_text(asked, verdicts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics import Item
 from hallujudge.metrics.argus import ENTAILED, ArgusEvidence, ArgusItem, LineCost
 from hallujudge.metrics.argus.caption_lines import lines_of
 from hallujudge.metrics.framework.claims import (
@@ -142,9 +142,7 @@ def _wrong_relations(claims: Sequence[ClaimVerdict]) -> Iterator[str]:
             yield claim.triplet[_RELATION].strip().lower()
 
 
-def _show_tri_he(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, TriHeEvidence)
+def _show_tri_he(item: Item, evidence: TriHeEvidence) -> ItemView:
     claims = evidence.claims
     graph: Sequence[Triplet] = getattr(item, "reference_triplets", None) or evidence.scene_graph
     places = {triplet: index for index, triplet in enumerate(graph)}
@@ -174,9 +172,7 @@ def _show_tri_he(item: Item, result: ItemResult) -> ItemView:
     )
 
 
-def _show_seen_claims(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, SeenClaimsEvidence)
+def _show_seen_claims(item: Item, evidence: SeenClaimsEvidence) -> ItemView:
     claims = evidence.claims
     wrong = list(filter(is_hallucinated, claims))
     unseen = [c for c in claims if c.reason == UnscoredReason.CLAIM_NOT_VISIBLE]
@@ -231,9 +227,7 @@ def _line_marks(text: str, lines: tuple[LineCost, ...]) -> Iterator[Mark]:
             yield Mark(at, start, _line_shade(line), index)
 
 
-def _show_argus(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, ArgusEvidence)
+def _show_argus(item: Item, evidence: ArgusEvidence) -> ItemView:
     target = getattr(item, "response", None) or ""
     source, mode = (item.source or "", item.mode) if isinstance(item, ArgusItem) else ("", "")
     lines, sources = evidence.lines, lines_of(source)

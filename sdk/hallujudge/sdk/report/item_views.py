@@ -34,7 +34,8 @@ _SHIPPED = ("answer_views", "claim_views", "object_views")
 ANSWER_WORDS = ("right", "wrong")
 """Words of the page for the verdicts on answers."""
 
-Show: TypeAlias = "Callable[[Item, ItemResult], ItemView]"
+Show: TypeAlias = "Callable[[Item, Any], ItemView]"
+"""Returns the view of an item with its evidence, which is of the kind that the view is for."""
 
 
 class Shade(enum.IntEnum):
@@ -263,7 +264,7 @@ class View(Struct, frozen=True, kw_only=True):
     """How items with one kind of evidence are shown."""
 
     show: Show
-    """Returns what the page shows of an item."""
+    """Returns what the page shows of an item with its evidence."""
     facets: Mapping[str, Facet] = {}
     """Facet -> its chart."""
     terms: Mapping[str, str] = {}
@@ -286,7 +287,7 @@ def view_item(item: Item, result: ItemResult) -> ItemView:
 def _view_of_answer(item: Item, result: ItemResult) -> ItemView:
     if result.evidence is None:
         return ItemView(passages=response_passage(item), facts=item_facts(item))
-    return view_of(result.evidence).show(item, result)
+    return view_of(result.evidence).show(item, result.evidence)
 
 
 def _thought_of(item: Item, result: ItemResult) -> Passage:
@@ -319,9 +320,9 @@ def response_passage(item: Item) -> list[Passage]:
     return [Passage(text=response)] if isinstance(response, str) else []
 
 
-def _general(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence.to_json() if result.evidence is not None else {}
-    return ItemView(passages=response_passage(item), facts=[*item_facts(item), *facts(evidence)])
+def _general(item: Item, evidence: Evidence) -> ItemView:
+    known = [*item_facts(item), *facts(evidence.to_json())]
+    return ItemView(passages=response_passage(item), facts=known)
 
 
 _GENERAL = View(show=_general)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hallujudge.metrics import ChairEvidence, Item, ItemResult, MentionVerdict
+from hallujudge.metrics import ChairEvidence, Item, MentionVerdict
 from hallujudge.metrics.amber.descriptions import AmberEvidence, AmberWord
 from hallujudge.metrics.mementos import KeywordEvidence, MementosEvidence
 from hallujudge.metrics.open_objects import ComparedObject, OpenObjectsEvidence
@@ -43,9 +43,7 @@ def _mention_claim(mention: MentionVerdict) -> Claim:
     )
 
 
-def _show_chair(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, ChairEvidence)
+def _show_chair(item: Item, evidence: ChairEvidence) -> ItemView:
     mentions = evidence.mentions
     reference: Sequence[str] = getattr(item, "reference_objects", None) or ()
     wrong = [mention for mention in mentions if mention.hallucinated]
@@ -80,9 +78,7 @@ def _object_claim(found: ComparedObject) -> Claim:
     return Claim(text=found.object, shade=_shade(found.hallucinated), reasons=reasons)
 
 
-def _show_open_objects(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, OpenObjectsEvidence)
+def _show_open_objects(item: Item, evidence: OpenObjectsEvidence) -> ItemView:
     objects = evidence.objects
     wrong = [found.object for found in objects if found.hallucinated]
     captions: Sequence[str] = getattr(item, "reference_captions", None) or ()
@@ -125,9 +121,7 @@ def _word_marks(response: str, words: tuple[AmberWord, ...]) -> Iterator[Mark]:
             at = hit + 1
 
 
-def _show_amber(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, AmberEvidence)
+def _show_amber(item: Item, evidence: AmberEvidence) -> ItemView:
     response: str = getattr(item, "response", None) or ""
     wrong = [word.word for word in evidence.words if word.verdict == _HALLUCINATED]
     return ItemView(
@@ -219,9 +213,7 @@ def _keyword_lists(kinds: Mapping[str, KeywordEvidence]) -> Iterator[Listing]:
         yield Listing(label=f"{kind.capitalize()}s unknown to the graph", entries=found.unknown)
 
 
-def _show_mementos(item: Item, result: ItemResult) -> ItemView:
-    evidence = result.evidence
-    assert isinstance(evidence, MementosEvidence)
+def _show_mementos(item: Item, evidence: MementosEvidence) -> ItemView:
     kinds = {"object": evidence.objects, "behaviour": evidence.behaviors}
     parts = [
         f"{len(found.hallucinated):,} of {counted(len(found.predicted), kind)}"
