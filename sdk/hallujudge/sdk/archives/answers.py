@@ -25,6 +25,7 @@ from .inputs import InputOptions, ItemSource, Reader, References, Responses, are
 from .joined_questions import JOINS, Question, Questions, read_questions
 from .joins import JoinCheck, MediaCheck, refuse
 from .json_files import amount, named, read_json, shown
+from .json_lines import FilePart
 from .label_sets import last_labels
 from .local_files import as_path
 from .named_keys import SharedFields
@@ -376,7 +377,8 @@ class Answers:
         by_id = self._questions is None or self._questions.by == "id" or self._options.id_key
         usable = by_id and ("image" in self._decoder.fields or self._questions is not None)
         found: Any
-        for found in read_records(self._responses, decode=self._decoder if usable else None):
+        part = FilePart(decode=self._decoder if usable else None)
+        for found in read_records(self._responses, part):
             if type(found) is not Record:
                 yield canonical_id(found.id, "an answer"), found
                 continue

@@ -10,6 +10,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.metric import InputOption
 
@@ -43,7 +45,7 @@ from .inputs import (
 )
 from .joins import IdCheck, numbered, refuse
 from .json_files import named
-from .json_lines import Mark, Marks
+from .json_lines import WHOLE, FilePart, Mark, Marks
 from .local_files import as_path
 from .named_keys import SharedFields
 from .positions import IdMap
@@ -299,7 +301,7 @@ class _Archive:
     def found(self) -> _Found:
         """Return what the whole archive holds."""
         found = _Found(known=self._references.objects)
-        for image, row in self._captions(marks=found.marks):
+        for image, row in self._captions(FilePart(marks=found.marks)):
             found.add(image)
             if self._keys.objects is not None:
                 found.names.update(self._own_names(row))
@@ -311,7 +313,7 @@ class _Archive:
         ids: list[str] = []
         marks = Marks()
         try:
-            for image, row in self._captions(start, size, marks):
+            for image, row in self._captions(FilePart(start, size, marks)):
                 ids.append(image)
                 if self._keys.objects is not None:
                     names.update(self._own_names(row))
@@ -330,7 +332,7 @@ class _Archive:
         """Yield the items of the whole archive, or of a slice; see :class:`SliceReader`."""
         unique = numbered(self.images()) if self._allow_duplicates and start is None else None
         known = self._references.objects
-        for image, row in self._captions(start, size):
+        for image, row in self._captions(FilePart(start or Mark(), size)):
             yield ChairItem(
                 id=image if unique is None else next(unique),
                 group_id=image,
@@ -365,16 +367,12 @@ class _Archive:
                 return None
             raise
 
-    def _captions(
-        self, start: Mark | None = None, size: int = 0, marks: Marks | None = None
-    ) -> Iterator[tuple[str, Row]]:
+    def _captions(self, part: FilePart = WHOLE) -> Iterator[tuple[str, Row]]:
         """Yield captions with the ids of their images, without bad ones where these are noted."""
         # An id map finds an entry by its position too.
         decode, keys = (None if self._id_map is not None else self._decoder), self._keys
         found: Any
-        for found in read_records(
-            self._responses, start=start, size=size, marks=marks, decode=decode
-        ):
+        for found in read_records(self._responses, structs.replace(part, decode=decode)):
             if type(found) is not Record:
                 yield coco_number(canonical_id(found.id, "a caption")), found
                 continue

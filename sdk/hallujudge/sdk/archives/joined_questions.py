@@ -14,6 +14,7 @@ from .ids import canonical_id
 from .inputs import InputOptions, References, Responses
 from .joins import MediaCheck, refuse
 from .json_files import shown
+from .json_lines import FilePart
 from .named_keys import SharedFields
 from .question_files import id_of, labels_are_wrong, labels_of
 from .records import (
@@ -153,7 +154,7 @@ class _QuestionReader:
         if self._by != "id" or isinstance(references, Mapping) or "image" not in decoder.fields:
             yield from map(read, _question_records(references))
             return
-        for found in read_records(references, decode=decoder):
+        for found in read_records(references, FilePart(decode=decoder)):
             yield read(found) if type(found) is Record else found
 
     def row(self, record: Record) -> Row:

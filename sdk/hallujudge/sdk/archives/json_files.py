@@ -19,7 +19,7 @@ from hallujudge.metrics.framework.claims import well_formed, well_formed_value
 
 from ..errors import ArchiveError
 from .bad_records import Unreadable, finds_unreadable
-from .json_lines import BLOCK, Batch, BlockDecoder, LineReader, Mark, Marks, Placed, list_of
+from .json_lines import BLOCK, WHOLE, Batch, FilePart, LineReader, Placed, list_of
 from .local_files import OpenPath, is_plain, open_binary, open_text, reading, refuse_other_start
 
 _EMPTY = "the file is empty or holds white space only; check that it was written"
@@ -39,7 +39,6 @@ _GROWTH = 7
 _MEETINGS = ("}, {", "},{")
 # Values that are passed on together, limited by number and by length.
 _GATHERED, _GATHERED_CHARS = 128, 1 << 16
-_BEGINNING = Mark()
 _SPACE = re.compile(r"\s*")
 
 
@@ -64,60 +63,42 @@ def _keep(path: Path, text: str, line: int) -> Placed | None:
 
 
 def read_values(
-    path: Path,
-    *,
-    chunk_chars: int = _CHUNK,
-    start: Mark = _BEGINNING,
-    size: int = 0,
-    marks: Marks | None = None,
+    path: Path, part: FilePart = WHOLE, *, chunk_chars: int = _CHUNK
 ) -> Iterator[Placed]:
     """Yield the top-level values of a file, and the entries of a top-level list one by one.
 
     Args:
         path: The file.
+        part: What is read of it.
         chunk_chars: How many characters are read at a time.
-        start: Where to begin in a file that is not packed.
-        size: How many bytes to read from there; 0 for all.
-        marks: Where to note places to begin.
 
     Raises:
         ArchiveError: The file can't be read, is empty, or is not JSON; the message names the line.
     """
-    batches = read_batches(path, chunk_chars=chunk_chars, start=start, size=size, marks=marks)
+    batches = read_batches(path, part, chunk_chars=chunk_chars)
     return (Placed(*pair) for batch in batches for pair in zip(*batch, strict=True))
 
 
 def read_batches(
-    path: Path,
-    *,
-    chunk_chars: int = _CHUNK,
-    start: Mark = _BEGINNING,
-    size: int = 0,
-    marks: Marks | None = None,
-    decode: BlockDecoder | None = None,
+    path: Path, part: FilePart = WHOLE, *, chunk_chars: int = _CHUNK
 ) -> Iterator[Batch]:
-    """Yield the values of :func:`read_values`, many at a time where lines hold one each.
-
-    With ``decode``, the values of a batch are what it makes of them, where it knows them.
-    """
+    """Yield the values of :func:`read_values`, many at a time where lines hold one each."""
     with reading(path), open_binary(path) as file:
         if (known := _kept(path)) is not None:
             yield Batch((known.value,), (known.line,))
             return
-        if start.offset:
-            file.seek(start.offset)
+        if part.start.offset:
+            file.seek(part.start.offset)
         else:
             refuse_other_start(path, file)
-        lines = LineReader(file, start, _line_value, chunk_chars, size, decode)
-        yield from _batches_of(lines, path, chunk_chars, marks)
-        if lines.ended and marks is not None:
-            marks.complete = is_plain(file)
+        lines = LineReader(file, part, _line_value, chunk_chars)
+        yield from _batches_of(lines, path, chunk_chars)
+        if lines.ended and part.marks is not None:
+            part.marks.complete = is_plain(file)
 
 
-def _batches_of(
-    lines: LineReader, path: Path, chunk_chars: int, marks: Marks | None
-) -> Iterator[Batch]:
-    yield from lines.batches(marks)
+def _batches_of(lines: LineReader, path: Path, chunk_chars: int) -> Iterator[Batch]:
+    yield from lines.batches()
     if lines.ended:
         return
     # Values of several lines, several in a line, a list, damaged or oversized ones.

@@ -19,7 +19,7 @@ from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
-from msgspec import MsgspecError
+from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder, decode
 
 _BOM = b"\xef\xbb\xbf"
@@ -134,54 +134,62 @@ class Marks:
             raise ValueError(f"not marks: {err}") from err
 
 
+class FilePart(Struct, frozen=True):
+    """A part of a file to read, and what reading it does."""
+
+    start: Mark = Mark()
+    """Where to begin in a file that is not packed."""
+    size: int = 0
+    """How many bytes to read from there; 0 for all."""
+    marks: Marks | None = None
+    """Where to note places to begin."""
+    decode: BlockDecoder | None = None
+    """Decodes blocks first; what it makes of those that it knows is read in place of their values.
+    """
+
+
+WHOLE = FilePart()
+"""All of a file."""
+
+
 class LineReader:
     """Reads lines that hold one value each, up to the first that does not.
 
     Args:
-        file: The file, at the start.
-        start: Where the file is.
+        file: The file, where the part begins.
+        part: What is read.
         strict: Decodes a line that msgspec does not; raises ValueError if it is not one value.
         piece: How many bytes are read at a time; a longer line is left to another reader.
-        size: How many bytes are read in all; 0 for the whole file.
-        decode: Decodes blocks first; see :data:`BlockDecoder`.
     """
 
     def __init__(
-        self,
-        file: BinaryIO,
-        start: Mark,
-        strict: Callable[[bytes], object],
-        piece: int,
-        size: int = 0,
-        decode: BlockDecoder | None = None,
+        self, file: BinaryIO, part: FilePart, strict: Callable[[bytes], object], piece: int
     ) -> None:
-        self.decode_block = decode
+        self.decode_block = part.decode
         """What decodes blocks first."""
         self._file = file
-        self._left = size or sys.maxsize
+        self._marks = part.marks
+        self._left = part.size or sys.maxsize
         self._strict = strict
         self._piece = piece
         decoder: Decoder[object] = Decoder()
         self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
         self._refused = (MsgspecError, RecursionError)
-        self._start = start
+        self._start = part.start
         self._held = b""
         self._at = 0
         self._bom = 0
         self._read = False
-        self.count = start.values
+        self.count = part.start.values
         """Number of values before the first line that was not read."""
-        self.line = start.line
+        self.line = part.start.line
         """Number of that line."""
         self.ended = False
         """Whether everything was read."""
 
-    def batches(self, marks: Marks | None = None) -> Iterator[Batch]:
-        """Yield the values, many at a time.
-
-        Args:
-            marks: Where to note places.
-        """
+    def batches(self) -> Iterator[Batch]:
+        """Yield the values, many at a time."""
+        marks = self._marks
         noted = None if marks is None else _Noted(marks, self._start)
         count, offset, line = self._start
         for block, lines in self._blocks():

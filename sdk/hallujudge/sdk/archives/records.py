@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeGuard, overload
+from typing import Any, TypeAlias, TypeGuard, overload
 
 from msgspec import Struct, structs
 
@@ -18,7 +18,7 @@ from ..errors import ArchiveError
 from .bad_records import Unreadable, note_unreadable
 from .ids import canonical_id
 from .json_files import named, read_batches, shown
-from .json_lines import BlockDecoder, Mark, Marks
+from .json_lines import WHOLE, FilePart
 from .local_files import as_path
 from .stored_files import refuse_newer
 
@@ -48,6 +48,8 @@ _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
 _TEXT, _TEXT_OR_NULL = {str}, {str, type(None)}
 _DIGIT = re.compile(r"\d")
+Source: TypeAlias = "str | Path | Iterable[object] | Mapping[str, object]"
+"""A file, records, or a mapping id -> text or record."""
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -118,7 +120,7 @@ def name_of(source: object) -> str:
 
 
 def changed(
-    source: str | Path | Iterable[object] | Mapping[str, object],
+    source: Source,
     change: Callable[[Mapping[str, object]], Mapping[str, object]],
 ) -> Records:
     """Return records with other values; the files of several keep apart."""
@@ -132,34 +134,14 @@ def changed(
 
 
 @overload
-def read_records(
-    source: str | Path | Iterable[object] | Mapping[str, object],
-    *,
-    start: Mark | None = None,
-    size: int = 0,
-    marks: Marks | None = None,
-) -> Iterator[Record]: ...
+def read_records(source: Source) -> Iterator[Record]: ...
 
 
 @overload
-def read_records(
-    source: str | Path | Iterable[object] | Mapping[str, object],
-    *,
-    start: Mark | None = None,
-    size: int = 0,
-    marks: Marks | None = None,
-    decode: BlockDecoder | None,
-) -> Iterator[Any]: ...
+def read_records(source: Source, part: FilePart) -> Iterator[Any]: ...
 
 
-def read_records(
-    source: str | Path | Iterable[object] | Mapping[str, object],
-    *,
-    start: Mark | None = None,
-    size: int = 0,
-    marks: Marks | None = None,
-    decode: BlockDecoder | None = None,
-) -> Iterator[Any]:
+def read_records(source: Source, part: FilePart = WHOLE) -> Iterator[Any]:
     """Yield the records of a file, of a list, or of a mapping id -> text or record.
 
     A bare mapping becomes records with the keys ``id`` and ``text``. A list may hold mappings, or
@@ -167,17 +149,14 @@ def read_records(
 
     Args:
         source: Where the records come from.
-        start: Where to begin in a file; None for the beginning.
-        size: How many bytes of a file to read from there; 0 for all.
-        marks: Where to note places of a file to begin.
-        decode: Decodes the blocks of a file that it knows; what it makes of them is yielded in
-            place of their records.
+        part: What is read of a file. What ``decode`` makes of its blocks is yielded in place of
+            their records.
 
     Raises:
         ArchiveError: The file can't be read, or an entry is not a record.
     """
     if isinstance(source, (str, Path)):
-        return _of_file(as_path(source), start or Mark(), size, marks, decode)
+        return _of_file(as_path(source), part)
     if isinstance(source, Mapping):
         return _of_mapping(source)
     return _of_values((value, f"record {i}") for i, value in enumerate(source))
@@ -192,21 +171,19 @@ def _of_mapping(source: Mapping[str, object]) -> Iterator[Record]:
         yield Record(values, position, f"entry {key!r}")
 
 
-def _of_file(
-    path: Path, start: Mark, size: int, marks: Marks | None, decode: BlockDecoder | None
-) -> Iterator[Any]:
+def _of_file(path: Path, part: FilePart) -> Iterator[Any]:
     before = f"{path} line "
-    position, by_id = start.values, False
-    for values, lines in read_batches(path, start=start, size=size, marks=marks, decode=decode):
-        if decode is not None and isinstance(values[0], Struct):
+    position, by_id = part.start.values, False
+    for values, lines in read_batches(path, part):
+        if part.decode is not None and isinstance(values[0], Struct):
             yield from values
             position += len(values)
             continue
         first = f"{before}{lines[0]}"
         if position == 0 and (held := _held(values[0], first)) is not None:
             by_id = _is_record(values[0]) and _is_id_to_text(values[0])
-            if marks is not None:
-                marks.nested = True
+            if part.marks is not None:
+                part.marks.nested = True
             for record in _of_values((entry, f"{first}, {key}") for key, entry in held):
                 yield record
                 position = record.position + 1

@@ -21,7 +21,7 @@ from hallujudge.sdk.archives.inputs import (
     spans_of,
 )
 from hallujudge.sdk.archives.json_files import read_values
-from hallujudge.sdk.archives.json_lines import Span
+from hallujudge.sdk.archives.json_lines import FilePart, Span
 from hallujudge.sdk.errors import ArchiveError
 
 COUNT = 1100
@@ -163,7 +163,7 @@ def test_what_is_read(tmp_path: Path, change: Callable[[str], str], apart: bool)
     assert in_slices.slices is not None
     values = list(read_values(path))
     for mark in in_slices.slices.marks.marks:
-        assert list(read_values(path, start=mark)) == values[mark.values :]
+        assert list(read_values(path, FilePart(mark))) == values[mark.values :]
         assert list(in_slices.start_at(mark.values)) == list(whole)[mark.values :]
 
 

@@ -13,7 +13,7 @@ from support.messages import expected_message
 from support.sizes import examples
 
 from hallujudge.sdk.archives.json_files import read_values
-from hallujudge.sdk.archives.json_lines import Mark, Marks
+from hallujudge.sdk.archives.json_lines import FilePart, Mark, Marks
 from hallujudge.sdk.errors import ArchiveError
 
 LINES = (
@@ -93,13 +93,13 @@ def test_lines_are_read_alone_and_together(
     path = tmp_path_factory.mktemp("lines") / "f.jsonl"
     path.write_text("".join(f"{line}{end}" for line in lines), encoding="utf-8", newline="")
     marks = Marks()
-    found = list(read_values(path, chunk_chars=piece, marks=marks))
+    found = list(read_values(path, FilePart(marks=marks), chunk_chars=piece))
     step = end.count("\n")
     assert [(repr(value), line) for value, line in found] == [
         (repr(json.loads(line)), 1 + step * index) for index, line in enumerate(lines)
     ]
     for mark in marks.marks if marks.usable else ():
-        assert list(read_values(path, start=mark)) == found[mark.values :]
+        assert list(read_values(path, FilePart(mark))) == found[mark.values :]
 
 
 @pytest.mark.parametrize(
@@ -159,19 +159,19 @@ def test_reading_begins_at_every_mark(tmp_path: Path, start: str) -> None:
     lines[0] = start + lines[0]
     path = write(tmp_path / "f.jsonl", *lines)
     marks = Marks()
-    whole = list(read_values(path, marks=marks))
+    whole = list(read_values(path, FilePart(marks=marks)))
     assert marks.usable
     assert [mark.values for mark in marks.marks] == [0, 512, 1024]
     assert Marks.of(marks.to_bytes()) == marks
     for mark in marks.marks:
-        assert list(read_values(path, start=mark, chunk_chars=100)) == whole[mark.values :]
+        assert list(read_values(path, FilePart(mark), chunk_chars=100)) == whole[mark.values :]
     assert marks.before(1023) == marks.marks[1]
 
 
 def test_long_lines_get_more_marks(tmp_path: Path) -> None:
     text = json.dumps({"t": "x" * 300_000})
     marks = Marks()
-    list(read_values(write(tmp_path / "f.jsonl", *[text] * 10), marks=marks))
+    list(read_values(write(tmp_path / "f.jsonl", *[text] * 10), FilePart(marks=marks)))
     assert [mark.values for mark in marks.marks] == [0, 4, 8]
     assert marks.marks[1] == Mark(4, 4 * (len(text) + 1), 5)
 
@@ -187,5 +187,5 @@ def test_other_files_are_read_from_their_beginning_only(tmp_path: Path, layout: 
     else:
         path.write_text("\n".join(json.dumps(v, indent=1) for v in values))
     marks = Marks()
-    assert [placed.value for placed in read_values(path, marks=marks)] == values
+    assert [placed.value for placed in read_values(path, FilePart(marks=marks))] == values
     assert not marks.usable
