@@ -108,14 +108,8 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             InvalidInputError: The key is rejected, or there is no such model.
         """
         await self.client.settle()
-        done: list[Extraction[_T]] = [Extraction(found=None)] * len(sources)
-
-        async def work(index: int) -> None:
-            done[index] = await self._one(sources[index])
-
         workers = min(self.client.settings.all_concurrency, len(sources))
-        await run_bounded(range(len(sources)), work, workers)
-        return done
+        return await run_bounded(sources, self._one, workers)
 
     async def planned(self, source: _S) -> PlannedCall | None:
         """Return the call that a source needs, for estimates; None if it needs none."""

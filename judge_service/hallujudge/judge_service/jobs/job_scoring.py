@@ -371,14 +371,13 @@ class _EngineWork:
         if not self._session.calls_models:
             async with flights.all():
                 return await self._session.evaluate(items)
-        results: dict[int, ItemResult] = {}
 
-        async def one(index: int) -> None:
+        async def one(index: int) -> ItemResult:
             async with flights.one(index).work():
-                [results[index]] = await self._session.evaluate([items[index]])
+                [result] = await self._session.evaluate([items[index]])
+            return result
 
-        await run_bounded(range(len(items)), one, len(items))
-        return [results[index] for index in range(len(items))]
+        return await run_bounded(range(len(items)), one, len(items))
 
     async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
         """Return results of items that are not scored."""

@@ -104,18 +104,15 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         """
         for judge in self.judges:
             await judge.identify()
-        done = [Chosen()] * len(questions)
 
-        async def work(index: int) -> None:
-            question = questions[index]
+        async def work(question: Question) -> Chosen:
             chosen = await self._recalled(question) or await self._asked(question)
-            done[index] = chosen
             if chosen.choice:
                 count_verdicts(chosen.asked[-1].judge, 1)
+            return chosen
 
         most = max(judge.client.settings.all_concurrency for judge in self.judges)
-        await run_bounded(range(len(questions)), work, min(most, len(questions)))
-        return done
+        return await run_bounded(questions, work, min(most, len(questions)))
 
     async def estimates(
         self, questions: Iterable[Question], counter: TokenCounter | None = None

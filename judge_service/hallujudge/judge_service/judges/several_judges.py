@@ -351,12 +351,12 @@ class Panel(JudgesInOrder[Judge]):
 
     async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
         """Return verdicts on every claim of every item, in order; all members work at once."""
-        judged: dict[str, list[JudgedItem]] = {}
 
-        async def ask(judge: Judge) -> None:
-            judged[judge.name] = await judge.judge(self.requests_of(judge, items))
+        async def ask(judge: Judge) -> list[JudgedItem]:
+            return await judge.judge(self.requests_of(judge, items))
 
-        await run_bounded(self.judges, ask, len(self.judges))
+        found = await run_bounded(self.judges, ask, len(self.judges))
+        judged = {judge.name: each for judge, each in zip(self.judges, found, strict=True)}
         return [
             self._combined(item, {name: judged[name][place] for name in self.rule.members})
             for place, item in enumerate(items)

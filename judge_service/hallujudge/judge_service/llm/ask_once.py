@@ -22,6 +22,7 @@ _RENEW_SECONDS = 20.0
 # Values kept in memory at most; the one used the longest ago goes first.
 _REMEMBERED = 50_000
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,8 +308,8 @@ class _Flight(Generic[_T]):
 
 
 async def run_bounded(
-    jobs: Iterable[_T], work: Callable[[_T], Awaitable[None]], workers: int
-) -> None:
+    jobs: Iterable[_T], work: Callable[[_T], Awaitable[_R]], workers: int
+) -> list[_R]:
     """Run jobs with a few workers, so that a million jobs do not make a million tasks.
 
     The first error ends all work and is raised as it is.
@@ -317,12 +318,16 @@ async def run_bounded(
         jobs: The jobs, taken one by one.
         work: Runs one job.
         workers: Jobs at the same time at most.
+
+    Returns:
+        What the work returned, in the order of the jobs.
     """
-    queue = iter(jobs)
+    queue = enumerate(jobs)
+    done: dict[int, _R] = {}
 
     async def worker() -> None:
-        for job in queue:
-            await work(job)
+        for place, job in queue:
+            done[place] = await work(job)
 
     joint = JointWork()
     tasks = [begun(worker()) for _ in range(workers)]
@@ -331,3 +336,4 @@ async def run_bounded(
             await asyncio.gather(*tasks)
     finally:
         await joint.cancel(*tasks)
+    return [done[place] for place in range(len(done))]
