@@ -278,6 +278,8 @@ class _Forker:
         Raises:
             OSError: It can't be started.
         """
+        # multiprocessing's fork server inherits the environment with its keys, ends at the SIGTERM
+        # of a service manager, and runs the program's main script again in each worker.
         ours, theirs = socket.socketpair()
         try:
             with theirs, _signals_blocked():

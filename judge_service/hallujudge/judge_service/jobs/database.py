@@ -305,6 +305,7 @@ class FileLock:
         with database_errors():
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            # No lease with a time: clocks would have to agree, and a dead server's jobs to wait.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(descriptor)

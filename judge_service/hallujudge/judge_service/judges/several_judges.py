@@ -265,6 +265,7 @@ class Router(JudgesInOrder[Judge]):
         if verdict.verdict is Verdict.UNSCORED:
             declined: Declined | None = Declined(judge.name, verdict.reason, verdict.detail)
         elif self.escalation and judge is self.judges[0]:
+            # A threshold is learnt for one judge, and promises nothing for the margins of others.
             declined = self.escalation.declines(judge.name, verdict.margin)
             if declined:
                 count_verdicts(judge.name, -1)

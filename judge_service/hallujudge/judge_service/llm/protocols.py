@@ -222,6 +222,7 @@ def _most_likely(probabilities: tuple[float, ...], choices: Sequence[str]) -> St
 
 def _untied(chosen: str, probabilities: tuple[float, ...], choices: Sequence[str]) -> Stated:
     """Return a choice, unless another one is exactly as likely."""
+    # Equal ones are not rare: logits in bfloat16 have steps of 0.06.
     most = probabilities[choices.index(chosen)]
     same = [choice for choice, each in zip(choices, probabilities, strict=True) if each == most]
     if len(same) == 1:

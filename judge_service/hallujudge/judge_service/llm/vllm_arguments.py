@@ -14,7 +14,8 @@ from ..errors import InvalidInputError
 AUTO_LENGTH = "auto"
 """The value of ``--max-model-len`` for the model's own limit, or what fits into memory."""
 _STRUCTURED = "structured-outputs-config"
-# The engine for structured output that enforces every rule of our schemas.
+# The engine for structured output that enforces every rule of our schemas. With vLLM's own choice
+# of engine, a model filled its reply with tabs until it was cut off.
 _COMPACT_JSON: Mapping[str, object] = {"backend": "guidance", "disable_any_whitespace": True}
 # At most so many alternatives are asked for at a token.
 _MOST_LOGPROBS = 20

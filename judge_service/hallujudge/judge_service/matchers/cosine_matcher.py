@@ -152,6 +152,7 @@ class CosineMatcher(RoundsMatcher):
 
     def _verdict(self, query: ClaimQuery, score: float, chosen: Sequence[int]) -> ClaimVerdict:
         references = query.references or ()
+        # Strictly above, as in the released script.
         supported = score > self._settings.support_above
         return ClaimVerdict(
             triplet=query.claim,

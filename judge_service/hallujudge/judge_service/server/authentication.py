@@ -126,6 +126,7 @@ def new_authenticator(settings: ServerSettings) -> Authenticator:
 
 def _open_place(settings: ServerSettings) -> str:
     """Return the address that other machines can reach, or an empty text."""
+    # The address listened on decides, not the caller's: behind a proxy every caller is local.
     if not is_loopback(settings.host):
         return with_port(settings.host, settings.port)
     if settings.http.port >= 0 and not is_loopback(settings.http.host):

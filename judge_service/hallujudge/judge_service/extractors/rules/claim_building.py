@@ -220,6 +220,8 @@ class Claims:
 
     def state(self, phrase: NounPhrase) -> None:
         """Add that an object is present, unless it belongs to another claim of the sentence."""
+        # To name a thing claims that it is there: without this, a hallucinated one that has no verb
+        # would be missed.
         if id(phrase) not in self._placed:
             span = _span(phrase)
             self._add(phrase.text, "is", "present", span, span, phrase.negated)

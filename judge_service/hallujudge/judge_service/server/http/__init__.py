@@ -169,7 +169,10 @@ def _protocol(seconds: float, recorder: Recorder) -> type[H11Protocol]:
     """
 
     class Protocol(H11Protocol):
-        """Closes a connection whose client does not send the head of a request in time."""
+        """Closes a connection whose client does not send the head of a request in time.
+
+        uvicorn has no limit for that.
+        """
 
         _timer: asyncio.TimerHandle | None = None
 

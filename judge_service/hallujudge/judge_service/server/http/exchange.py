@@ -142,6 +142,7 @@ _Metadata: TypeAlias = "tuple[tuple[str, str | bytes], ...]"
 _PART_BYTES = 1 << 18
 
 JSON = "application/json"
+# Not Connect's own streams: curl and jq can't read their binary envelopes.
 LINES = "application/x-ndjson"
 PROTO = "application/proto"
 
