@@ -280,3 +280,23 @@ def test_an_error_of_several_lines_is_one(
     run = cli(*SCORED, "exact", cwd=tmp_path)
     assert run.returncode == 2, run.stderr
     assert "can't be loaded: at import second line. Update or" in run.stderr
+
+
+def test_a_broken_package_of_benchmarks_keeps_no_other_from_being_scored(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (package / "lab_pairs.py").write_text("BENCHMARK = 1 / 0")
+    install(package, monkeypatch, "hallujudge.benchmarks", "lab-pairs = lab_pairs")
+    said = "the benchmark lab-pairs can't be loaded: ZeroDivisionError: division by zero"
+    table = write_lines(tmp_path / "cases.jsonl", [{"id": 1, "response": "Yes.", "label": "yes"}])
+    assert cli("score", "pope", "-r", table, "-o", tmp_path / "out").returncode == 0
+    assert "pope" in cli("score", "--help").stdout
+    listed = cli("metrics", "list")
+    assert listed.returncode == 0
+    assert said in listed.stderr
+    checked = cli("doctor")
+    assert said in checked.stdout
+    for command in (("score", "lab-pairs", "-r", table), ("metrics", "show", "lab-pairs")):
+        missed = cli(*command)
+        assert missed.returncode == 2, missed.stderr
+        assert said in missed.stderr

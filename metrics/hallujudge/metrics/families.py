@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from importlib import import_module
@@ -63,17 +63,25 @@ _sources: dict[str, None] = {}
 _modules: set[str] = set()
 # Whether installed packages are still to be asked, and may be.
 _waiting = [True]
+_broken: dict[str, str] = {}
 
 
 def families() -> list[str]:
-    """Return the names of all families, with those of installed packages.
-
-    Raises:
-        BenchmarkError: A package's benchmark can't be used.
-    """
+    """Return the names of all families, with those of installed packages that can be used."""
     if _waiting.pop() if _waiting else False:
-        add_benchmarks(entry.name for entry in _installed())
+        for name in dict.fromkeys(entry.name for entry in _installed()):
+            try:
+                add_benchmarks([name])
+            except BenchmarkError as err:
+                # A package that is broken must not keep others from being scored.
+                _broken[name] = str(err)
     return FAMILIES
+
+
+def broken_benchmarks() -> Mapping[str, str]:
+    """Return installed benchmarks that can't be used, by name, with the reason of each."""
+    families()
+    return _broken
 
 
 def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
@@ -139,6 +147,7 @@ def remove_benchmarks() -> None:
     _declared_in.clear()
     _sources.clear()
     _modules.clear()
+    _broken.clear()
 
 
 def has_module(package: str | None, family: str) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from hallujudge.metrics import IntervalSettings, Metric
-from hallujudge.metrics.families import metric_named, metric_names
+from hallujudge.metrics.families import broken_benchmarks, metric_named, metric_names
 
 from ..errors import NotFoundError
 
@@ -71,7 +71,8 @@ def known_metric(name: str) -> type[Metric]:
         names = dict.fromkeys([*get_close_matches(name, known, 3), *known])
         raise NotFoundError(
             f"metric {name!r} does not exist; choose one of {', '.join(names)}. Benchmarks of your "
-            "own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'",
+            "own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'"
+            + "".join(f". Not usable: {why}" for why in broken_benchmarks().values()),
             reason="METRIC_UNKNOWN",
             metadata={"metric": name},
         )

@@ -17,7 +17,7 @@ import click
 
 from hallujudge import sdk
 from hallujudge.metrics.errors import BenchmarkError
-from hallujudge.metrics.families import FAMILIES, add_benchmarks, families
+from hallujudge.metrics.families import FAMILIES, add_benchmarks, broken_benchmarks, families
 
 from ..errors import CancelledError, InvalidInputError
 from .commands import Group, completion_script, group_of, install_completion, users_shell
@@ -169,6 +169,18 @@ class FamilyGroup(_OrderedGroup):
         """Return a command by name; None if there is no such command."""
         own = [family for family in FAMILIES if cmd_name.startswith(family.replace("_", "-"))]
         return self._with(own).get(cmd_name) or super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command that arguments begin with.
+
+        Raises:
+            UsageError: There is none; the error names installed benchmarks that can't be used.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as err:
+            err.message += "".join(f". Not usable: {why}" for why in broken_benchmarks().values())
+            raise
 
     def _with(self, families: Iterable[str]) -> MutableMapping[str, click.Command]:
         """Return the commands by name, those of some families among them."""

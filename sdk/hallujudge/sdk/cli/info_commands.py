@@ -13,7 +13,7 @@ import click
 
 from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.answers.closed_questions import Bundling
-from hallujudge.metrics.families import benchmark_named
+from hallujudge.metrics.families import benchmark_named, broken_benchmarks
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from .. import cli
@@ -59,6 +59,8 @@ def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's n
     else:
         for line in _two_columns((entry.name, entry.metric.summary) for entry in entries):
             click.echo(line)
+    for why in broken_benchmarks().values():
+        click.echo(f"note: {why}", err=True)
     return ExitCode.OK
 
 

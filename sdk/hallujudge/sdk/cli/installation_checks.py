@@ -24,6 +24,7 @@ from hallujudge.judge_service.judges.judge_checks import check_endpoint, check_s
 from hallujudge.judge_service.judges.single_checks import check_sight
 from hallujudge.judge_service.llm.vllm_sizing import ModelShape, local_gpus, local_verdict
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
+from hallujudge.metrics.families import broken_benchmarks
 from hallujudge.synonym_graphs import load_graph, shipped_graphs, validate_graph
 
 from ..backends import Timeouts
@@ -80,6 +81,8 @@ def installation_findings(
     if server is not None:
         yield from _server_findings(server, connection)
     yield _finding_of("graphs", _graphs)
+    for name, why in broken_benchmarks().items():
+        yield Finding(name=f"benchmark {name}", ok=False, text=why)
     with Client.embedded() as client:
         yield from _metric_findings(client, "here")
     yield from _extras()
