@@ -179,8 +179,8 @@ class FamilyGroup(_OrderedGroup):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as err:
-            err.message += "".join(f". Not usable: {why}" for why in broken_benchmarks().values())
-            raise
+            why = "".join(f". Not usable: {fault}" for fault in broken_benchmarks().values())
+            raise click.UsageError(f"{err.message}{why}", err.ctx) from err
 
     def _with(self, families: Iterable[str]) -> MutableMapping[str, click.Command]:
         """Return the commands by name, those of some families among them."""
