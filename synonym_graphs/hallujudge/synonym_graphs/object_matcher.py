@@ -139,8 +139,39 @@ class ObjectMatcher:
         return list(starmap(Mention, self.found(text)))
 
     def found(self, text: str) -> list[FoundMention]:
-        """Return the mentions of :meth:`find` as plain tuples, which takes half the time."""
-        found = self._find(text)
+        """Return the mentions of :meth:`find` as plain tuples, which takes half the time.
+
+        The loop runs for every run of every caption, so it calls no function in Python.
+        """
+        # A translation without any sign would look at every character all the same.
+        low = text.lower().translate(self._signs) if self._signs else text.lower()
+        cache = self._runs
+        if cache is None or len(low) != len(text):
+            return self._claimed(text, self._by_tokens(text))
+        # Replacing one character by one keeps all places. Other blanks stay inside their chunk.
+        spaced = low.replace("\n", " ").replace("\t", " ").replace("\r", " ")
+        chunks = spaced.split(" ")
+        known = list(compress(count(), map(cache.chunks.__getitem__, chunks)))
+        read = list(map(cache.__getitem__, runs_of(chunks, known)))
+        if None in read:
+            return self._claimed(text, self._by_tokens(text))
+        meanings = cast("list[Meaning]", read)
+        position = f" {spaced} ".index
+        found: list[FoundMention] = []
+        place = 0
+        for surrounded, step, _, mentions, suppressed in meanings:
+            if suppressed:
+                return self._claimed(text, self._settle(_placed(meanings, position)))
+            # The next text between blanks that equals the run is the run: whatever else could equal
+            # it has known chunks too, and would be an earlier run.
+            place = position(surrounded, place)
+            for word, name, start, end in mentions:
+                found.append((word, name, start + place, end + place))
+            place += step
+        return found if self.variant == "published" else self._claimed(text, found)
+
+    def _claimed(self, text: str, found: list[FoundMention]) -> list[FoundMention]:
+        """Return the mentions that claim their object: with ``corrected``, no absent ones."""
         if self.variant == "published" or not found:
             return found
         low = text.lower()
@@ -168,38 +199,6 @@ class ObjectMatcher:
             hit = next((u.hit for u in units if not u.middle and u.last == after), None)
             found += [] if hit is None else [hit.word]
             place += 1 if hit is None else 2
-        return found
-
-    def _find(self, text: str) -> list[FoundMention]:
-        """Return all mentions, absent objects included.
-
-        The loop runs for every run of every caption, so it calls no function in Python.
-        """
-        # A translation without any sign would look at every character all the same.
-        low = text.lower().translate(self._signs) if self._signs else text.lower()
-        cache = self._runs
-        if cache is None or len(low) != len(text):
-            return self._by_tokens(text)
-        # Replacing one character by one keeps all places. Other blanks stay inside their chunk.
-        spaced = low.replace("\n", " ").replace("\t", " ").replace("\r", " ")
-        chunks = spaced.split(" ")
-        known = list(compress(count(), map(cache.chunks.__getitem__, chunks)))
-        read = list(map(cache.__getitem__, runs_of(chunks, known)))
-        if None in read:
-            return self._by_tokens(text)
-        meanings = cast("list[Meaning]", read)
-        position = f" {spaced} ".index
-        found: list[FoundMention] = []
-        place = 0
-        for surrounded, step, _, mentions, suppressed in meanings:
-            if suppressed:
-                return self._settle(_placed(meanings, position))
-            # The next text between blanks that equals the run is the run: whatever else could equal
-            # it has known chunks too, and would be an earlier run.
-            place = position(surrounded, place)
-            for word, name, start, end in mentions:
-                found.append((word, name, start + place, end + place))
-            place += step
         return found
 
     def _by_tokens(self, text: str) -> list[FoundMention]:

@@ -108,18 +108,14 @@ def open_file(file: FoundFile, metric: str = "") -> Archive:
         candidates = list(first_values(content.source))
     found = next(((values, r) for values in candidates if (r := recognised(values, metric))), None)
     values, reader = found or (candidates[-1] if candidates else {}, None)
-    status = content.status or _status_of(candidates)
+    # Inspect AI's log in JSON says how its run ended.
+    stated = (v["status"] for v in candidates if {"version", "status", "eval"} <= v.keys())
+    status = content.status or str(next(stated, ""))
     if status not in ("", "success"):
         note = f"{file.path}: the status of its run is {status!r:.40}, so it may lack samples"
         notes = (*content.notes, note)
         content = structs.replace(content, status=status, notes=notes, about_scores=(note,))
     return Archive(file=file, content=content, reader=reader, first=values)
-
-
-def _status_of(candidates: Sequence[Mapping[str, object]]) -> str:
-    """Return the status of Inspect AI's log in JSON; empty if a file is not one."""
-    found = (v["status"] for v in candidates if {"version", "status", "eval"} <= v.keys())
-    return str(next(found, ""))
 
 
 def first_values(source: Responses) -> Iterator[Mapping[str, object]]:

@@ -175,30 +175,29 @@ def _chained(archives: list[Archive]) -> Iterator[Record]:
 
 
 def _opened_file(archive: Archive, metric: str) -> Opened:
-    _refuse_other(archive.reader, archive.file.name, metric)
-    if isinstance(archive.content.source, list) and not archive.content.source:
-        raise ArchiveError(f"{archive.file.path}: no records; give rows after the header")
+    reader, content, file = archive.reader, archive.content, archive.file
+    _refuse_other(reader, file.name, metric)
+    if isinstance(content.source, list) and not content.source:
+        raise ArchiveError(f"{file.path}: no records; give rows after the header")
+    converts = reader is not None and reader.convert is not None
     return Opened(
-        source=Records(archive.records, str(archive.file.path))
-        if archive.converts
-        else archive.content.source,
-        reader=archive.reader,
-        notes=(*archive.content.notes, *_other_protocol(archive, metric)),
-        about_scores=archive.content.about_scores,
+        source=Records(archive.records, str(file.path)) if converts else content.source,
+        reader=reader,
+        notes=(*content.notes, *_other_protocol(reader, file.name, metric)),
+        about_scores=content.about_scores,
     )
 
 
-def _other_protocol(archive: Archive, metric: str) -> tuple[str, ...]:
+def _other_protocol(reader: ArchiveReader | None, name: str, metric: str) -> tuple[str, ...]:
     """Return a note if the answers look like those of the benchmark's other protocol.
 
     They are not refused: a model may answer every question in the wrong form.
     """
-    reader, family = archive.reader, metric.partition("-")[0]
-    if reader is None or metric in reader.metrics or archive.converts:
+    if reader is None or metric in reader.metrics or reader.convert is not None:
         return ()
-    if not any(name.partition("-")[0] == family for name in reader.metrics):
+    family = metric.partition("-")[0]
+    if not any(own.partition("-")[0] == family for own in reader.metrics):
         return ()
-    name = archive.file.name
     return (f"{name} looks like {reader.name}; for those, use `{reader.command(name)}`",)
 
 

@@ -100,7 +100,7 @@ def read_items(
     archives = responses, references
     archive = _Archives(metric, archives, options, group_by, metric_groups)
     try:
-        return archive.items(check)
+        return archive.read(archive.opened(), check)
     except ArchiveError as err:
         bad = archive.bad_records()
         # What holds of every record is wrong with the archive, as its own error says.
@@ -139,21 +139,15 @@ class _Archives:
         self._responses, self._references = archives
         self._group_by = group_by
         self._keys = tuple(dict.fromkeys((*metric_groups, *group_by)))
-        self._options = self._with_own_keys(options)
-        self._used = declared_inputs(metric).used
-
-    def _with_own_keys(self, options: InputOptions) -> InputOptions:
-        """Return the options with the keys that the metric's reader looks up."""
         if (declared := self._declared) is None:
             read_keys = getattr(self._family, "MAPPED_KEYS", None)
-            refuse_unused_keys(self._metric, read_keys, options, self._keys)
-            return options
-        key_map = mapped_keys(declared, options.key_map, self._keys)
-        return replace(options, key_map=key_map)
-
-    def items(self, check: CheckHelp | None = None) -> ItemSource:
-        """Return the items after checking the whole archive."""
-        return self._read(self._opened(), check)
+            refuse_unused_keys(metric, read_keys, options, self._keys)
+        else:
+            # The keys that the metric's reader looks up.
+            key_map = mapped_keys(declared, options.key_map, self._keys)
+            options = replace(options, key_map=key_map)
+        self._options = options
+        self._used = declared_inputs(metric).used
 
     def bad_records(self) -> BadRecords:
         """Return the records that can't be used; none if they can't be told apart."""
@@ -193,7 +187,7 @@ class _Archives:
     def _without(self, bad: BadRecords, found: BadRecords) -> ItemSource:
         """Return the items without bad records, and note those that are bad among the others."""
         with finding(found, unreadable=True):
-            inputs = self._opened()
+            inputs = self.opened()
             if not isinstance(inputs.given.source, (Path, list, Records)):
                 raise ArchiveError("the records can't be told apart")
         records = _without(bad, found, inputs.given.source)
@@ -209,13 +203,13 @@ class _Archives:
         are_asked = "allow_missing" in self._used and inputs.known.source is not None
         with finding(found):
             try:
-                source = self._read(inputs)
+                source = self.read(inputs)
             except ArchiveError as err:
                 count = err.metadata.get("count", "")
                 if not are_asked or not count.isdecimal() or int(count) > len(lost):
                     raise
                 options = replace(inputs.options, allow_missing=True)
-                source = self._read(inputs._replace(options=options))
+                source = self.read(inputs._replace(options=options))
             finally:
                 found.rename(inputs.given.names)
         like = None if are_asked else next(iter(source), None)
@@ -224,8 +218,8 @@ class _Archives:
             source, count=source.count + len(more), make=lambda: chain(source, more), slices=None
         )
 
-    def _opened(self) -> _Inputs:
-        """Return the archives, whose records have the keys that the user named."""
+    def opened(self) -> _Inputs:
+        """Open the archives, and return them with the keys that the user named."""
         declared, options = self._declared, self._options
         path = Path(self._responses) if isinstance(self._responses, (str, Path)) else None
         same = same_files(self._responses, self._references, options)
@@ -266,8 +260,8 @@ class _Archives:
         found = with_own_thoughts(given.source or (), declared, options)
         return _Inputs(replace(given, source=found), known, options, same)
 
-    def _read(self, inputs: _Inputs, check: CheckHelp | None = None) -> ItemSource:
-        """Return the items of opened archives."""
+    def read(self, inputs: _Inputs, check: CheckHelp | None = None) -> ItemSource:
+        """Return the items of opened archives after checking them as a whole."""
         given, known, options, same = inputs
         assert given.source is not None, "only references may be None"
         metric, family = self._metric, self._family

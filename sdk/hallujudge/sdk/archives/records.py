@@ -246,7 +246,7 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
     """
     if not _is_record(value):
         return None
-    refuse_newer(value, place)
+    refuse_newer(value.get("schema"), place)
     # A record has an id, and its other keys may have the name of a container.
     for name in () if value.keys() & _ID_KEYS else _CONTAINERS:
         if (entries := _entries_under(name, value.get(name))) is not None:

@@ -57,10 +57,6 @@ def with_own_thoughts(
     return thoughts.joined(source) if thoughts.are_in(source) else source
 
 
-def _has_records(source: Mapping[str, object]) -> bool:
-    return any(isinstance(value, (Mapping, list)) for value in source.values())
-
-
 class _Thoughts:
     """Joins the thoughts of records with their responses.
 
@@ -82,7 +78,10 @@ class _Thoughts:
                 start = file.read(_BYTES_LOOKED_AT)
             if not any(key in start for key in _THOUGHT_MARKS):
                 return False
-        elif are_paths(source) or (isinstance(source, Mapping) and not _has_records(source)):
+        elif are_paths(source) or (
+            isinstance(source, Mapping)
+            and not any(isinstance(value, (Mapping, list)) for value in source.values())
+        ):
             return False
         first = islice(read_records(source), _RECORDS_LOOKED_AT)
         return any(self._joined(record.values) is not record.values for record in first)
@@ -145,21 +144,17 @@ def recorded_asking(responses: object, opened: Opened) -> dict[str, str]:
     """
     # Whatever is wrong with an archive, its reader says.
     with suppress(HallujudgeError, OSError):
-        return _all_ways(_records_of(responses, opened))
+        if isinstance(responses, (str, Path)) or are_paths(responses):
+            paths = [responses] if isinstance(responses, (str, Path)) else responses
+            # Most archives do not say it, and are not read once more.
+            if any(map(is_url, paths)) or not any(_mentions(file.path) for file in opened.files):
+                return {}
+            return _all_ways(record.values for record in read_records(opened.source or ()))
+        if isinstance(responses, (list, Mapping)):
+            given = responses.values() if isinstance(responses, Mapping) else responses
+            records = (each.values if isinstance(each, Record) else each for each in given)
+            return _all_ways(values for values in records if isinstance(values, Mapping))
     return {}
-
-
-def _records_of(responses: object, opened: Opened) -> Iterable[Mapping[str, object]]:
-    if isinstance(responses, (str, Path)) or are_paths(responses):
-        paths = [responses] if isinstance(responses, (str, Path)) else responses
-        # Most archives do not say it, and are not read once more.
-        told = not any(map(is_url, paths)) and any(_mentions(file.path) for file in opened.files)
-        return (record.values for record in read_records(opened.source or ())) if told else ()
-    if not isinstance(responses, (list, Mapping)):
-        return ()
-    given = responses.values() if isinstance(responses, Mapping) else responses
-    records = (each.values if isinstance(each, Record) else each for each in given)
-    return (values for values in records if isinstance(values, Mapping))
 
 
 def _all_ways(records: Iterable[Mapping[str, object]]) -> dict[str, str]:

@@ -58,13 +58,17 @@ def refuse_schema(content: object, kind: str, place: str) -> None:
         raise VersionMismatchError(f"{place}: {problem}")
 
 
-def refuse_newer(content: Mapping[str, object], place: str) -> None:
+def refuse_newer(schema: object, place: str) -> None:
     """Refuse a record of any kind that a newer release wrote.
+
+    Args:
+        schema: What the record says of its schema; None if it says nothing.
+        place: Its place, for the message.
 
     Raises:
         VersionMismatchError: It can't be read by this release.
     """
-    if problem := newer_schema(content.get("schema")):
+    if problem := newer_schema(schema):
         raise VersionMismatchError(f"{place}: {problem}")
 
 

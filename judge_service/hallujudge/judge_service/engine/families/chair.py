@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
@@ -134,11 +134,10 @@ def _response_notes(spec: ScoreSpec, items: Iterable[ChairItem]) -> tuple[str, .
     """
     if _variant_of(spec) != "published" or _graph_of(spec) != _PUBLISHED_GRAPH:
         return ()
-    missed_in = _missed_words(*(read_graph(graph) for graph in _DEFAULT_GRAPHS.values()))
+    graphs = [read_graph(graph) for graph in _DEFAULT_GRAPHS.values()]
     missed: Counter[str] = Counter()
     captions = affected = 0
-    for item in items:
-        found = missed_in(item)
+    for found in _missed_words(items, *graphs):
         missed.update(found)
         captions, affected = captions + 1, affected + bool(found)
     if affected <= _TOLD_SHARE * captions:
@@ -154,26 +153,23 @@ def _response_notes(spec: ScoreSpec, items: Iterable[ChairItem]) -> tuple[str, .
 
 
 def _missed_words(
-    published: SynonymGraph, corrected: SynonymGraph
-) -> Callable[[ChairItem], set[str]]:
-    """Return what finds a caption's words for its image's objects that published rules miss.
+    items: Iterable[ChairItem], published: SynonymGraph, corrected: SynonymGraph
+) -> Iterator[set[str]]:
+    """Yield each caption's words for its image's objects that the published rules miss.
 
     Plain words and pairs of them suffice for a note; a client at a server loads no matcher.
     """
     # Captions repeat words, and few pairs begin as one of the graph's names does.
     published_root, root_of = cache(published.root_of), cache(corrected.root_of)
     openings = {form.split()[0] for form, _ in published.edges if " " in form.strip()}
-
-    def missed(item: ChairItem) -> set[str]:
+    for item in items:
         words = _WORD.findall((item.response or "").lower())
         said = {word: root for word in {*words} if (root := root_of(word))}
         pairs = {f"{one} {next_}" for one, next_ in pairwise(words) if one in openings}
         forms = {*said, *pairs} - _NEVER_FOUND
         known = {root_of(form) for form in forms if published_root(form)}
         shown = set(map(root_of, item.reference_objects or ())) - known
-        return {word for word, root in said.items() if root in shown}
-
-    return missed
+        yield {word for word, root in said.items() if root in shown}
 
 
 def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:

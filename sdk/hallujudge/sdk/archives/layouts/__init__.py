@@ -84,7 +84,7 @@ def recognised(values: Mapping[str, object], metric: str = "") -> ArchiveReader 
     Raises:
         ArchiveError: The reader of another package fails.
     """
-    if own := _asked_for(mapping_at(values, "asked").get("benchmark")):
+    if "asked" in values and (own := _asked_for(mapping_at(values, "asked").get("benchmark"))):
         return own
     for reader in archive_readers():
         if metric and not reader.keys and not reader.convert and _is_of_others(reader, metric):
