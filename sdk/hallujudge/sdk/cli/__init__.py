@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_options import LLM_NAMES as LLM_NAMES
     from hallujudge.judge_service.engine.judge_options import judges_of as judges_of
     from hallujudge.judge_service.judges.llm_judge import least_cost as least_cost
-    from hallujudge.judge_service.llm.cache_file import kept_replies as kept_replies
     from hallujudge.judge_service.llm.vllm_sizing import model_shape as model_shape
     from hallujudge.judge_service.llm.vllm_sizing import sizing_table as sizing_table
     from hallujudge.judge_service.settings.loading import load_settings as load_settings
@@ -76,7 +75,6 @@ _NAMES = {
     "hallujudge.judge_service.engine.judge_factory": "prices_of",
     "hallujudge.judge_service.engine.judge_options": "LLM_NAMES judges_of",
     "hallujudge.judge_service.judges.llm_judge": "least_cost",
-    "hallujudge.judge_service.llm.cache_file": "kept_replies",
     "hallujudge.judge_service.llm.vllm_sizing": "model_shape sizing_table",
     "hallujudge.judge_service.settings.loading": "load_settings names_of settings_toml",
     "hallujudge.metrics.framework.papers": "printed_names published_rows",

@@ -16,12 +16,12 @@ import click
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import RunProgress
+from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.metrics import Outcome, Report
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.sdk import cli
 
 from .. import report as rendering
-from .. import runs
 from ..archives.json_files import amount, named
 from ..client import Client
 from ..errors import InvalidInputError
@@ -32,6 +32,7 @@ from ..runs.parts import Part, UnscoredCounts
 from ..runs.passing_reasons import passing_reasons
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.run_inputs import PreparedRun
+from ..runs.run_spec import graph_notes
 from ..runs.score_run import ScoreRun
 from ..runs.scoring import ProgressWatch
 from ..runs.spreading import early_workers
@@ -245,7 +246,7 @@ class ScoreExecution:
         """Read the inputs and print notes on them."""
         with nullcontext() if self.command.quiet else shown_reading():
             prepared = PreparedRun.of(self.command.run, spec, workers)
-        graphs = runs.graph_notes(spec) if spec.graphs else ()
+        graphs = graph_notes(spec) if spec.graphs else ()
         self.command.note(*graphs, *prepared.items.notes)
         return prepared
 
@@ -370,7 +371,7 @@ def _kept_replies(path: Path) -> int:
     """Return how many replies of judges a file has."""
     if not path.exists():
         return 0
-    return cli.kept_replies(path)
+    return kept_replies(path)
 
 
 def _paid(replies: Path) -> str:

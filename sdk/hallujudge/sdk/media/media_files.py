@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 from urllib.parse import unquote
 
 from hallujudge.judge_service.llm.chat import ChatImage
@@ -47,7 +47,6 @@ _MOST_IMAGE_BYTES = 20 << 20
 # A small file can unpack to any number of pixels; larger ones than any camera's are refused.
 _MOST_PIXELS = 100_000_000
 _MOST_FILES = 5_000_000
-_PIECE = 1 << 20
 # Longer names are errors of the system and not only missing.
 _MOST_NAME_CHARS = 250
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|data:", re.IGNORECASE)
@@ -314,7 +313,7 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file.
 
     Raises:
@@ -341,8 +340,7 @@ def hash_of_files(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in files:
         with open_regular(path) as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
+            hashlib.file_digest(file, lambda: digest)
         digest.update(b"\0")
     return digest.hexdigest()
 

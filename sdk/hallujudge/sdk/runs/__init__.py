@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.resources import read_graph as read_graph
     from hallujudge.judge_service.engine.spec import ScoreSpec as ScoreSpec
     from hallujudge.judge_service.installation import is_whole as is_whole
-    from hallujudge.judge_service.llm.cache_file import kept_replies as kept_replies
     from hallujudge.judge_service.llm.verdict_cache import KeptReplies as KeptReplies
     from hallujudge.judge_service.threads import import_in_thread as import_in_thread
     from hallujudge.judge_service.threads import leave_to_parent as leave_to_parent
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from .response_scores import pairs_of as pairs_of
     from .run_inputs import PreparedRun as PreparedRun
     from .run_report import RunItem, RunItems, RunReport
-    from .run_spec import graph_notes as graph_notes
     from .run_spec import graph_source as graph_source
     from .run_spec import graph_sources as graph_sources
     from .run_spec import group_keys as group_keys
@@ -98,7 +96,7 @@ _NAMES = {
     ".response_scores": "ReferenceItems pairs_of",
     ".run_inputs": "PreparedRun",
     ".run_report": "RunItem RunItems RunReport",
-    ".run_spec": "graph_notes graph_source graph_sources group_keys input_notes interval_settings",
+    ".run_spec": "graph_source graph_sources group_keys input_notes interval_settings",
     ".saved_messages": "from_messages to_messages",
     ".scoring": "RunWatch score_into_folder score_parts score_run_into_folder",
     ".server_jobs": "fetch_job RemoteJobs submit_run",
@@ -114,7 +112,6 @@ _NAMES = {
     "hallujudge.judge_service.engine.resources": "read_graph",
     "hallujudge.judge_service.engine.spec": "ScoreSpec",
     "hallujudge.judge_service.installation": "is_whole",
-    "hallujudge.judge_service.llm.cache_file": "kept_replies",
     "hallujudge.judge_service.llm.verdict_cache": "KeptReplies",
     "hallujudge.judge_service.threads": "import_in_thread leave_to_parent renew_after_fork",
     "hallujudge.metrics.families": "DECLARATION declaration_hash",

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .score_run import ScoreRun
 
 
-_PIECE = 1 << 20
 _LONGEST_PATH = 4096  # PATH_MAX of Linux
 _ENDS_OF_SENTENCES = (".", "!", "?")
 _PATH_LIKE = re.compile(r"[^\n]*(?:[/\\][^\n]*|\.[A-Za-z][A-Za-z0-9]{0,7})")
@@ -353,7 +352,9 @@ def described_file(path: Path, opened: Iterable[Path] = ()) -> dict[str, JsonVal
         # With the names, moving lines from one file to another is a change.
         if name:
             digest.update(f"{name}\0".encode(errors="replace"))
-        _hash_file(known.get(file, file), digest)
+        read = known.get(file, file)
+        with reading(read), read.open("rb") as stream:
+            hashlib.file_digest(stream, lambda: digest)
     shown = public_url(origin_of(path)) if origin_of(path) else str(path.resolve())
     shown = shown.encode(errors="replace").decode()
     return {"path": shown, "bytes": size, "sha256": digest.hexdigest()}
@@ -369,12 +370,6 @@ def _files(path: Path) -> Iterator[tuple[Path, str]]:
         yield from ((file, file.relative_to(root).as_posix()) for file, root in found)
     else:
         yield path, ""
-
-
-def _hash_file(path: Path, digest: Any) -> None:
-    with reading(path), path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            digest.update(piece)
 
 
 def hash_of_items(items: Iterable[object]) -> str:

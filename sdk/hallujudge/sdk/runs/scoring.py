@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import structs
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics import Report, Tally
 
@@ -101,7 +102,7 @@ async def score_into_folder(
     async with _keeping_verdicts(backend, spec, folder) as keeping:
         # A run without calls to models may share the folder of one that made some.
         used = keeping is not backend
-        paid = await asyncio.to_thread(runs.kept_replies, folder.folder / VERDICTS) if used else 0
+        paid = await asyncio.to_thread(kept_replies, folder.folder / VERDICTS) if used else 0
         header = await keeping.header(spec)
         notes = await asyncio.to_thread(input_notes, spec, items)
         header = structs.replace(header, notes=(*notes, *header.notes))
