@@ -301,10 +301,7 @@ def seeing_judge(
             f"judge_order is {factory.settings.judge_order!r}, which has no language model that "
             "could see; name llm or fallback"
         )
-    judges = [_seeing(factory, part, together=together) for part in names]
-    if escalation is not None:
-        escalation.check(judges[0].identity)
-    return Router(judges, escalation)
+    return Router([_seeing(factory, part, together=together) for part in names], escalation)
 
 
 def seeing_panel(factory: JudgeFactory, rule: PanelRule, *, together: bool) -> Panel:

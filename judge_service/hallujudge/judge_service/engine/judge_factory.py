@@ -131,11 +131,7 @@ class JudgeFactory:
         """
         order = judges_of(self.settings, name)
         check_one_model(order, matcher)
-        judges = [self._one(part, matcher) for part in order]
-        if escalation is not None:
-            escalation.check((measuring or ShareRule()).identity(judges[0].identity))
-        (measuring or ShareRule()).check(judges)
-        return Router(judges, escalation, measuring)
+        return Router([self._one(part, matcher) for part in order], escalation, measuring)
 
     def panel(
         self,
@@ -157,7 +153,6 @@ class JudgeFactory:
         check_one_model(rule.members, matcher)
         named = [member_of(name) for name in rule.members]
         judges = [self.llm(j).worded(w) if w else self._one(j, matcher) for j, w in named]
-        (measuring or ShareRule()).check(judges)
         return Panel(judges, rule, measuring)
 
     def matcher_weights(self, name: str, matcher: MatcherSettings) -> str:
@@ -216,10 +211,6 @@ class JudgeFactory:
                 "llm or fallback"
             )
         judges = [self.llm(part) for part in names]
-        if escalation is not None:
-            first = judges[0].identity_with(templates)
-            escalation.check((measuring or ShareRule()).identity(first))
-        (measuring or ShareRule()).check(judges)
         return ChoiceJudge(judges, templates, escalation, measuring)
 
     def llm(self, name: str = "llm") -> LlmJudge:

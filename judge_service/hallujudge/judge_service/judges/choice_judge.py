@@ -71,8 +71,8 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
     ) -> None:
         if not judges:
             raise InvalidInputError("a judge of answers needs a language model; none is named")
-        super().__init__(judges, escalation, measuring)
         self.templates = tuple(templates)
+        super().__init__(judges, escalation, measuring)
 
     def _identity_of(self, judge: LlmJudge) -> JudgeIdentity:
         # The choices depend on the prompts too, and on every parameter.

@@ -46,6 +46,10 @@ class JudgesInOrder(Generic[_Judge]):
         judges: The judges; their names differ.
         escalation: The rule by which answers of the first judge are not kept, if any.
         measuring: Of which claims the share of the choices is measured, and which is enough.
+
+    Raises:
+        InvalidInputError: The escalation was learnt from another judge, or no share can be
+            measured.
     """
 
     def __init__(
@@ -57,6 +61,9 @@ class JudgesInOrder(Generic[_Judge]):
         self.judges = tuple(judges)
         self.escalation = escalation
         self.measuring = measuring or ShareRule()
+        if escalation is not None:
+            escalation.check(self.measuring.identity(self._identity_of(self.judges[0])))
+        self.measuring.check(self.judges)
 
     def _identity_of(self, judge: _Judge) -> JudgeIdentity:
         """Return what the answers of one of the judges depend on."""
@@ -180,12 +187,12 @@ class Router(JudgesInOrder[Judge]):
         escalation: Escalation | None = None,
         measuring: ShareRule | None = None,
     ) -> None:
+        super().__init__(judges, escalation, measuring)
         names = [judge.name for judge in judges]
         if not names or len(set(names)) < len(names):
             raise InvalidInputError(
                 f"a router needs judges of different names; got {', '.join(names) or 'none'}"
             )
-        super().__init__(judges, escalation, measuring)
 
     async def judge(self, items: Sequence[JudgeRequestItem]) -> list[JudgedItem]:
         """Return verdicts on every claim of every item, in order."""
