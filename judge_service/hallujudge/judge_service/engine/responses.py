@@ -261,6 +261,8 @@ def _is_error_entry(value: object) -> bool:
 _READ_CHARS: Final = 4_000
 # Letters with an inner apostrophe, such as "there's".
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+# The same words of a lower-case text in ASCII, in two thirds of the time.
+_ASCII_WORD: Final = re.compile(r"[a-z]+(?:'[a-z]+)?")
 # The letters of Chinese, Japanese and Korean begin here.
 _SYLLABLES: Final = "\u2e80"
 # A character of theirs says about as much as so many letters: "一只狗 (dog)" is Chinese.
@@ -344,11 +346,12 @@ def language_problem(text: str) -> str | None:
         text: A response, of which the first 4,000 characters are examined.
     """
     read = text[:_READ_CHARS]
-    if " the " in read and read.isascii():
+    is_ascii = read.isascii()
+    if is_ascii and " the " in read:
         return None
-    if not read.isascii() and (script := _other_script(read)):
+    if not is_ascii and (script := _other_script(read)):
         return f"most of its letters are not Latin (such as {script!r})"
-    words = _WORD.findall(read.lower())
+    words = (_ASCII_WORD if is_ascii else _WORD).findall(read.lower())
     # Nearly all responses end here.
     if _FOREIGN.isdisjoint(words) and not _ENGLISH.isdisjoint(words):
         return None
