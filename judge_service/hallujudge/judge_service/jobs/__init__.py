@@ -1,7 +1,7 @@
 """Jobs: runs that the server keeps in a database and goes on with after a restart.
 
 This module has jobs as values: state, items, results, limits and owner. Specs, items,
-results and reports are bytes: only the wire knows messages.
+results and reports are bytes, which :mod:`.stored` converts.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec.json import decode, encode
 
-from hallujudge.metrics import Item, ItemResult, Report
-
 from ..access import Caller, current_caller
-from ..engine.spec import ScoreSpec
 from ..flights import Flights
 
 
@@ -186,7 +183,7 @@ class ScoredChunk(NamedTuple):
     reasons: Sequence[str]
     """Why each item is unscored; empty for scored items."""
     results: Sequence[bytes]
-    """The result of each item, as a codec stores it."""
+    """The result of each item, as bytes."""
     share: Any
     """Their share of the report, for :meth:`JobWork.add`."""
 
@@ -207,33 +204,11 @@ class JobWork(Protocol):
         """Add a share to the report, in the order of the items."""
 
     async def report(self) -> bytes:
-        """Return the report of all shares, as a codec stores it."""
+        """Return the report of all shares, as bytes."""
 
 
 JobWorkers: TypeAlias = Callable[[bytes, str], JobWork]
 """Makes the work of a job that needs no models: from its spec, and the name of its metric."""
-
-
-class JobCodec(Protocol):
-    """Converts what is stored as bytes. The wire implements it."""
-
-    def spec(self, content: bytes) -> ScoreSpec:
-        """Return a spec."""
-
-    def items(self, contents: Sequence[bytes]) -> list[Item]:
-        """Return items."""
-
-    def result(self, content: bytes) -> ItemResult:
-        """Return a result."""
-
-    def result_bytes(self, result: ItemResult) -> bytes:
-        """Return a result as bytes."""
-
-    def report(self, content: bytes) -> Report:
-        """Return a report."""
-
-    def report_bytes(self, report: Report) -> bytes:
-        """Return a report as bytes."""
 
 
 # Only keys and certificates identify a caller for longer than a connection.

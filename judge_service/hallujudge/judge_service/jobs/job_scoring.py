@@ -24,8 +24,9 @@ from ..flights import FlightLog, Flights
 from ..llm.ask_once import run_bounded
 from ..stopping import CallDrain, HeldBackError, JointWork
 from ..threads import in_thread, shielded
-from . import Answer, Job, JobCodec, JobWork, JobWorkers, Problem, ScoredChunk, Trial
+from . import Answer, Job, JobWork, JobWorkers, Problem, ScoredChunk, Trial
 from .job_progress import Activity, Changes, JobProgress, JobSuspicions
+from .stored import items_of, report_bytes, report_of, result_bytes, result_of, spec_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -65,8 +66,6 @@ class JobScoring:
 
     engine: Engine
     """Scores items."""
-    codec: JobCodec
-    """Converts what is stored."""
     progress: JobProgress
     """The database."""
     threads: DatabaseThreads
@@ -99,7 +98,7 @@ class JobScoring:
 
     def is_judged(self, job: Job) -> bool:
         """Return whether language models judge or extract in a job."""
-        spec = self.codec.spec(job.spec)
+        spec = spec_of(job.spec)
         return metric_entry(spec.metric).calls_models(spec)
 
     async def score(self, job: Job) -> None:
@@ -198,11 +197,11 @@ class JobScoring:
 
     async def _session(self, job: Job) -> ScoringSession:
         """Open the job's session, with the same judges as when the job was created."""
-        spec = await asyncio.to_thread(self.codec.spec, job.spec)
+        spec = await asyncio.to_thread(spec_of, job.spec)
         session = await self.engine.open(spec)
         content = await self.threads.run(self.progress.header, job.number)
         # The signature names metric, variant, judges and release: what a number depends on.
-        before, now = self.codec.report(content).signature, session.report().signature
+        before, now = report_of(content).signature, session.report().signature
         if not same_but_versions(before, now):
             raise InvalidInputError(
                 f"the server's judges or release changed since the job began; its numbers would "
@@ -214,7 +213,7 @@ class JobScoring:
     def _work(self, job: Job, session: ScoringSession) -> JobWork:
         if self.workers is not None and not session.needs_models:
             return self.workers(job.spec, session.metric.name)
-        return _EngineWork(session, self.codec, self.calls)
+        return _EngineWork(session, self.calls)
 
     async def _chunks(
         self, job: Job, *, answered: bool, turns: Turns | None = None
@@ -344,13 +343,11 @@ class _EngineWork:
 
     Args:
         session: Scores items, and makes the report.
-        codec: Converts what is stored.
         calls: Lets judge calls that are under way end when the server stops.
     """
 
-    def __init__(self, session: ScoringSession, codec: JobCodec, calls: CallDrain) -> None:
+    def __init__(self, session: ScoringSession, calls: CallDrain) -> None:
         self._session = session
-        self._codec = codec
         self._calls = calls
 
     async def score(self, contents: Sequence[bytes], flights: Flights) -> ScoredChunk:
@@ -359,7 +356,7 @@ class _EngineWork:
         Raises:
             StoppedError: The server stops, and no further judge call is sent.
         """
-        items = self._codec.items(contents)
+        items = items_of(contents)
         try:
             results = await self._calls.run(self._evaluated(items, flights))
         except HeldBackError as err:
@@ -381,15 +378,15 @@ class _EngineWork:
 
     async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
         """Return results of items that are not scored."""
-        return self._chunk(self._session.unscored(self._codec.items(contents), died))
+        return self._chunk(self._session.unscored(items_of(contents), died))
 
     def _chunk(self, results: Sequence[ItemResult]) -> ScoredChunk:
-        kept = [self._codec.result_bytes(result) for result in results]
+        kept = list(map(result_bytes, results))
         return ScoredChunk([str(result.reason) for result in results], kept, results)
 
     async def share_of(self, results: Sequence[bytes]) -> Sequence[ItemResult]:
         """Return the results."""
-        return await in_thread(lambda: [self._codec.result(content) for content in results])
+        return await in_thread(lambda: list(map(result_of, results)))
 
     async def add(self, share: Sequence[ItemResult]) -> None:
         """Add results to the report."""
@@ -397,7 +394,7 @@ class _EngineWork:
 
     async def report(self) -> bytes:
         """Return the report."""
-        return await in_thread(lambda: self._codec.report_bytes(self._session.report()))
+        return await in_thread(lambda: report_bytes(self._session.report()))
 
 
 class DatabaseThreads:

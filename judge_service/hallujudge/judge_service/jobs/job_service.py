@@ -20,7 +20,6 @@ from ..stopping import CallDrain, Grace, begun, cancel_all
 from . import (
     FINISHED,
     Job,
-    JobCodec,
     JobDetails,
     JobWorkers,
     NewItem,
@@ -37,6 +36,7 @@ from .job_scoring import (
     stopping_error,
 )
 from .job_store import JobStore
+from .stored import report_bytes
 
 _LOG = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -67,7 +67,6 @@ class JobService:
     Args:
         address: The database: a file.
         engine: Scores items.
-        codec: Converts what is stored.
         limits: Limits of jobs.
         now: Seconds since 1970.
         workers: Does what needs no models, if set; otherwise the engine does.
@@ -78,7 +77,6 @@ class JobService:
         self,
         address: str,
         engine: Engine,
-        codec: JobCodec,
         limits: JobSettings | None = None,
         *,
         now: Callable[[], float] = time.time,
@@ -87,7 +85,6 @@ class JobService:
     ) -> None:
         self._address = address
         self._engine = engine
-        self._codec = codec
         self._limits = limits or JobSettings()
         self._now = now
         self._workers = workers
@@ -166,7 +163,7 @@ class JobService:
         job = await self._threads.run(store.find, new.owner, new.request_id)
         if job is None:
             session = await self._engine.open(spec)
-            header = self._codec.report_bytes(session.report())
+            header = report_bytes(session.report())
             job = await self._threads.run(
                 store.create, new, header, items, more=more, now=self._now()
             )
@@ -287,7 +284,6 @@ class JobService:
         await asyncio.to_thread(self._opened, database.id)
         scoring = JobScoring(
             engine=self._engine,
-            codec=self._codec,
             progress=JobProgress(database),
             suspicions=JobSuspicions(database),
             threads=self._threads,

@@ -34,7 +34,7 @@ from ..settings.loading import ResolvedSettings, state_folder
 from ..settings.server_settings import LimitSettings
 from ..state_files import create_folder
 from ..tenancy import tenancy
-from ..wire.convert import WireCodec, spec_from_proto
+from ..wire.convert import spec_from_proto
 from .request_checks import admitted_spec, check_count, check_unique, items_from_proto
 from .worker_tasks import Task
 from .workers import Tallies, Workers
@@ -262,9 +262,7 @@ def job_service(
     if not (address := jobs_address(resolved)):
         return None
     helpers = None if workers is None else partial(WorkersOfJob, workers)
-    return JobService(
-        address, engine, WireCodec(), resolved.server.jobs, workers=helpers, opened=opened
-    )
+    return JobService(address, engine, resolved.server.jobs, workers=helpers, opened=opened)
 
 
 def jobs_address(resolved: ResolvedSettings) -> str:

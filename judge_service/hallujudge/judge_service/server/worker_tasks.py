@@ -27,10 +27,10 @@ from ..engine.spec import ScoreSpec
 from ..engine.streams import keys_of
 from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ..forked_workers import Answer, Program
+from ..jobs.stored import items_of, report_bytes, result_bytes, result_of
 from ..observe import Recorder, begin_recording
 from ..settings.server_settings import LimitSettings
 from ..tenancy import EvaluatedItem, MemoryBudget, Outcomes
-from ..wire.convert import WireCodec
 from .calls import Calls, died_of, with_scores
 from .logs import internal_error, set_up_logging
 from .request_checks import groups_of
@@ -319,7 +319,7 @@ class Work:
 
     async def _job_report(self, task: Task) -> Reply:
         """Make the report of a job from its partial tallies."""
-        return Reply(parts=(WireCodec().report_bytes((await self._merged(task)).report()),))
+        return Reply(parts=(report_bytes((await self._merged(task)).report()),))
 
     async def _merged(self, task: Task) -> ScoringSession:
         """Return a session with all partial tallies of a task."""
@@ -331,18 +331,16 @@ class Work:
     async def _tally(self, task: Task) -> Reply:
         """Return the tally of stored results."""
         _, session = await self._session(task)
-        codec = WireCodec()
-        results = [codec.result(content) for content in task.parts[1:]]
+        results = list(map(result_of, task.parts[1:]))
         return Reply(parts=(session.tally_of(results),))
 
     async def _items(self, task: Task) -> Reply:
         """Score items of a job; the first part is their tally."""
         _, session = await self._session(task)
-        codec = WireCodec()
-        items = codec.items(task.parts[1:])
+        items = items_of(task.parts[1:])
         results = session.unscored(items, task.died) if task.died else await session.evaluate(items)
         return Reply(
-            parts=(session.tally_of(results), *map(codec.result_bytes, results)),
+            parts=(session.tally_of(results), *map(result_bytes, results)),
             reasons=tuple(str(result.reason) for result in results),
         )
 

@@ -296,36 +296,6 @@ def _read(value_type: type[_ValueT], message: Any, within: str) -> _ValueT:
     return value
 
 
-class WireCodec:
-    """Encodes what the job database stores as messages; see :class:`JobCodec`."""
-
-    def spec(self, content: bytes) -> ScoreSpec:
-        """Return a spec."""
-        return spec_from_proto(scoring_pb2.ScoreSpec.FromString(content))
-
-    def items(self, contents: Sequence[bytes]) -> list[Item]:
-        """Return items."""
-        return [item_from_proto(pb.Item.FromString(content)) for content in contents]
-
-    def result(self, content: bytes) -> ItemResult:
-        """Return a result."""
-        return result_from_proto(pb.ItemResult.FromString(content))
-
-    def result_bytes(self, result: ItemResult) -> bytes:
-        """Return a result as bytes."""
-        # The stored item has the scene graph.
-        (kept,) = without_graphs([result])
-        return result_to_proto(kept).SerializeToString()
-
-    def report(self, content: bytes) -> Report:
-        """Return a report."""
-        return report_from_proto(scoring_pb2.Report.FromString(content))
-
-    def report_bytes(self, report: Report) -> bytes:
-        """Return a report as bytes."""
-        return report_to_proto(report).SerializeToString()
-
-
 # Scene graphs, which results are sent without: the client's items have them
 
 

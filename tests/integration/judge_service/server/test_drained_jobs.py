@@ -23,7 +23,7 @@ from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 from hallujudge.judge_service.settings.server_settings import ServerSettings
-from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 
@@ -71,7 +71,7 @@ async def serving(folder: Path, judge: HeldJudge) -> AsyncIterator[tuple[Running
     running = await start(
         ServerSettings(port=0),
         engine,
-        JobService(str(folder / "jobs.sqlite"), engine, WireCodec()),
+        JobService(str(folder / "jobs.sqlite"), engine),
     )
     try:
         async with grpc.aio.insecure_channel(running.address) as channel:

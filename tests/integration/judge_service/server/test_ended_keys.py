@@ -29,7 +29,7 @@ from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, LlmSettings
 from hallujudge.judge_service.settings.server_settings import AccessSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Limits
-from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
 from hallujudge.sdk import ScoreSpec
@@ -88,7 +88,7 @@ async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[Server]
     running = await start(
         ServerSettings(port=0, access=AccessSettings(keys_file=str(folder / "keys.json"))),
         engine,
-        JobService(str(folder / "jobs.sqlite"), engine, WireCodec()),
+        JobService(str(folder / "jobs.sqlite"), engine),
     )
     try:
         async with grpc.aio.insecure_channel(running.address) as channel:

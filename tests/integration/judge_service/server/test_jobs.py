@@ -31,7 +31,6 @@ from hallujudge.judge_service.settings.server_settings import (
     LimitSettings,
     ServerSettings,
 )
-from hallujudge.judge_service.wire.convert import WireCodec
 
 SPEC = scoring_pb2.ScoreSpec(
     metric="chair", interval=scoring_pb2.IntervalSpec(confidence=0.95), group_by=["model"]
@@ -107,7 +106,7 @@ async def serving(
     now: Callable[[], float] = lambda: 1000.0,
 ) -> AsyncIterator[Client]:
     engine = engine or Engine()
-    jobs = JobService(address, engine, WireCodec(), limits, now=now) if address else None
+    jobs = JobService(address, engine, limits, now=now) if address else None
     running = await start(ServerSettings(port=0), engine, jobs)
     try:
         async with grpc.aio.insecure_channel(running.address) as channel:
@@ -388,7 +387,7 @@ async def test_a_server_without_jobs_writes_nothing(tmp_path: Path) -> None:
 async def test_a_stopping_server_ends_the_calls_that_watch(tmp_path: Path) -> None:
     engine = WatchedEngine()
     engine.allowed = 0
-    service = JobService(str(tmp_path / "jobs"), engine, WireCodec())
+    service = JobService(str(tmp_path / "jobs"), engine)
     running = await start(ServerSettings(port=0), engine, service)
     async with grpc.aio.insecure_channel(running.address) as channel:
         client = Client(channel)
@@ -410,7 +409,7 @@ async def _rest(call: Any) -> None:
 async def test_calls_that_watch_take_no_place_of_calls_that_work(tmp_path: Path) -> None:
     engine = WatchedEngine()
     engine.allowed = 0
-    service = JobService(str(tmp_path / "jobs"), engine, WireCodec())
+    service = JobService(str(tmp_path / "jobs"), engine)
     settings = ServerSettings(
         port=0, limits=LimitSettings(max_running_calls=1, max_waiting_calls=1)
     )

@@ -32,7 +32,6 @@ from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.tenancy import Limits
-from hallujudge.judge_service.wire.convert import WireCodec
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
 from hallujudge.sdk.errors import (
@@ -56,7 +55,7 @@ async def serving(
     keys: Path | None = None, jobs: Path | None = None, **more: object
 ) -> AsyncIterator[RunningServer]:
     file, engine = str(keys) if keys else "", Engine()
-    service = JobService(str(jobs), engine, WireCodec()) if jobs else None
+    service = JobService(str(jobs), engine) if jobs else None
     settings = from_names(ServerSettings, {"port": 0, "access.keys_file": file, **names_of(more)})
     server = await start(settings, engine, service)
     try:

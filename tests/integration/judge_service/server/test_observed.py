@@ -32,7 +32,7 @@ from hallujudge.judge_service.observe.prometheus import MetricsPage
 from hallujudge.judge_service.server.logs import WritingHandler
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import MetricsSettings, ServerSettings
-from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 from hallujudge.sdk import AsyncClient, Connection, Secret
 
@@ -157,7 +157,7 @@ class HangingEngine(Engine):
 async def test_items_of_a_job_from_before_a_restart_are_counted(tmp_path: Path) -> None:
     @asynccontextmanager
     async def with_jobs(engine: Engine) -> AsyncIterator[RunningServer]:
-        jobs = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
+        jobs = JobService(str(tmp_path / "jobs.sqlite"), engine)
         server = await start(ServerSettings(port=0, metrics=MetricsSettings(port=0)), engine, jobs)
         try:
             yield server

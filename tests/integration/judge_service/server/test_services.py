@@ -50,7 +50,7 @@ from hallujudge.judge_service.settings.server_settings import (
     ServerSettings,
 )
 from hallujudge.judge_service.tenancy import Limits
-from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics.families import families
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
@@ -95,7 +95,7 @@ async def serving(folder: Path, judge: llm.ScriptedLlm) -> AsyncIterator[Running
     keys = load_judge_keys({"HALLUJUDGE_LLM_API_KEY_FILE": str(folder / "key.txt")})
     factory = JudgeFactory(settings, keys, ledger=ledger)
     engine = Engine(Resources(lambda: factory))
-    jobs = JobService(str(folder / "jobs.sqlite"), engine, WireCodec())
+    jobs = JobService(str(folder / "jobs.sqlite"), engine)
     server = await start(
         ServerSettings(
             port=0,

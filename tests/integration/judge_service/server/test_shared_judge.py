@@ -32,7 +32,7 @@ from hallujudge.judge_service.settings import from_names
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings
 from hallujudge.judge_service.settings.server_settings import AccessSettings, ServerSettings
 from hallujudge.judge_service.tenancy import Limits
-from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.tri_he import TriHeItem
@@ -78,7 +78,7 @@ async def serving_judge(
     )
     factory = JudgeFactory(judges, ledger=ledger)
     engine = Engine(Resources(lambda: factory))
-    jobs = JobService(str(folder / "jobs.sqlite"), engine, WireCodec())
+    jobs = JobService(str(folder / "jobs.sqlite"), engine)
     served = ServerSettings(port=0, access=AccessSettings(keys_file=str(folder / "keys.json")))
     server = await start(served, engine, jobs)
     try:

@@ -27,7 +27,7 @@ from hallujudge.judge_service.settings.server_settings import (
     TraceSettings,
 )
 from hallujudge.judge_service.stopping import Grace
-from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 
 REQUEST = pb.ScoreRequest(
@@ -139,7 +139,7 @@ async def test_jobs_that_do_not_end_are_left_behind(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = Engine()
-    jobs = StuckJobs(str(tmp_path / "jobs"), engine, WireCodec())
+    jobs = StuckJobs(str(tmp_path / "jobs"), engine)
     server = await start(ServerSettings(port=0), engine, jobs)
     async with asyncio.timeout(PATIENCE):
         await server.stop(0, margin=0.01)

@@ -24,7 +24,7 @@ from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.jobs.job_service import JobService
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.settings.server_settings import ServerSettings, TraceSettings
-from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk import AsyncClient
 from hallujudge.sdk.backends.channel import trace_headers
@@ -85,7 +85,7 @@ async def test_jobs_are_not_in_the_trace_of_the_call_that_created_the_first(
     spec = spec_to_proto(ScoreSpec(metric="chair"))
     engine = Engine()
     with collecting() as (collector, endpoint):
-        jobs = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
+        jobs = JobService(str(tmp_path / "jobs.sqlite"), engine)
         server = await start(
             ServerSettings(port=0, trace=TraceSettings(endpoint=endpoint)), engine, jobs
         )

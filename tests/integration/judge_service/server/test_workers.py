@@ -36,13 +36,14 @@ from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, Scor
 from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InternalError, InvalidInputError, OverloadedError
 from hallujudge.judge_service.flights import FlightLog, Flights
+from hallujudge.judge_service.jobs import stored
 from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.worker_tasks import Task
 from hallujudge.judge_service.server.workers import Workers
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.tenancy import MemoryBudget
-from hallujudge.judge_service.wire.convert import WireCodec, item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -248,7 +249,6 @@ def flights_of(contents: Sequence[bytes]) -> Flights:
 
 
 async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: Workers) -> None:
-    codec = WireCodec()
     async with running(dying) as pool:
         work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
         for items, reasons in (
@@ -258,9 +258,9 @@ async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: Workers
             contents = [item_to_proto(item).SerializeToString() for item in items]
             scored = await work.score(contents, flights_of(contents))
             assert list(scored.reasons) == reasons
-            assert [codec.result(one).id for one in scored.results] == [one.id for one in items]
+            assert [stored.result_of(one).id for one in scored.results] == [one.id for one in items]
             await work.add(scored.share)
-        coverage = codec.report(await work.report()).coverage
+        coverage = stored.report_of(await work.report()).coverage
     assert (coverage.items, coverage.scored) == (5, 3)
 
 
@@ -378,35 +378,32 @@ async def test_a_server_with_a_busy_worker_ends() -> None:
 
 
 async def test_workers_score_items_of_jobs(pool: Workers) -> None:
-    codec, items = (
-        WireCodec(),
-        [*captions(3), ChairItem(id="x", response=None, reference_objects=())],
-    )
+    items = [*captions(3), ChairItem(id="x", response=None, reference_objects=())]
     contents = [item_to_proto(item).SerializeToString() for item in items]
     work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
     scored = await work.score(contents, flights_of(contents))
     session = await Engine().open(SPEC)
     expected = await session.evaluate(items)
     assert list(scored.reasons) == [result.reason for result in expected]
-    assert [codec.result(content) for content in scored.results] == [
-        codec.result(codec.result_bytes(result)) for result in expected
+    assert [stored.result_of(content) for content in scored.results] == [
+        stored.result_of(stored.result_bytes(result)) for result in expected
     ]
     await work.add(scored.share)
     session.add(expected)
-    report = codec.report_bytes(session.report())
-    assert codec.report(await work.report()) == codec.report(report)
+    report = stored.report_bytes(session.report())
+    assert stored.report_of(await work.report()) == stored.report_of(report)
 
 
 async def test_workers_make_the_report_of_a_job(pool: Workers) -> None:
-    codec, session = WireCodec(), await Engine().open(SPEC)
+    session = await Engine().open(SPEC)
     results = await session.evaluate(captions(7))
     session.add(results)
     work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
     for at in (0, 4):
-        stored = [codec.result_bytes(result) for result in results[at : at + 4]]
-        await work.add(await work.share_of(stored))
+        kept = [stored.result_bytes(result) for result in results[at : at + 4]]
+        await work.add(await work.share_of(kept))
     report = await work.report()
-    assert codec.report(report) == codec.report(codec.report_bytes(session.report()))
+    assert stored.report_of(report) == stored.report_of(stored.report_bytes(session.report()))
 
 
 async def test_a_dense_message_takes_the_memory_that_it_needs(pool: Workers) -> None:

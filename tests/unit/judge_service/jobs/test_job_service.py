@@ -12,7 +12,6 @@ from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import NotFoundError, UnavailableError
 from hallujudge.judge_service.jobs import NewJob, database, job_service
 from hallujudge.judge_service.jobs.job_service import JobService
-from hallujudge.judge_service.wire.convert import WireCodec
 
 
 class Databases:
@@ -39,7 +38,7 @@ class Databases:
 
 
 def service_of(folder: Path) -> JobService:
-    return JobService(str(folder / "jobs.sqlite"), Engine(), WireCodec())
+    return JobService(str(folder / "jobs.sqlite"), Engine())
 
 
 async def cancelled_while_opening(service: JobService, databases: Databases) -> None:
@@ -92,7 +91,7 @@ class HeldEngine(Engine):
 async def test_a_call_that_goes_on_when_the_database_is_closed_is_refused(tmp_path: Path) -> None:
     """Other calls may still run in the drain, after the jobs have stopped."""
     engine, spec = HeldEngine(), ScoreSpec(metric="chair")
-    service = JobService(str(tmp_path / "jobs.sqlite"), engine, WireCodec())
+    service = JobService(str(tmp_path / "jobs.sqlite"), engine)
     new = NewJob(owner="ann", caller="", request_id="r", spec=b"")
     call = asyncio.create_task(service.create(new, spec, [], more=True))
     await engine.reached.wait()
