@@ -39,6 +39,7 @@ _RESPONSE_KEYS = (
     "description", "answer",
 )  # fmt: skip
 _LABEL_KEYS = ("label", "gt_answer", "ground_truth", "gt")
+_OF_MODELS = ("response", "prediction", "model_prediction", "predict", "output")
 REFERENCES = "references"
 """Role of a file of references."""
 _OBJECT_FILE = "-R objects.json"  # what commands need for records without objects
@@ -231,7 +232,9 @@ def _maps_ids_to_responses(reader: ArchiveReader | None) -> bool:
 
 def _metrics_of(values: Mapping[str, object]) -> tuple[str, ...]:
     """Return the metric of plain records that carry labels or objects."""
-    if any(yes_or_no(values.get(key)) for key in _LABEL_KEYS):
+    # Beside a text, it may as well be the answer to a question.
+    labels = (*_LABEL_KEYS, "answer") if _key_of(values, _OF_MODELS) else _LABEL_KEYS
+    if any(yes_or_no(values.get(key)) for key in labels):
         return ("pope",)
     has_objects = any(key in values for key in OBJECT_KEYS)
     return ("chair",) if has_objects and _key_of(values, _RESPONSE_KEYS) else ()

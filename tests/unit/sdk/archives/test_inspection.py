@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -273,3 +274,28 @@ def test_files_without_records_are_known_by_their_names(tmp_path: Path) -> None:
     }
     (tmp_path / "reviews.json").write_text('["Rating: 4", "Rat')
     assert one(tmp_path / "reviews.json").problem
+
+
+@pytest.mark.parametrize(
+    ("keys", "metrics"),
+    [
+        # An object is named in many files of yes/no questions.
+        ({"object": "dog", "label": "no", "response": "Yes."}, ("pope",)),
+        ({"object": "dog", "answer": "no", "prediction": "Yes."}, ("pope",)),
+        ({"answer": "no", "output": "Yes."}, ("pope",)),
+        # The text may be the question, and this its answer.
+        ({"answer": "no", "text": "Is it a dog?"}, ()),
+    ],
+)
+def test_yes_no_questions_about_an_object_are_no_other_benchmark(
+    tmp_path: Path, keys: Mapping[str, str], metrics: tuple[str, ...]
+) -> None:
+    record = {"question_id": 1, "image": "1.jpg", "question": "Is there a dog?", **keys}
+    path = write_lines(tmp_path / "answers.jsonl", [record])
+    assert one(path).metrics == metrics
+
+
+def test_an_object_without_its_question_is_of_dash_b(tmp_path: Path) -> None:
+    record = {"question_id": "5.png", "object": "dog", "label": "no", "response": "Yes."}
+    path = write_lines(tmp_path / "answers.jsonl", [record])
+    assert one(path).metrics == ("dash-b",)

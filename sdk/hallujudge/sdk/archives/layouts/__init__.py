@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from hallujudge.judge_service.entry_points import guarded, loaded, registered
@@ -154,6 +154,21 @@ def _may_be(declared: ClosedQuestions, field: str, values: Mapping[str, object])
     return given is None or given in map(str.casefold, known)
 
 
+def _is_anyones(
+    declared: ClosedQuestions, needed: Sequence[Sequence[str]], values: Mapping[str, object]
+) -> bool:
+    """Return whether a yes/no question has one field that any other benchmark may have.
+
+    A question about an ``object`` is DASH-B's only if the record has no text of the question, as
+    in its lists of images.
+    """
+    keys = declared.keys
+    usual = {*keys.label, *keys.media, *keys.id, "question_id", "image", "image_id"}
+    own = [names for names in needed if usual.isdisjoint(names)]
+    asks = any(key in values for key in keys.question)
+    return asks and len(own) == 1 and not declared.places
+
+
 def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> ArchiveReader | None:
     """Return the reader of a benchmark's plain records; None if a record lacks one of its keys."""
     keys, labels = declared.keys, {*declared.labels}
@@ -175,6 +190,8 @@ def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> A
     if not all(any(key in values for key in names) for names in needed):
         return None
     if not all(_may_be(declared, field, values) for field in declared.places):
+        return None
+    if not has_own_labels and _is_anyones(declared, needed, values):
         return None
     return ArchiveReader(
         name=f"records of {declared.name}",
