@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
@@ -55,7 +54,7 @@ class AmberItem(AnswersItem, frozen=True, kw_only=True):
         parts = (self.objects, self.targets)
         words = [sorted([(each.word, sorted(each.associated)) for each in part]) for part in parts]
         reference = (GENERATIVE, words, sorted(self.safe_words))
-        return AnswersItem.records(self)._replace(reference=reference)
+        return ItemRecords(AnswersItem.records(self).question, reference)
 
 
 class AmberWord(NamedTuple):
@@ -127,7 +126,9 @@ def count_words(
     safe = frozenset(item.safe_words)
     # Words that are not equal to a true word; their vectors may still be similar.
     unknown = [noun for noun in item.nouns if noun not in true and noun not in safe]
-    wrong = [noun for noun in unknown if not _is_similar(noun, true, similar)]
+    wrong = unknown
+    if similar is not None:
+        wrong = [noun for noun in unknown if not any(similar(noun, word) for word in true)]
     hallucinated = frozenset(wrong)
     verdicts = [
         "safe" if noun in safe else _WRONG if noun in hallucinated else "true"
@@ -137,8 +138,10 @@ def count_words(
     # The released script looks for targets before it compares a word with the true ones by vectors.
     suspects = unknown if published else wrong
     find = _first_named if published else _all_named
-    covered = find(objects, credited) | _similar_to(objects, unknown, similar, first=published)
-    said = find(targets, suspects) | _similar_to(targets, suspects, similar, first=published)
+    covered, said = find(objects, credited), find(targets, suspects)
+    if similar is not None:
+        covered |= _similar_to(objects, unknown, similar, first=published)
+        said |= _similar_to(targets, suspects, similar, first=published)
     counts = DescriptionCounts(
         words=len(item.nouns),
         hallucinated=len(wrong),
@@ -157,10 +160,6 @@ def count_words(
 
 
 _WRONG = "hallucinated"
-
-
-def _is_similar(noun: str, words: AbstractSet[str], similar: Similar | None) -> bool:
-    return similar is not None and any(similar(noun, word) for word in words)
 
 
 def _distinct(objects: Sequence[AmberObject]) -> tuple[AmberObject, ...]:
@@ -193,19 +192,17 @@ def _all_named(objects: Sequence[AmberObject], nouns: Sequence[str]) -> frozense
 
 
 def _similar_to(
-    objects: Sequence[AmberObject], nouns: Sequence[str], similar: Similar | None, *, first: bool
+    objects: Sequence[AmberObject], nouns: Sequence[str], similar: Similar, *, first: bool
 ) -> frozenset[int]:
     """Return the objects that words are similar to.
 
     Args:
         objects: The objects.
         nouns: The words.
-        similar: Compares words. Without it, nothing is similar.
+        similar: Compares words.
         first: Whether a word names one object only, as in the released script: the first with
             a similar associated word, or else the first with a similar name.
     """
-    if similar is None:
-        return frozenset()
     found: set[int] = set()
     for noun in frozenset(nouns):
         by_table = (
@@ -344,6 +341,7 @@ def _scores() -> tuple[AnswerScore, ...]:
 
 DESCRIPTION_SCORES = _scores()
 """``chair``, ``cover``, ``hal`` and ``cog``."""
+_RATIOS = {score.definition.name: ratio_of(score) for score in DESCRIPTION_SCORES}
 
 
 def _released_hal(sums: Sums) -> FloatArray:
@@ -433,7 +431,7 @@ class DescriptionsMetric(AnswersMetric):
         counts, evidence = count_words(item, self.variant, similar)
         own = {"descriptions": 1, "hallucinating": int(counts.hallucinated > 0)}
         row: dict[str, float] = {**self._nothing_counted(), **counts._asdict(), **own}
-        found = {each.definition.name: ratio_of(each).of(row) for each in DESCRIPTION_SCORES}
+        found = {name: ratio.of(row) for name, ratio in _RATIOS.items()}
         scores = {name: None if math.isnan(value) else value for name, value in found.items()}
         return ScoredItem(statistics=tuple(row.values()), scores=scores, evidence=evidence)
 

@@ -349,8 +349,10 @@ class _Archive:
 
     def _own_names(self, row: Row) -> Iterable[str]:
         """Return the names of the objects that a caption carries as references."""
-        # What can be read only once is left for the scoring.
-        return () if isinstance(row.objects, Iterator) else self._own_objects(row) or ()
+        # What can be read only once is left for the scoring. Of files there are lists alone.
+        if type(row.objects) is not list and isinstance(row.objects, Iterator):
+            return ()
+        return self._own_objects(row) or ()
 
     def _own_objects(self, row: Row) -> Objects | None:
         """Return the reference objects that a caption carries; None where they may be absent."""
