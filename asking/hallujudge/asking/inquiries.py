@@ -259,7 +259,7 @@ class _Maker:
         self, benchmark: Benchmark, folder: MediaFolder, conditions: Sequence[str]
     ) -> None:
         self._benchmark = benchmark
-        self._asking = asking = benchmark.asking
+        self._asking = benchmark.asking
         self._declared = declared = benchmark.declared
         self._folder = folder
         self._given = conditions
@@ -271,7 +271,7 @@ class _Maker:
         ids = declared is None or declared.keys.own_media
         own = [key for key in self._ids if ids and key != "question_id"]
         usual = ("image", "video", "file_name", "image_id", "video_id")
-        self._media = (*asking.media, *of_media, *usual, *own)
+        self._media = (*of_media, *usual, *own)
         of_answers = declared.keys.response[0] if declared else "response"
         self._response = benchmark.own.response or of_answers
         own_fields = declared.keys.fields.values() if declared else ()
@@ -393,6 +393,7 @@ class _Maker:
         if options is None:
             options = self._usual_options(record, values)
         shown, conditions = shown_options(options), self._benchmark.conditions
+        media = None if more.media is None else (*more.media, *self._media)
         return Inquiry(
             key=key,
             slots={
@@ -404,8 +405,8 @@ class _Maker:
                 **more.slots,
             },
             options=options,
-            media=self._media_of(values) if more.media else None,
-            address=self._path_of_address(values),
+            media=None if media is None else self._media_of(values, media),
+            address=self._path_of_address(values, media or self._media),
             sound=more.sound,
             condition=str(out.get(conditions.field, "")) if conditions is not None else "",
             into=out,
@@ -436,17 +437,17 @@ class _Maker:
             return {}
         return options_of(record._replace(values=values), self._declared.keys.options)
 
-    def _media_of(self, values: Mapping[str, object]) -> str | None:
+    def _media_of(self, values: Mapping[str, object], keys: Sequence[str]) -> str | None:
         conditions = self._benchmark.conditions
         if conditions is not None and values.get(conditions.field) in conditions.blind:
             return None
-        found = [str(name) for key in self._media if is_name(name := values.get(key))]
+        found = [str(name) for key in keys if is_name(name := values.get(key))]
         # No address is called. Where a record has one, its file is named by another key, or the id.
         return next((name for name in found if not is_address(name)), (*found, "")[0])
 
-    def _path_of_address(self, values: Mapping[str, object]) -> str:
+    def _path_of_address(self, values: Mapping[str, object], keys: Sequence[str]) -> str:
         """Return host and path of an address: files are often saved under its last part."""
-        found = [name for key in self._media if isinstance(name := values.get(key), str)]
+        found = [name for key in keys if isinstance(name := values.get(key), str)]
         return next((path for name in found if (path := path_of_address(name))), "")
 
 

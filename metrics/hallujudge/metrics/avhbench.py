@@ -124,9 +124,7 @@ BENCHMARK = ClosedQuestions(
     bundle=Bundling(by=("clip", "task", "text")),
     seen=("task",),
     question_files="questions.json",
-    asking=Asking(
-        protocols=plain("{{question}}{{instruction}}"), shown=_shown, media=("video_id",)
-    ),
+    asking=Asking(protocols=plain("{{question}}{{instruction}}"), shown=_shown),
     variants=(
         AnswerVariant(
             name="paper",

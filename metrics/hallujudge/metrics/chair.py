@@ -290,7 +290,6 @@ ASKING = {
     "chair": OwnAsking(
         protocols=plain("Describe this image."),
         id=("image_id", "id"),
-        media=("image", "file_name"),
         response="caption",
         kept=(),
         of_media=True,

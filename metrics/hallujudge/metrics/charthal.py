@@ -167,7 +167,7 @@ BENCHMARK = ClosedQuestions(
     places={"q_type": TYPES, "q_relation": RELATIONS},
     question_files="questions.json",
     complete=_with_judgement,
-    asking=Asking(protocols=plain("{{question}}"), media=("figure_path",)),
+    asking=Asking(protocols=plain("{{question}}")),
     variants=(
         _variant("published", "get_result.py: a score equal to 0 or 1.", _read("score", "score")),
         _variant("evaluated", "evaluate.py: its mark of the text.", _read("text", "evaluated")),

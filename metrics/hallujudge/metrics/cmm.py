@@ -75,8 +75,8 @@ def _identified(record: Mapping[str, object], _place: int, _key: str) -> Mapping
 
 def _shown(record: Mapping[str, object]) -> Shown:
     # A question about a sound alone has no video; one without either lacks something.
-    media = bool(record.get("video_path") or not record.get("audio_path"))
-    return Shown(media=media, sound=name_under(record, ("audio_path",)))
+    seen = record.get("video_path") or not record.get("audio_path")
+    return Shown(media=() if seen else None, sound=name_under(record, ("audio_path",)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ BENCHMARK = ClosedQuestions(
     ),
     question_files="questions.json",
     unfold=each_record(_identified),
-    asking=Asking(media=("video_path",), shown=_shown),
+    asking=Asking(shown=_shown),
     base=_Levels,
     variants=(
         AnswerVariant(

@@ -118,7 +118,8 @@ def _question(record: Mapping[str, object]) -> Shown:
     """Return the question of a record without one: the lists of images name the object alone."""
     name = str(record.get("object_name") or record.get("object") or "").strip()
     question = f"Does this image show a {name}?" if name else ""
-    return Shown() if "question" in record else Shown(slots={"question": question})
+    slots = {} if "question" in record else {"question": question}
+    return Shown(slots=slots, media=("image", "img_id", "question_id"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +147,7 @@ BENCHMARK = ClosedQuestions(
         values={"label": {"1": "yes", "0": "no", "true": "yes", "false": "no"}},
     ),
     bundle=Bundling(by=("label", "object", "file")),
-    asking=Asking(
-        protocols=plain(YES_OR_NO), media=("image", "img_id", "question_id"), shown=_question
-    ),
+    asking=Asking(protocols=plain(YES_OR_NO), shown=_question),
     unfold=each_record(_labelled),
     base=_Images,
     variants=CONTAINS_VARIANTS,

@@ -278,9 +278,7 @@ BENCHMARK = ClosedQuestions(
     ),
     bundle=Bundling(name=(_NAME,), partial=True),
     unfold=_rows,
-    asking=Asking(
-        media=("video",), protocols=plain("{{question}}{{instruction}}"), shown=_prompted
-    ),
+    asking=Asking(protocols=plain("{{question}}{{instruction}}"), shown=_prompted),
     named_files=SetFiles(field="split", names={split: split for split in SPLITS}),
     complete=_completed,
     seen=("judgement",),

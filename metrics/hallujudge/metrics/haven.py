@@ -158,7 +158,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     question_files="questions.json",
     complete=_completed,
-    asking=Asking(protocols=plain("{{question}}"), media=("Video Path",)),
+    asking=Asking(protocols=plain("{{question}}")),
     variants=(
         AnswerVariant(
             name="paper",

@@ -171,7 +171,6 @@ ASKING = {
         protocols=plain("{{question}}"),
         question=("question", "prompt"),
         id=("image_id", "id"),
-        media=("image",),
         response="response",
         kept=(),
         max_tokens=1024,

@@ -44,6 +44,7 @@ _INSTEAD = {
     "bounds": "leave it out: the trial item says it",
     "each": "each answer of a bundle is judged, unless that is partial",
     "empty": _BASE.format("method counts_bundle"),
+    "media": "let shown of asking return it",
     "family": "leave it out: its name begins with that of its family",
     "incomplete": "give a variant missing='wrong in part'",
     "option": "a judge is chosen by the one of options that has judges as values",

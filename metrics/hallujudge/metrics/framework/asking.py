@@ -81,8 +81,9 @@ class Shown(Struct, frozen=True, kw_only=True):
     """Further slots of the prompts."""
     options: Mapping[str, str] | None = None
     """The options, letter -> text; None for those under the declaration's keys."""
-    media: bool = True
-    """Whether the question has an image or video."""
+    media: tuple[str, ...] | None = ()
+    """Keys of the image or video, before those of the declaration; ids come last. None for a
+    question without image and video."""
     sound: str = ""
     """Name of an audio file, or of a video whose sound is sent next to its frames."""
 
@@ -129,8 +130,6 @@ class Asking(Struct, frozen=True, kw_only=True):
 
     protocols: tuple[AskingProtocol, ...] = ()
     """The ways to ask, the default first; empty for one call with a prompt by the labels."""
-    media: tuple[str, ...] = ()
-    """Keys of the image or video, before those of the declaration; ids come last."""
     shown: Callable[[Mapping[str, object]], Shown] = _nothing_more
     """Returns what a model is shown of a record besides its question; raises ``ValueError``, with
     the fault and the next step, for a record that can't be asked."""

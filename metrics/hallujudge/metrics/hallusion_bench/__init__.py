@@ -262,6 +262,11 @@ _QUESTION_ACCURACY = share(
 _MADE_SCORES = tuple(map(_made, _MADE_DEFINITIONS))
 
 
+def _figure(record: Mapping[str, object]) -> Shown:
+    # Questions without a figure show what the model knows.
+    return Shown(media=("filename",) if str(record.get("visual_input")) in SHOWN[1:] else None)
+
+
 _WITHOUT_FIGURES = (
     "image-only: questions without a figure were read and count in no score; sets of one "
     "subcategory and number are one set, whatever their category, as in VLMEvalKit."
@@ -292,10 +297,7 @@ BENCHMARK = ClosedQuestions(
         verdict=("correctness", "same"),
     ),
     bundle=Bundling(by=_PLACE),
-    # Questions without a figure show what the model knows.
-    asking=Asking(
-        media=("filename",), shown=lambda r: Shown(media=str(r.get("visual_input")) in SHOWN[1:])
-    ),
+    asking=Asking(shown=_figure),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
     kept=("subcategory", "set_id", "question_id", "reference"),
     places={

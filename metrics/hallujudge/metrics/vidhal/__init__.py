@@ -147,7 +147,7 @@ def _labelled(label: Callable[[Sequence[str]], str]) -> Callable[[Answer, _Recor
 def _captions_shown(record: Mapping[str, object]) -> Shown:
     captions = record.get("captions")
     answer = Answer(None, options=captions if isinstance(captions, Mapping) else {})
-    return Shown(options=_shown(answer, record)[0])
+    return Shown(options=_shown(answer, record)[0], media=("video", "video_id", "id"))
 
 
 _BEST = "Which caption describes this video best?\n{{options}}\nAnswer with its letter only."
@@ -158,7 +158,7 @@ _RANKED = (
 
 
 def _asking(*protocols: AskingProtocol) -> Asking:
-    return Asking(protocols=protocols, media=("video", "video_id", "id"), shown=_captions_shown)
+    return Asking(protocols=protocols, shown=_captions_shown)
 
 
 def _paper(where: str) -> Paper:

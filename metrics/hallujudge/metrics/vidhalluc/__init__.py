@@ -55,7 +55,7 @@ from ..answers.closed_questions import (
 from ..answers.declared_metrics import metric_of
 from ..answers.orders import order_of_two
 from ..answers.yes_no import first_yes_no
-from ..framework.asking import Asking, plain
+from ..framework.asking import Asking, Shown, plain
 from ..framework.results import ScoredItem
 from . import scene_changes
 from .scene_changes import PAPER
@@ -188,6 +188,11 @@ def _clips(records: _Records, _key: str) -> _Unfolded:
             yield place, {**each, **own}
 
 
+def _clip(_record: Mapping[str, object]) -> Shown:
+    # A question's id is that of its video, or has the clip's in it.
+    return Shown(media=("clip",))
+
+
 def _variants(published: AnswerParser, corrected: AnswerParser) -> tuple[AnswerVariant, ...]:
     return (
         AnswerVariant(
@@ -271,7 +276,7 @@ BINARY = ClosedQuestions(
     ),
     ranked_by=("accuracy",),
     ranking_source="It is the task's only score.",
-    asking=Asking(media=("clip",)),
+    asking=Asking(shown=_clip),
     trial=AnswersItem(id="1", answers=(Answer(response="Yes.", label="yes", name="1"),)),
 )
 """Binary questions."""
@@ -294,8 +299,7 @@ CHOICES = structs.replace(
     unfold=_clips,
     complete=with_order,
     asking=Asking(
-        # A clip's id is that of its question and its own.
-        media=("clip", "video"),
+        shown=_clip,
         protocols=plain("{{question}}\n{{options}}\nAnswer with the letters of all right ones."),
     ),
     kept=("order",),
