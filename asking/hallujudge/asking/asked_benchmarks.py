@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 
@@ -16,7 +16,7 @@ from hallujudge.judge_service.llm.prompt_templates import (
     presets_of,
 )
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families, has_module
 from hallujudge.metrics.framework.asking import (
     CHOOSING,
@@ -24,7 +24,6 @@ from hallujudge.metrics.framework.asking import (
     YES_OR_NO,
     Asking,
     AskingProtocol,
-    Conditions,
     OwnAsking,
     plain,
 )
@@ -62,9 +61,27 @@ class Benchmark:
         return self.asking if isinstance(self.asking, OwnAsking) else _DECLARED
 
     @property
-    def conditions(self) -> Conditions | None:
-        """Conditions under which each question is asked; None if it is asked once."""
-        return None if self.declared is None else metric_of(self.declared).conditions
+    def conditions(self) -> Callable[[Mapping[str, object]], tuple[str, ...]] | None:
+        """Returns the conditions of a record; None if each question is asked once."""
+        declared = self.declared
+        return None if declared is None else own_function(metric_of(declared), "conditions")
+
+    @property
+    def condition_field(self) -> str:
+        """The field of the archive that names the condition; empty without conditions."""
+        if self.declared is None or self.conditions is None:
+            return ""
+        return self.declared.bundle.name[0]
+
+    @property
+    def base_condition(self) -> str:
+        """The condition of the files as they are; empty without conditions.
+
+        They lie in the folder itself, or in one of its name; others in folders of their names.
+        """
+        if self.declared is None or self.conditions is None:
+            return ""
+        return next(iter(self.declared.bundle.known))
 
     @property
     def prompt_hashes(self) -> str:

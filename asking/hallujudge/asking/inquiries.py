@@ -340,9 +340,9 @@ class _Maker:
                 **asked,
                 **{n: values[n] for n in own.kept if n in values},
             }
-        conditions = self._benchmark.conditions
+        field = self._benchmark.condition_field
         for condition in self._conditions(values):
-            where = {conditions.field: condition} if conditions is not None else {}
+            where = {field: condition} if field else {}
             yield {**kept, **where}, f"{key} ({condition})" if condition else key
 
     def _needs_id(self, record: Record) -> bool:
@@ -363,14 +363,14 @@ class _Maker:
         conditions = self._benchmark.conditions
         if conditions is None:
             return ("",)
-        possible = conditions.of(values)
+        possible = conditions(values)
         self._possible |= dict.fromkeys(possible)
         if self._given:
             return tuple(name for name in possible if name in self._given)
         return tuple(
             name
             for name in possible
-            if name == conditions.base or self._folder.inner(name) is not None
+            if name == self._benchmark.base_condition or self._folder.inner(name) is not None
         )
 
     def _inquiry(self, record: Record, out: dict[str, object], key: str) -> Inquiry:
@@ -392,7 +392,7 @@ class _Maker:
         options = more.options
         if options is None:
             options = self._usual_options(record, values)
-        shown, conditions = shown_options(options), self._benchmark.conditions
+        shown, field = shown_options(options), self._benchmark.condition_field
         media = None if more.media is None else (*more.media, *self._media)
         return Inquiry(
             key=key,
@@ -408,7 +408,7 @@ class _Maker:
             media=None if media is None else self._media_of(values, media),
             address=self._path_of_address(values, media or self._media),
             sound=more.sound,
-            condition=str(out.get(conditions.field, "")) if conditions is not None else "",
+            condition=str(out.get(field, "")) if field else "",
             into=out,
             response=self._response,
         )
@@ -437,10 +437,7 @@ class _Maker:
             return {}
         return options_of(record._replace(values=values), self._declared.keys.options)
 
-    def _media_of(self, values: Mapping[str, object], keys: Sequence[str]) -> str | None:
-        conditions = self._benchmark.conditions
-        if conditions is not None and values.get(conditions.field) in conditions.blind:
-            return None
+    def _media_of(self, values: Mapping[str, object], keys: Sequence[str]) -> str:
         found = [str(name) for key in keys if is_name(name := values.get(key))]
         # No address is called. Where a record has one, its file is named by another key, or the id.
         return next((name for name in found if not is_address(name)), (*found, "")[0])

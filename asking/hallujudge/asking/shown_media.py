@@ -62,7 +62,7 @@ class ShownMedia:
         shared: Container[str] = (),
     ) -> None:
         self._names_shared = shared
-        self._conditions = benchmark.conditions
+        self._base = benchmark.base_condition
         self._folder = folder
         self._folders: dict[str, MediaFolder] = {}
         self._frames = frames
@@ -92,9 +92,8 @@ class ShownMedia:
                 return sound
             folder = self._folder_of(inquiry.condition)
             name = inquiry.media
-            if self._conditions is not None:
-                base = self._conditions.base
-                named = (name, inquiry.condition or base, base)
+            if self._base:
+                named = (name, inquiry.condition or self._base, self._base)
                 folder, name = folder_of_name(self._folder, folder, *named)
             media = await asyncio.to_thread(self._found, folder, name, inquiry)
         self.had_videos |= media.is_video
@@ -119,11 +118,11 @@ class ShownMedia:
                 raise (other if other.reason == "MEDIA_AMBIGUOUS" else err) from None
 
     def _folder_of(self, condition: str) -> MediaFolder:
-        if not condition or self._conditions is None:
+        if not condition or not self._base:
             return self._folder
         if condition not in self._folders:
             inner = self._folder.inner(condition)
-            if inner is None and condition != self._conditions.base:
+            if inner is None and condition != self._base:
                 raise MediaError("MEDIA_MISSING", f"there is no folder {condition!r}")
             self._folders[condition] = inner or self._folder
         return self._folders[condition]

@@ -12,7 +12,6 @@ from msgspec import structs
 
 from ..errors import OptionError
 from ..framework.arrays import FloatArray, np
-from ..framework.asking import Conditions
 from ..framework.columns_and_scores import Column, ScoreDefinition, checked_counts
 from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
@@ -84,8 +83,6 @@ class AnswersMetric(SoftMetric):
     """Table -> the option of the metric without whose value ``given`` it would not be used."""
     listed: ClassVar[ListReader | None] = None
     """Reads a released list of questions. Answers that no list has are noted, not refused."""
-    conditions: ClassVar[Conditions | None] = None
-    """Conditions under which each question is asked; None if it is asked once."""
     verdict_prompts: ClassVar[dict[str, str]] = {}
     """Variant -> the prompt to which a judge replies with a text in place of a choice. The text is
     the verdict, which the parser reads."""
@@ -169,6 +166,14 @@ class AnswersMetric(SoftMetric):
     def task(cls, record: Mapping[str, object]) -> str:  # noqa: ARG003
         """Return the task of a record: questions of one without any answer need none."""
         return ""
+
+    @classmethod
+    def conditions(cls, record: Mapping[str, object]) -> tuple[str, ...]:  # noqa: ARG003
+        """Return the names of a bundle's answers that a question is asked under, the base first.
+
+        Such as degraded videos; empty if each question is asked once.
+        """
+        return ()
 
     @classmethod
     def is_question(cls, record: Mapping[str, object]) -> bool:  # noqa: ARG003

@@ -111,20 +111,6 @@ def is_name(value: object) -> bool:
     )
 
 
-class Conditions(Struct, frozen=True, kw_only=True):
-    """Conditions under which each question is asked again, such as degraded videos."""
-
-    field: str
-    """Field of the archive that names the condition."""
-    base: str
-    """The condition of the files as they are, which lie in the folder itself, or in one of its
-    name. Those of the others lie in folders of their names."""
-    of: Callable[[Mapping[str, object]], tuple[str, ...]]
-    """Returns the conditions of a record, the base first."""
-    blind: frozenset[str] = frozenset()
-    """Conditions without image or video."""
-
-
 class Asking(Struct, frozen=True, kw_only=True):
     """What asking a benchmark's questions needs."""
 

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from msgspec import structs
 
@@ -61,7 +60,7 @@ from ..answers.closed_questions import (
     of_first,
 )
 from ..answers.declared_metrics import metric_of
-from ..framework.asking import ONE_LETTER, Asking, Conditions, plain
+from ..framework.asking import ONE_LETTER, Asking, Shown, plain
 from ..framework.metric import OptionDefinition
 from ..framework.results import UnscoredReason
 from .operators import (
@@ -199,19 +198,20 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     return answer
 
 
-def _operators(record: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the operators of a question: mode IV is for questions about the order of frames."""
-    ordered = str(record.get("order_sensitive", "")).strip().casefold() in ("true", "1", "yes")
-    return tuple(name for name in OPERATORS if ordered or name not in TEMPORAL)
+def _shown(record: Mapping[str, object]) -> Shown:
+    return Shown(media=None if record.get("operator") == TEXT_ONLY else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorsMetric(AnswersMetric):
     """A metric whose labels choose one of the options of their questions, where these are known."""
 
-    conditions: ClassVar[Conditions | None] = Conditions(
-        field="operator", base=BASE, of=_operators, blind=frozenset({TEXT_ONLY})
-    )
+    @classmethod
+    def conditions(cls, record: Mapping[str, object]) -> tuple[str, ...]:
+        """Return the operators of a question: mode IV is for those about the order of frames."""
+        said = str(record.get("order_sensitive", "")).strip().casefold()
+        ordered = said in ("true", "1", "yes")
+        return tuple(name for name in OPERATORS if ordered or name not in TEMPORAL)
 
     @classmethod
     def fault(cls, answer: Answer, record: Mapping[str, object]) -> AnswerFault | None:
@@ -281,7 +281,7 @@ BENCHMARK = ClosedQuestions(
     ),
     labels=(),
     base=OperatorsMetric,
-    asking=Asking(protocols=plain(ONE_LETTER)),
+    asking=Asking(protocols=plain(ONE_LETTER), shown=_shown),
     seen=("confidence", "order_sensitive"),
     places={"order_sensitive": ("", "true", "false"), "dimension": ("", *TAXONOMY)},
     variants=(
