@@ -41,7 +41,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from msgspec import structs
 
@@ -98,10 +97,6 @@ _RESPONSE = ("response", "answer", "prediction", "output", "text")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Items(DescriptionsMetric):
     """A metric of descriptions and questions."""
-
-    asking_table: ClassVar[str] = "questions"
-    answering_table: ClassVar[str] = "nouns"
-    given_tables: ClassVar[Mapping[str, str]] = {"nouns": "nouns"}
 
     @classmethod
     def task(cls, record: Mapping[str, object]) -> str:
@@ -177,7 +172,7 @@ BENCHMARK = ClosedQuestions(
         InputTable(
             name="questions",
             meaning="AMBER's query_all.json: id to image.",
-            form="records",
+            form="asked",
             noun="questions",
             usual="query_all.json",
         ),

@@ -360,7 +360,7 @@ RELEASED_DESCRIPTION_SCORES = tuple(
 """The same as the released script computes them."""
 TABLES = (
     InputTable(
-        name="nouns", meaning="Nouns of the descriptions by id.", form="records", noun="nouns"
+        name="nouns", meaning="Nouns of the descriptions by id.", form="answers", noun="nouns"
     ),
     InputTable(
         name="associations", meaning="AMBER's relation.json.", form="whole", noun="association"

@@ -74,13 +74,6 @@ class AnswersMetric(SoftMetric):
     extraction_prompts: ClassVar[dict[str, str]] = {}
     """Variant -> the prompt, with the slots of the judge's, by which a judge first extracts from a
     response the answer that it judges."""
-    asking_table: ClassVar[str] = ""
-    """The table whose records are the questions that were asked, of all in the file of questions.
-    Without it, questions without an answer are left out."""
-    answering_table: ClassVar[str] = ""
-    """The table whose records count as answers where there is no other of their id."""
-    given_tables: ClassVar[Mapping[str, str]] = {}
-    """Table -> the option of the metric without whose value ``given`` it would not be used."""
     listed: ClassVar[ListReader | None] = None
     """Reads a released list of questions. Answers that no list has are noted, not refused."""
     verdict_prompts: ClassVar[dict[str, str]] = {}

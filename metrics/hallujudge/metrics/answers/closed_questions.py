@@ -196,13 +196,15 @@ class InputTable(Struct, frozen=True, kw_only=True):
     """The name of its option on the command line; with ``_file`` where the metric has one too."""
     meaning: str
     """Noun phrase for the option's help."""
-    form: Literal["by id", "in order", "records", "whole", "lines", "own"] = "by id"
+    form: Literal["by id", "in order", "asked", "answers", "whole", "lines", "own"] = "by id"
     """``by id``: one object, id of a bundle -> value, which its records get under the table's name;
     every bundle needs one.
     ``in order``: the same, or a list with a value for each record of the responses, in their order.
-    ``records``: records with the id of a bundle, whose values its records get. ``whole``: one
-    object, and ``lines``: lines of text, for items that are no questions. ``own``: records of
-    which the method ``own_table`` of the base class makes what all records get.
+    ``asked``: records with the id of a bundle, whose values its records get; only these questions
+    were asked, of all in the file of questions. ``answers``: the same, of records that count as
+    answers where there is no other of their id. ``whole``: one object, and ``lines``: lines of
+    text, for items that are no questions. ``own``: records of which the method ``own_table`` of the
+    base class makes what all records get.
     """
     noun: str = ""
     """What it holds of each bundle, in words of errors; empty for its name."""
@@ -213,6 +215,11 @@ class InputTable(Struct, frozen=True, kw_only=True):
     def required(self) -> bool:
         """Whether every bundle needs its value."""
         return self.form == "by id"
+
+    @property
+    def computed(self) -> bool:
+        """Whether an option of the metric may have what it holds computed instead."""
+        return self.form in ("answers", "own")
 
 
 class SetFiles(Struct, frozen=True, kw_only=True):

@@ -34,8 +34,9 @@ _BASE = "write the {} of a class that base names"
 _INSTEAD = {
     "adds": _BASE.format("methods score_answers and counts_bundle"),
     **dict.fromkeys(("check", "labels_chosen"), _BASE.format("method problem")),
-    **dict.fromkeys(("answers", "asks"), _BASE.format("attribute answering_table or asking_table")),
-    "only_with": _BASE.format("attribute given_tables"),
+    "answers": "give the table the form 'answers'",
+    "asks": "give the table the form 'asked'",
+    "only_with": "give the table the form 'answers' or 'own'",
     "cut": _BASE.format("method may_lack"),
     "choices": "give the answers of trial their options",
     **dict.fromkeys(("every", "ids"), "let unfold give each record the id of its bundle"),

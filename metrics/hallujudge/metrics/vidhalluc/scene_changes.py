@@ -33,7 +33,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -277,8 +277,6 @@ OVERALL = combined(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Places(AnswersMetric):
     """Answers with places, which a sentence encoder may compare."""
-
-    given_tables: ClassVar[Mapping[str, str]] = {"similarities": "encoder"}
 
     @classmethod
     def own_table(cls, records: Iterable[Mapping[str, object]]) -> Mapping[tuple[str, str], float]:

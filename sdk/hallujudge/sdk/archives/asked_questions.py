@@ -80,15 +80,14 @@ class AskedQuestions:
     @property
     def asking(self) -> str | None:
         """The file that would say what was asked, for messages; None if it is not needed."""
-        name = self._metric.asking_table
-        if not name or self._table(name) is not None:
+        if self._table("asked") is not None:
             return None
-        table = next(each for each in self._declared.tables if each.name == name)
-        return f"the {table.noun} with InputOptions(own=dict({table.name}=…))"
+        tables = (each for each in self._declared.tables if each.form == "asked")
+        return next((f"the {t.noun} with InputOptions(own=dict({t.name}=…))" for t in tables), None)
 
-    def _table(self, name: str) -> Mapping[str, object] | None:
-        """Return the content of a table; None if it is not given."""
-        return next((held for table, held in self._tables.items() if table.name == name), None)
+    def _table(self, form: str) -> Mapping[str, object] | None:
+        """Return the content of the table of a form; None if it is not given."""
+        return next((held for table, held in self._tables.items() if table.form == form), None)
 
     def completed(self, record: Record, *, leave_out: bool = False) -> tuple[Record, str] | None:
         """Return a record with what it leaves out, from the file of questions and the tables.
@@ -184,7 +183,7 @@ class AskedQuestions:
                 remedy = f"Give the {table.name} file of the same release"
                 self._faults.add(fault, key, remedy=remedy)
             form = table.form
-            if form == "records":
+            if form in _OF_RECORDS:
                 more: Any = held.get(key, _NONE)
                 made = {**more, **made}
             elif form == "own":
@@ -197,14 +196,14 @@ class AskedQuestions:
     def answering(self, gathered: Container[str]) -> Iterator[Record]:
         """Yield the records of tables that count as answers, where there is no other."""
         key = self._options.id_key or self._declared.keys.id[0]
-        held = self._table(self._metric.answering_table) if gathered else None
+        held = self._table("answers") if gathered else None
         for bundle, values in (held or {}).items():
             if bundle not in gathered and isinstance(values, Mapping):
                 yield Record({**values, key: bundle}, 0, bundle)
 
     def silent(self) -> list[str]:
         """Return the questions without an answer, those that were not asked apart."""
-        given = self._table(self._metric.asking_table)
+        given = self._table("asked")
         asked = self.questions if given is None else given
         silent = [key for key in self.questions if key in asked and key not in self._joined]
         task = self._metric.task
@@ -264,6 +263,7 @@ class AskedQuestions:
 
 
 _OF_ARCHIVE = ("whole", "lines")
+_OF_RECORDS = ("asked", "answers")
 
 
 class _Listed(dict[str, object]):
@@ -341,7 +341,7 @@ def held_table(
         ArchiveError: It is needed, or can't be read.
     """
     source = options.own.get(table.name)
-    if source is not None and table.form == "records":
+    if source is not None and table.form in _OF_RECORDS:
         return known_questions(declared, source, options, table.noun)
     if source is not None and table.form == "own":
         return _own(declared, source)

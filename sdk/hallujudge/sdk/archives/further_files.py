@@ -200,8 +200,7 @@ class ArchiveFolders:
         """Return the files that were found which hold something of one model's answers."""
         if (declared := benchmark_named(joined.metric)) is None:
             return []
-        own = [table.name for table in declared.tables if table.form == "in order"]
-        names = (*own, metric_of(declared).answering_table)
+        names = [t.name for t in declared.tables if t.form in ("in order", "answers")]
         return [file for name in names for file in joined.found.get(name, ())]
 
     def _found(

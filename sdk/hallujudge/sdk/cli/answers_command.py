@@ -218,7 +218,9 @@ def _refuse_unused_tables(
     Raises:
         InvalidInputError: There is one; the message names it.
     """
-    for table, name in metric_of(benchmark).given_tables.items():
+    computed = [table.name for table in benchmark.tables if table.computed]
+    of_tables = [each.name for each in benchmark.options if each.default == _GIVEN]
+    for table, name in zip(computed, of_tables, strict=False):
         file, chosen = inputs.own.get(table), options.get(name, _GIVEN)
         if file and chosen != _GIVEN:
             flag = _flags(benchmark)[table]
