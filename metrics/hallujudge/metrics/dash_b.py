@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from .answers.answer_scores import (
     AnswerScore,
@@ -40,7 +39,6 @@ from .answers.closed_questions import (
     Bundling,
     ClosedQuestions,
     Keys,
-    ListReader,
     each_record,
     one_answer,
 )
@@ -50,37 +48,6 @@ from .framework.asking import YES_OR_NO, Asking, Shown, plain
 
 SIDES = {"neg": "no", "pos": "yes"}
 """Last word of the name of an image list -> label of its images."""
-
-
-def listed_images(name: str, content: Mapping[str, object]) -> Iterator[Mapping[str, str]]:
-    """Yield the questions about the images of a list: dataset -> object -> files.
-
-    Args:
-        name: Name of the file without its ending, such as ``dash_benchmark_neg``.
-        content: What it holds.
-
-    Raises:
-        ValueError: It is not such a list; with the next step.
-    """
-    side = name.casefold().rpartition("_")[2]
-    label = SIDES.get(side)
-    if label is None:
-        raise ValueError(
-            "the name does not say whether the images have the object",
-            "Let it end in _pos or _neg, as dash_benchmark_neg.json",
-        )
-    held = [(name, each) for name, each in content.items() if isinstance(each, Mapping)]
-    files = [(dataset, *pair) for dataset, objects in held for pair in objects.items()]
-    if not files or any(not isinstance(names, list) for *_, names in files):
-        raise ValueError(
-            "not an object dataset -> object -> list of image files",
-            "Give dash_benchmark_pos.json and dash_benchmark_neg.json",
-        )
-    for dataset, shown, names in files:
-        for file in names:
-            # Folders tell equal names apart; those that a user does not have are left out.
-            path = f"{side}/{dataset}/{shown}/{file}"
-            yield {"img_id": file, "object_name": shown, "gt": label, "image": path}
 
 
 def _labelled(record: Mapping[str, object], _place: int, _key: str) -> Mapping[str, object]:
@@ -126,7 +93,36 @@ def _question(record: Mapping[str, object]) -> Shown:
 class _Images(AnswersMetric):
     """A metric of questions that lists of images ask."""
 
-    listed: ClassVar[ListReader | None] = staticmethod(listed_images)
+    @classmethod
+    def listed(cls, name: str, content: Mapping[str, object]) -> Iterator[Mapping[str, str]]:
+        """Yield the questions about the images of a list: dataset -> object -> files.
+
+        Args:
+            name: Name of the file without its ending, such as ``dash_benchmark_neg``.
+            content: What it holds.
+
+        Raises:
+            ValueError: It is not such a list; with the next step.
+        """
+        side = name.casefold().rpartition("_")[2]
+        label = SIDES.get(side)
+        if label is None:
+            raise ValueError(
+                "the name does not say whether the images have the object",
+                "Let it end in _pos or _neg, as dash_benchmark_neg.json",
+            )
+        held = [(name, each) for name, each in content.items() if isinstance(each, Mapping)]
+        files = [(dataset, *pair) for dataset, objects in held for pair in objects.items()]
+        if not files or any(not isinstance(names, list) for *_, names in files):
+            raise ValueError(
+                "not an object dataset -> object -> list of image files",
+                "Give dash_benchmark_pos.json and dash_benchmark_neg.json",
+            )
+        for dataset, shown, names in files:
+            for file in names:
+                # Folders tell equal names apart; those that a user does not have are left out.
+                path = f"{side}/{dataset}/{shown}/{file}"
+                yield {"img_id": file, "object_name": shown, "gt": label, "image": path}
 
 
 BENCHMARK = ClosedQuestions(

@@ -32,7 +32,6 @@ from .closed_questions import (
     AnswerVariant,
     AnswerVerdict,
     ClosedQuestions,
-    ListReader,
     Parsed,
     SpecialItem,
 )
@@ -74,8 +73,6 @@ class AnswersMetric(SoftMetric):
     extraction_prompts: ClassVar[dict[str, str]] = {}
     """Variant -> the prompt, with the slots of the judge's, by which a judge first extracts from a
     response the answer that it judges."""
-    listed: ClassVar[ListReader | None] = None
-    """Reads a released list of questions. Answers that no list has are noted, not refused."""
     verdict_prompts: ClassVar[dict[str, str]] = {}
     """Variant -> the prompt to which a judge replies with a text in place of a choice. The text is
     the verdict, which the parser reads."""
@@ -159,6 +156,19 @@ class AnswersMetric(SoftMetric):
     def task(cls, record: Mapping[str, object]) -> str:  # noqa: ARG003
         """Return the task of a record: questions of one without any answer need none."""
         return ""
+
+    @classmethod
+    def listed(cls, name: str, content: Mapping[str, object]) -> Iterable[Mapping[str, str]]:  # noqa: ARG003
+        """Return the questions of a released list, as records; answers that none has are noted.
+
+        Args:
+            name: Name of the list's file without its ending.
+            content: What the file holds.
+
+        Raises:
+            ValueError: It is not such a list; with the next step.
+        """
+        return ()
 
     @classmethod
     def conditions(cls, record: Mapping[str, object]) -> tuple[str, ...]:  # noqa: ARG003

@@ -259,9 +259,6 @@ def each_record(
     return EachRecord(change)
 
 
-ListReader: TypeAlias = Callable[[str, Mapping[str, object]], Iterable[Mapping[str, str]]]
-"""Yields the questions of a released list, as records, of its file's name and content; raises as
-``complete`` does."""
 SpecialItem: TypeAlias = Callable[[AnswersItem, Mapping[str, object]], AnswersItem]
 """Returns an item of another kind, with what its record holds; raises as ``complete`` does."""
 

@@ -41,7 +41,7 @@ _INSTEAD = {
     "choices": "give the answers of trial their options",
     **dict.fromkeys(("every", "ids"), "let unfold give each record the id of its bundle"),
     "conditions": _BASE.format("method conditions"),
-    "listed": _BASE.format("attribute listed"),
+    "listed": _BASE.format("method listed"),
     "derived": _BASE.format("method derived_fields"),
     "bounds": "leave it out: the trial item says it",
     "each": "each answer of a bundle is judged, unless that is partial",

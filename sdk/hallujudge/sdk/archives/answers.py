@@ -13,7 +13,7 @@ from msgspec import structs
 
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
-from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
 from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, InvalidInputError
@@ -95,7 +95,7 @@ def _read(
     group_by: tuple[str, ...],
 ) -> ItemSource:
     """Return the answers as :func:`read_answers` does, whatever their texts are."""
-    if references is not None and metric_of(declared).listed is not None:
+    if references is not None and own_function(metric_of(declared), "listed"):
         source = read_bundles(declared, responses, None, options, group_by)
         notes = _notes_on_lists(declared, references, {item.id for item in source})
         return replace(source, notes=(*source.notes, *notes))
@@ -208,10 +208,10 @@ def listed_questions(declared: ClosedQuestions, name: str, content: object) -> l
     Raises:
         ArchiveError: It is not such a list.
     """
-    read = metric_of(declared).listed
-    assert read is not None, "asked only then"
     try:
-        found = list(read(name, content if isinstance(content, Mapping) else {}))
+        found = list(
+            metric_of(declared).listed(name, content if isinstance(content, Mapping) else {})
+        )
     except ValueError as err:
         fault, remedy = err.args
         raise ArchiveError(f"{name}: {fault}. {remedy}") from err
