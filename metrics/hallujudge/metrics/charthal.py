@@ -181,8 +181,6 @@ BENCHMARK = ClosedQuestions(
     judged=JudgedAnswers(
         choices={mark: mark for mark in MARKS},
         prompts={"": "charthal"},
-        lacking="no ref_answer for this question",
-        counted="marked",
     ),
     scores=(
         accuracy("answers marked 1 / answers marked 0 or 1", among="marked"),

@@ -319,10 +319,6 @@ BENCHMARK = ClosedQuestions(
         choices={"yes": "yes", "no": "no"},
         prompts={split: f"event_hallusion_{split}" for split in SPLITS},
         slots={"event": "reference", "description": "response"},
-        reference="event",
-        lacking="what happens in the video is not known; give 'event_info', or 'event'",
-        rests_on=("Scores of descriptions rest", "judgements"),
-        counted="decided",
     ),
     scores=(
         *_ACCURACIES,

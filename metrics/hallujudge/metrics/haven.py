@@ -183,8 +183,6 @@ BENCHMARK = ClosedQuestions(
     judged=JudgedAnswers(
         choices={grade: grade for grade in _GRADES},
         prompts={"": "haven"},
-        lacking="no Answer for this question",
-        counted="graded",
     ),
     scores=(
         _ACCURACY,

@@ -199,9 +199,6 @@ BENCHMARK = ClosedQuestions(
             **{slot: slot for slot in ("question", "objects", "reference")},
             "answer": "response",
         },
-        lacking="no gt_answer for this question",
-        rests_on=("Every score rests", "ratings"),
-        counted="rated",
     ),
     scores=(
         share(

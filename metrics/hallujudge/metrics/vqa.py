@@ -159,9 +159,6 @@ BENCHMARK = ClosedQuestions(
         },
         prompts={"": "vqa"},
         slots={"question": "question", "accepted": _offer, "response": "response"},
-        reference="accepted",
-        lacking="no answers of people for this question",
-        counted="judged",
     ),
     scores=(
         share(

@@ -142,6 +142,7 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         self._each = declared.judges_each
         self._prompt_by = declared.prompt_by
         self._given = getattr(metric, declared.judge_option) == GIVEN
+        self._reference = self._how.reference
         self._choices = () if metric.variant in metric.verdict_prompts else tuple(self._how.choices)
         printed = printed_prompts(declared.name)
         self._is_printed = judge is not None and judge.templates[0].name in printed
@@ -165,7 +166,7 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         assert self.judge is not None, "only asked then"
         how = self._how
         if self._is_printed:
-            people = how.reference, answer.fields.get(how.reference, "")
+            people = self._reference, answer.fields.get(self._reference, "")
             asked = printed_question(self.judge.templates[0], answer.response or "", *people)
             return self._asked_of(item, asked)
         place = [*how.prompts].index(item.fields[self._prompt_by]) if self._prompt_by else 0
@@ -319,7 +320,7 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         if self._verdict_field in answer.fields:
             return None
         missing = (
-            f"the {self._how.noun} came without {self._how.rests_on[1]}; set the option "
+            f"the {self._how.noun} came without {self.metric.judge_option}; set the option "
             f"{self.metric.judge_option} to a judge"
         )
         return UnscoredReason.VERDICT_NULL, missing
@@ -341,8 +342,9 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         return self.label_problem(answer) if answer.label else None
 
     def _reference_problem(self, answer: Answer) -> Problem | None:
-        reference = self._how.text(self._how.reference, answer)
-        return None if reference.strip() else (UnscoredReason.REFERENCE_MISSING, self._how.lacking)
+        if not self._reference or self._how.text(self._reference, answer).strip():
+            return None
+        return UnscoredReason.REFERENCE_MISSING, self.metric.benchmark.lacking
 
     def score(
         self, item: AnswersItem, probability: float | None = None
@@ -421,7 +423,10 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         if judge is not None:
             notes = (card.note if card else asked_judge_note(), *judge.notes)
         elif getattr(made, metric.judge_option) == GIVEN:
-            notes = (given_verdicts_note(*how.rests_on),)
+            resting = (
+                f"Scores of {how.noun} rest" if benchmark.bundle.partial else "Every score rests"
+            )
+            notes = (given_verdicts_note(resting, metric.judge_option),)
         return JudgedAnswersPipeline(made, responses, judge, notes)
 
     entry = MetricEntry(

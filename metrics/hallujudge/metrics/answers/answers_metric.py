@@ -256,9 +256,9 @@ class AnswersMetric(SoftMetric):
         return (*declared, *own, *self.soft_fields(), *judge)
 
     def verdicts_in(self, totals: Mapping[str, float]) -> int:
-        """Return how many answers a judge may have judged; 0 without judges."""
-        judged = self.benchmark.judged
-        return int(totals[judged.counted]) if judged is not None else 0
+        """Return how many answers have a verdict: those of the share that has their credits."""
+        scores = (s for s in self.benchmark.scores if not all(each.integral for each in s.counts))
+        return next((int(totals[score.counts[-1].name]) for score in scores), 0)
 
     def parse(self, answer: Answer) -> Parsed:
         """Return what the variant's parser makes of an answer."""

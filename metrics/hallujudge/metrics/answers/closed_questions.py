@@ -295,14 +295,15 @@ class JudgedAnswers(Struct, frozen=True, kw_only=True):
     slots: Mapping[str, str | Callable[[Answer], str]] = msgspec.field(default_factory=_slots)
     """Slot of the prompts -> ``question``, ``response``, ``label`` or a field of the judged answer,
     or a function that makes its text of the answer."""
-    reference: str = "reference"
-    """The slot without whose text nothing can be judged."""
-    lacking: str
-    """What is missing then, and the next step."""
-    rests_on: tuple[str, str] = ("Every score rests", "judgements")
-    """Which scores rest on verdicts of the file, and what these are called."""
-    counted: str
-    """Column of the number of verdicts."""
+
+    @property
+    def reference(self) -> str:
+        """The slot without whose text nothing can be judged; empty if there is none."""
+        return next((slot for slot in self.slots if self._is_reference(slot)), "")
+
+    def _is_reference(self, slot: str) -> bool:
+        of = self.slots[slot]
+        return slot == "reference" or callable(of) or of in ("reference", "label")
 
     def text(self, slot: str, answer: Answer) -> str:
         """Return the text of a slot of the prompts."""
@@ -407,6 +408,16 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     def verdict(self) -> str:
         """The field of a judged answer with its verdict, from the file or a judge."""
         return self.keys.verdict[0] if self.keys.verdict else "judgement"
+
+    @property
+    def lacking(self) -> str:
+        """What is missing of an answer that can't be judged, and the next step."""
+        assert self.judged is not None, "asked only then"
+        slot = self.judged.reference
+        of = self.judged.slots[slot]
+        keys = {**self.keys.fields, "label": self.keys.label}
+        key, *_ = keys.get(slot if callable(of) else of, (slot,))
+        return f"no {key} to judge by; give it"
 
     @property
     def judged_name(self) -> str:

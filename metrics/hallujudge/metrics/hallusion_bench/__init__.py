@@ -343,9 +343,6 @@ BENCHMARK = ClosedQuestions(
             "reference": lambda answer: answer.fields.get("reference") or answer.label,
             "prediction": "response",
         },
-        lacking="no gt_answer for this question",
-        rests_on=("Every score rests", "correctness labels"),
-        counted="answered",
     ),
     scores=(
         _QUESTION_ACCURACY,
