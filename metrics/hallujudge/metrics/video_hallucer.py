@@ -47,7 +47,6 @@ from .answers.closed_questions import (
     ClosedQuestions,
     Keys,
     Parsed,
-    SetFiles,
     compared_by,
 )
 from .answers.yes_no import YES_NO_PARSERS, yes_bias
@@ -145,22 +144,22 @@ BENCHMARK = ClosedQuestions(
             "pair": _PAIR,
             "role": _ROLE,
         },
+        values={
+            "set": {
+                "obj_rel": "object_relation",
+                "semantic": "semantic_detail",
+                "fact": "external_factual",
+                "nonfact": "external_nonfactual",
+                "factdet": "fact_detect",
+                **{name: name for name in SETS},
+            }
+        },
         optional=("kind", "pair"),
         lists=tuple(_ROLES),
     ),
     bundle=Bundling(by=("pair",), name=("role",), known=_ROLES),
     unfold=_questions,
-    named_files=SetFiles(
-        field="set",
-        names={
-            "obj_rel": "object_relation",
-            "semantic": "semantic_detail",
-            "fact": "external_factual",
-            "nonfact": "external_nonfactual",
-            "factdet": "fact_detect",
-            **{name: name for name in SETS},
-        },
-    ),
+    named_files="set",
     places={"set": SETS},
     variants=(
         AnswerVariant(

@@ -136,8 +136,9 @@ class Keys(Struct, frozen=True, kw_only=True):
     within its bundle, belong to answers, all others to items. A record that lacks one is an
     error."""
     values: Mapping[str, Mapping[str, str]] = {}
-    """Field, or ``label`` -> its values as files write them, in lower case -> value; others stay.
-    Spaces around them are ignored, and so is the fraction of a whole number such as ``1.0``."""
+    """Field, or ``label`` -> its values as files, or their names, have them, in lower case ->
+    value; others stay. Spaces around them are ignored, and so is the fraction of a whole number
+    such as ``1.0``."""
     optional: tuple[str, ...] = ()
     """Fields that records may lack, which then are empty."""
     lists: tuple[str, ...] = ()
@@ -222,7 +223,7 @@ class InputTable(Struct, frozen=True, kw_only=True):
         return self.form in ("answers", "own")
 
 
-class SetFiles(Struct, frozen=True, kw_only=True):
+class SetFiles(NamedTuple):
     """How files say which set, or which split of equal ids, their records are of."""
 
     field: str
@@ -360,9 +361,9 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Further fields of answers, for a judge and a base class."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
-    named_files: SetFiles | None = None
-    """How files are named by sets or, where questions have files too, by splits whose ids are
-    equal; None if an archive has no file for each."""
+    named_files: str = ""
+    """The field for whose values there are files: for sets or, where questions have files too, for
+    splits whose ids are equal. The values, as files are named by them, are in those of ``keys``."""
     question_files: str = ""
     """Usual name of a file of questions, which answers are joined with for what they leave out;
     empty if they leave nothing out."""
@@ -441,12 +442,17 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def set_files(self) -> SetFiles | None:
         """How files are named by sets; None if an archive has no file for each set."""
-        return None if self.question_files else self.named_files
+        return None if self.question_files else self._named_files
 
     @property
     def split_files(self) -> SetFiles | None:
         """How files of equal ids are told apart; None if ids are unique."""
-        return self.named_files if self.question_files else None
+        return self._named_files if self.question_files else None
+
+    @property
+    def _named_files(self) -> SetFiles | None:
+        field = self.named_files
+        return SetFiles(field, self.keys.values[field]) if field else None
 
     @property
     def joins_by_text(self) -> bool:

@@ -84,7 +84,7 @@ _INSTEAD = {
     **dict.fromkeys(("max_tokens", "of_media", "response"), "give asking a value of OwnAsking"),
     "place_field": "let unfold give each record its place",
     "soft": _BASE.format("attribute soft_scores"),
-    **dict.fromkeys(("set_files", "split_files"), "name it named_files"),
+    **dict.fromkeys(("set_files", "split_files"), "name their field in named_files"),
     "split_fields": _BASE.format("attribute split_fields"),
     "trial_score": _BASE.format("method trial_value"),
     "worst": _BASE.format("method ends"),
@@ -188,6 +188,8 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
     undirected = {s.definition.name for s in declared.scores if s.definition.direction == "neither"}
     for name in undirected.intersection(declared.ranked_by):
         yield f"ranked_by is {name!r}, which has no better end; name another score"
+    if declared.named_files and declared.named_files not in declared.keys.values:
+        yield f"named_files is {declared.named_files!r}; give keys.values what files are named by"
     if not declared.trial.answers:
         yield "trial has no answer; give an item with right answers"
     for answer in declared.trial.answers:

@@ -37,7 +37,6 @@ from ..answers.closed_questions import (
     AnswerVariant,
     ClosedQuestions,
     Keys,
-    SetFiles,
     UnparsedAs,
     compared_by,
     one_answer,
@@ -93,6 +92,16 @@ BENCHMARK = ClosedQuestions(
         response=("response", "output", "prediction", "predict", "answer", "text", "caption"),
         label=("label", "gt", "gt_answer", "ground_truth", "answer"),
         question=("question", "prompt"),
+        # The short names are those of lmms-eval's tasks, such as pope_adv.
+        values={
+            "category": {
+                "random": "random",
+                "popular": "popular",
+                "pop": "popular",
+                "adversarial": "adversarial",
+                "adv": "adversarial",
+            }
+        },
     ),
     variants=(
         _variant(
@@ -144,17 +153,7 @@ BENCHMARK = ClosedQuestions(
     group_by=("category",),
     base=_Categories,
     question_files="questions.json",
-    named_files=SetFiles(
-        field="category",
-        # The short names are those of lmms-eval's tasks, such as pope_adv.
-        names={
-            "random": "random",
-            "popular": "popular",
-            "pop": "popular",
-            "adversarial": "adversarial",
-            "adv": "adversarial",
-        },
-    ),
+    named_files="category",
 )
 """The declaration."""
 PopeMetric = metric_of(BENCHMARK)

@@ -99,7 +99,7 @@ class _Bundles:
         bundle = declared.bundle
         # Most archives have a record for each item, which is its only answer.
         self._alone = not (bundle.several or options.allow_duplicates)
-        sets = declared.set_files
+        self._sets = sets = declared.set_files
         given = () if sets is None else (sets.field,)
         self._item_fields = self._maker.fields_of(self._own, given, keeps_empty=False)
         self._has_fields = bool(self._item_fields) or sets is not None
@@ -115,7 +115,7 @@ class _Bundles:
             ArchiveError: A record can't be used; the message names all with the same fault.
         """
         # Nothing is known of these records that others could say.
-        lone = self._alone and self._declared.set_files is None and not self._asked.joins
+        lone = self._alone and self._sets is None and not self._asked.joins
         items, pairs = (self._lone if lone else self._gathered)(parts)
         if self._maker.chosen is not None:
             refuse_other_keys(self._declared, self._maker.chosen, pairs, self._options)
@@ -291,13 +291,13 @@ class _Bundles:
 
     def _prefix(self, fields: Mapping[str, str]) -> str:
         """Return what ids of a set's bundles begin with, which each set counts from the start."""
-        sets = self._declared.set_files
+        sets = self._sets
         return f"{fields[sets.field]}/" if sets and self._bundle.by else ""
 
     def _fields(self, part: str, record: Record) -> Mapping[str, str] | None:
         """Return the declared fields that a record has; None if it has no set."""
         found = self._item_fields.of(record.values, record.place)
-        if (sets := self._declared.set_files) is None:
+        if (sets := self._sets) is None:
             return found
         given = found.get(sets.field, "")
         if name := set_in(sets, given) if given else part:

@@ -31,7 +31,7 @@ KEYS = Keys(
     id=("question_id", "id"),
     media=("video",),
     fields={"operator": ("operator",), "set": ("set",), "sensitive": ("order_sensitive",)},
-    values={"label": {"1": "yes", "0": "no"}},
+    values={"label": {"1": "yes", "0": "no"}, **BENCHMARK.keys.values},
     optional=("operator", "set", "sensitive"),
 )
 PLAIN = structs.replace(BENCHMARK, keys=KEYS)
@@ -170,7 +170,7 @@ COLUMNS = structs.replace(
     name="columns",
     keys=KEYS,
     question_files="",
-    named_files=None,
+    named_files="",
     bundle=Bundling(columns={"labels": "label", "responses": "response"}),
 )
 

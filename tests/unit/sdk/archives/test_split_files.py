@@ -11,7 +11,6 @@ from msgspec import structs
 from support.messages import expected_message
 from support.qa_samples import write_lines
 
-from hallujudge.metrics.answers.closed_questions import SetFiles
 from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.sdk import InputOptions
 from hallujudge.sdk.archives import read_items
@@ -136,9 +135,13 @@ def test_any_benchmark_may_have_splits(tmp_path: Path) -> None:
     declared = structs.replace(
         BENCHMARK,
         keys=structs.replace(
-            BENCHMARK.keys, response=("answer",), label=("label",), fields={"part": ("part",)}
+            BENCHMARK.keys,
+            response=("answer",),
+            label=("label",),
+            fields={"part": ("part",)},
+            values={"part": {"one": "one", "two": "two"}},
         ),
-        named_files=SetFiles(field="part", names={"one": "one", "two": "two"}),
+        named_files="part",
         group_by=("part",),
     )
     rows = [{"id": 1, "image": "a.jpg", "question": "A dog?", "label": "yes"}]
