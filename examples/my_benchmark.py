@@ -31,8 +31,7 @@ RIGHT = count("right", "right answers", is_right)
 
 BENCHMARK = ClosedQuestions(
     name="my-sides",
-    summary="Left or right: where an object is.",
-    title="My sides: questions about left and right.",
+    title="My sides: left or right: where an object is.",
     papers=(Paper(title="My sides", authors="Us", year=2026, where="section 3"),),
     unit="questions",
     keys=Keys(response=("answer", "response"), label=("side",), media=("image",)),

@@ -112,8 +112,7 @@ def declared(plan: dict[str, Any]) -> ClosedQuestions:
     )
     return ClosedQuestions(
         name="random",
-        summary="Random.",
-        title="Random.",
+        title="Random: random.",
         papers=(),
         unit="bundles",
         keys=Keys(response=("response",), label=("label",)),

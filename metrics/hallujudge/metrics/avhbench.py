@@ -111,8 +111,7 @@ def _notes(totals: Mapping[str, float]) -> Iterator[str]:
 
 BENCHMARK = ClosedQuestions(
     name="avhbench",
-    summary="What is seen and what is heard in videos.",
-    title="AVHBench: yes/no questions about what is seen and heard in videos.",
+    title="AVHBench: what is seen and what is heard in videos.",
     unit="questions",
     keys=Keys(
         response=("prediction", "pred", "response", "output", "model_answer"),

@@ -146,8 +146,7 @@ def _variant(name: str, meaning: str, parse: AnswerParser) -> AnswerVariant:
 
 BENCHMARK = ClosedQuestions(
     name="charthal",
-    summary="Answers about charts, marked 0 or 1 by a judge.",
-    title="ChartHal: answers about charts, marked 0 or 1.",
+    title="ChartHal: answers about charts, marked 0 or 1 by a judge.",
     unit="answers",
     keys=Keys(
         id=("id", "question_id"),

@@ -116,7 +116,6 @@ _UNPARSED = unparsed_rate("answers", "answers, parsed or not")
 
 BENCHMARK = ClosedQuestions(
     name="cmm",
-    summary="Yes/no questions about what clips show and let hear.",
     title="CMM: yes/no questions about what clips show and let hear.",
     unit="questions",
     keys=Keys(

@@ -183,8 +183,7 @@ def _question(record: Mapping[str, object], place: int, key: str) -> Mapping[str
 
 BENCHMARK = ClosedQuestions(
     name="crpe",
-    summary="Existence, subjects, predicates and objects, each asked four times.",
-    title="CRPE: circular multiple choice about relations in images.",
+    title="CRPE: existence, subjects, predicates and objects, each asked four times.",
     unit="answers",
     keys=Keys(
         response=("response", "text", "prediction", "output"),

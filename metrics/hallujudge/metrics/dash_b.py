@@ -127,8 +127,7 @@ class _Images(AnswersMetric):
 
 BENCHMARK = ClosedQuestions(
     name="dash-b",
-    summary="Objects that images seem to show, and objects that they show.",
-    title="DASH-B: yes/no questions about objects that images seem to show.",
+    title="DASH-B: objects that images seem to show, and objects that they show.",
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "output", "text"),

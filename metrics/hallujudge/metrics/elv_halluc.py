@@ -108,8 +108,7 @@ _OUT_VIDEO = _accuracy("out_video", OUTSIDE, "out-of-video")
 
 BENCHMARK = ClosedQuestions(
     name="elv-halluc",
-    summary="Wrong details of long videos, from another event or from outside.",
-    title="ELV-Halluc: triplets of captions of events in long videos.",
+    title="ELV-Halluc: wrong details of long videos, from another event or from outside.",
     unit="triplets",
     keys=Keys(
         response=("model_response", "response", "prediction", "output"),

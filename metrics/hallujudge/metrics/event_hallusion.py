@@ -262,8 +262,7 @@ _ACCURACIES = (
 
 BENCHMARK = ClosedQuestions(
     name="event-hallusion",
-    summary="Right answers about events in videos, and right descriptions.",
-    title="EventHallusion: questions about events in videos, and judged descriptions.",
+    title="EventHallusion: right answers about events in videos, and right descriptions.",
     unit="videos",
     keys=Keys(
         id=("id",),

@@ -134,8 +134,7 @@ def _notes(totals: Mapping[str, float]) -> Iterator[str]:
 
 BENCHMARK = ClosedQuestions(
     name="haven",
-    summary="Answers about videos by cause, aspect and form, graded by a judge.",
-    title="HAVEN: answers about videos by cause, aspect and form, graded 1 or 0.",
+    title="HAVEN: answers about videos by cause, aspect and form, graded by a judge.",
     unit="answers",
     keys=Keys(
         id=("Index", "id", "question_id"),

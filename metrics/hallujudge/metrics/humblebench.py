@@ -161,8 +161,7 @@ class _Modes(AnswersMetric):
 
 BENCHMARK = ClosedQuestions(
     name="humblebench",
-    summary="Answers among options of which none may be right.",
-    title="HumbleBench: multiple choice with none of the above as an option.",
+    title="HumbleBench: answers among options of which none may be right.",
     unit="questions",
     keys=Keys(
         response=("prediction", "response"),

@@ -146,8 +146,7 @@ class _Ratings(AnswersMetric):
 _RATED = count("rated", "ratings that count")
 BENCHMARK = ClosedQuestions(
     name="mmhal",
-    summary="Open answers about images, rated from 0 to 6 by a judge.",
-    title="MMHal-Bench: open answers about images, rated from 0 to 6.",
+    title="MMHal-Bench: open answers about images, rated from 0 to 6 by a judge.",
     unit="answers",
     keys=Keys(
         id=("question_id", "id", "image_id"),

@@ -161,8 +161,7 @@ def _never_read(totals: Mapping[str, float]) -> Iterator[str]:
 
 BENCHMARK = ClosedQuestions(
     name="naturalbench",
-    summary="Questions that two images answer the other way round.",
-    title="NaturalBench: groups of two questions about two images.",
+    title="NaturalBench: questions that two images answer the other way round.",
     unit="groups",
     keys=Keys(
         response=("response", "prediction", "output", "text", "listed_text"),

@@ -147,8 +147,7 @@ class _Captions(AnswersMetric):
 
 BENCHMARK = ClosedQuestions(
     name="openchair",
-    summary="Objects of captions that a judge does not find in the reference.",
-    title="OpenCHAIR: objects of any kind in captions, each judged.",
+    title="OpenCHAIR: objects of captions that a judge does not find in the reference.",
     unit="captions",
     keys=Keys(
         response=("object",),

@@ -131,8 +131,7 @@ _ACCURACIES = [_accuracy(kind, right) for kind, right in _RIGHT.items()]
 
 BENCHMARK = ClosedQuestions(
     name="video-hallucer",
-    summary="Pairs of questions about what videos show and do not show.",
-    title="VideoHallucer: pairs of basic and hallucinated questions.",
+    title="VideoHallucer: pairs of questions about what videos show and do not show.",
     unit="pairs",
     keys=Keys(
         response=("predict", "prediction", "model_prediction", "response", "output"),

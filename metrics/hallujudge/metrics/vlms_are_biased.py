@@ -173,8 +173,7 @@ def _with_place(record: Mapping[str, object], place: int, key: str) -> Mapping[s
 
 BENCHMARK = ClosedQuestions(
     name="vlms-are-biased",
-    summary="Counting in changed pictures, and answers from memory.",
-    title="VLMs are Biased: what pictures show against what one remembers.",
+    title="VLMs are Biased: counting in changed pictures, and answers from memory.",
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "output"),

@@ -119,8 +119,7 @@ _JUDGED = count("judged", "judged responses")
 
 BENCHMARK = ClosedQuestions(
     name="vqa",
-    summary="Open answers about images that agree with an answer of people.",
-    title="VQA by judge: open answers that agree with an answer of people.",
+    title="VQA by judge: open answers about images that agree with an answer of people.",
     papers=(
         replace(POPE, where="section 5.4, Table 6 and appendix E"),
         paper("vqa"),

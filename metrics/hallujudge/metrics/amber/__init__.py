@@ -152,8 +152,7 @@ def _instruction(record: Mapping[str, object]) -> Shown:
 
 BENCHMARK = ClosedQuestions(
     name="amber",
-    summary="Hallucinated object words in descriptions, and wrong yes/no answers.",
-    title="AMBER: object words in descriptions, and yes/no questions.",
+    title="AMBER: hallucinated object words in descriptions, and wrong yes/no answers.",
     unit="items",
     keys=Keys(
         # Descriptions are scored from their nouns alone where there is no text.

@@ -321,10 +321,8 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
 
     name: str
     """The metric's name, such as ``pope``."""
-    summary: str
-    """What it measures, in one line."""
     title: str
-    """The benchmark and its questions, in the words of the command's help."""
+    """The benchmark and what it measures, such as ``POPE: yes answers about what is absent.``"""
     papers: tuple[Paper, ...] = ()
     """The papers that define it; empty for the one that ``metrics/papers`` has under its name."""
     unit: str
@@ -381,6 +379,12 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     what only this benchmark computes; None for the shared one."""
     asking: Asking = msgspec.field(default_factory=Asking)
     """How its questions are put to a model."""
+
+    @property
+    def summary(self) -> str:
+        """What it measures, in one line."""
+        name, _, what = self.title.partition(": ")
+        return f"{what[:1].upper()}{what[1:]}" or name
 
     @property
     def main_score(self) -> str:

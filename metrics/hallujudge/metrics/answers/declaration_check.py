@@ -83,6 +83,7 @@ _INSTEAD = {
     "repeated_by": _BASE.format("property repeated_by"),
     **dict.fromkeys(("max_tokens", "of_media", "response"), "give asking a value of OwnAsking"),
     "place_field": "let unfold give each record its place",
+    "summary": "write it in title, as in title='NAME: what it measures.'",
     "soft": _BASE.format("attribute soft_scores"),
     **dict.fromkeys(("set_files", "split_files"), "name their field in named_files"),
     "split_fields": _BASE.format("attribute split_fields"),

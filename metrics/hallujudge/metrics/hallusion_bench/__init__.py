@@ -273,8 +273,7 @@ _WITHOUT_FIGURES = (
 )
 BENCHMARK = ClosedQuestions(
     name="hallusion-bench",
-    summary="Answers about figures and edited figures, by set.",
-    title="HallusionBench: yes/no questions about figures and edited figures.",
+    title="HallusionBench: answers about figures and edited figures, by set.",
     unit="questions",
     keys=Keys(
         response=("model_prediction", "response", "prediction", "answer", "output", "text"),

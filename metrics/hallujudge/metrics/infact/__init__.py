@@ -251,8 +251,7 @@ class OperatorsMetric(AnswersMetric):
 
 BENCHMARK = ClosedQuestions(
     name="infact",
-    summary="Right answers that survive degraded videos and false evidence.",
-    title="INFACT: the same questions under induced conditions.",
+    title="INFACT: right answers that survive degraded videos and false evidence.",
     unit="questions",
     keys=Keys(
         response=("response", "answer", "prediction", "output", "text"),

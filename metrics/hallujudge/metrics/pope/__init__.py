@@ -80,8 +80,7 @@ PAPER = paper("pope")
 
 BENCHMARK = ClosedQuestions(
     name="pope",
-    summary="Yes answers to questions about objects that an image lacks.",
-    title="POPE: yes/no questions about objects.",
+    title="POPE: yes answers to questions about objects that an image lacks.",
     papers=(
         PAPER,
         paper("repope"),

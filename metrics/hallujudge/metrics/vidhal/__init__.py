@@ -199,8 +199,7 @@ def _trial(response: str) -> AnswersItem:
 MCQA = _declared(
     ShownMetric,
     name="vidhal-mcqa",
-    summary="Choosing the caption that fits a video best.",
-    title="VidHal: which caption fits a video best.",
+    title="VidHal: choosing the caption that fits a video best.",
     papers=(_paper("formula 1"),),
     variants=(
         AnswerVariant(
@@ -234,8 +233,7 @@ MCQA = _declared(
 ORDERING = _declared(
     OrdersMetric,
     name="vidhal-ordering",
-    summary="Ordering captions of a video by faithfulness.",
-    title="VidHal: captions in the order of how well they fit a video.",
+    title="VidHal: ordering captions of a video by faithfulness.",
     papers=(_paper("formulas 2 to 6 and 8, section 5.4"),),
     variants=(
         AnswerVariant(

@@ -247,8 +247,7 @@ class _Choices(AnswersMetric):
 
 BINARY = ClosedQuestions(
     name="vidhalluc-bqa",
-    summary="Questions about an action that are right for all their clips.",
-    title="VidHalluc: a yes or no for each of several clips.",
+    title="VidHalluc: questions about an action that are right for all their clips.",
     papers=(PAPER,),
     unit="questions",
     keys=Keys(
@@ -283,8 +282,7 @@ BINARY = ClosedQuestions(
 CHOICES = structs.replace(
     BINARY,
     name="vidhalluc-mcq",
-    summary="Clips whose actions are all chosen, and no others.",
-    title="VidHalluc: one or more of four actions for each clip.",
+    title="VidHalluc: clips whose actions are all chosen, and no others.",
     keys=Keys(
         response=("Model Answer", "response", "prediction"),
         label=("Correct Answer", "label", "answer"),
@@ -312,8 +310,7 @@ CHOICES = structs.replace(
 ORDER = structs.replace(
     CHOICES,
     name="vidhalluc-tsh",
-    summary="Videos whose two actions are put in the right order.",
-    title="VidHalluc: the order of two actions.",
+    title="VidHalluc: videos whose two actions are put in the right order.",
     labels=("AB", "BA"),
     base=None,
     complete=None,

@@ -324,8 +324,7 @@ class _Places(AnswersMetric):
 BENCHMARK = ClosedQuestions(
     name="vidhalluc-sth",
     base=_Places,
-    summary="Changes of the scene, and the places before and after them.",
-    title="VidHalluc: changes of the scene.",
+    title="VidHalluc: changes of the scene, and the places before and after them.",
     papers=(PAPER,),
     unit="videos",
     keys=Keys(

@@ -140,8 +140,7 @@ class _Choices(AnswersMetric):
 
 COMPARED = ClosedQuestions(
     name="compared",
-    summary="Choices under several conditions.",
-    title="Choices.",
+    title="Choices: choices under several conditions.",
     papers=(),
     unit="questions",
     keys=Keys(

@@ -61,8 +61,7 @@ class _Places(AnswersMetric):
 
 DECLARED = ClosedQuestions(
     name="toy",
-    summary="A toy.",
-    title="A toy.",
+    title="A toy: a toy.",
     papers=(),
     unit="questions",
     keys=Keys(response=("response",), label=("label",)),

@@ -33,8 +33,7 @@ def benchmark(*parsers: str, unparsed: str = "wrong") -> ClosedQuestions:
     """Return a benchmark with a variant for each parser of yes and no."""
     return ClosedQuestions(
         name="toy",
-        summary="A toy.",
-        title="A toy.",
+        title="A toy: a toy.",
         papers=(),
         unit="questions",
         keys=Keys(response=("response",), label=("label",)),
