@@ -13,28 +13,59 @@ ENDS = ("worst", "best")
 """The ends of a score's bounds."""
 
 
-_Ends: TypeAlias = "tuple[Mapping[str, float], Mapping[str, float]]"
+_Ends: TypeAlias = "tuple[dict[str, float], dict[str, float]]"
 
 
 def ends_of(declared: ClosedQuestions, counts: Sequence[Count]) -> _Ends:
-    """Return the worst and the best columns of a bundle: those of the trial item, if they suffice.
+    """Return the worst and the best columns of a bundle: those of the trial item.
 
-    Scores of some kinds of questions, such as those with the label no, are not about the trial
-    item: then each ratio gets its limits, and no count may be part of two of them.
+    Scores of other questions, such as those with the label no, are not about the trial item: the
+    columns of ratios that it does not take to their limits are at these limits.
     """
     ends = _ends_of_trial(declared, counts)
-    return ends if _limits_all(declared, ends) else _ends_of_ratios(declared)
+    ratios = list(_ratios(declared, counts))
+    limited = [_columns_of(ratio) for ratio, up in ratios if _limits(ratio, ends, up=up)]
+    known = set().union(*limited)
+    for ratio, up in ratios:
+        for columns, good in zip(ends, (False, True), strict=True):
+            limits = dict.fromkeys(ratio.lower, 1.0)
+            limits |= dict.fromkeys(ratio.upper, float(good is up))
+            columns |= {name: end for name, end in limits.items() if name not in known}
+    return ends
 
 
 def _ends_of_trial(declared: ClosedQuestions, counts: Sequence[Count]) -> _Ends:
     answers = declared.trial.answers
-    best = _columns(counts, [decided(answer, answer.label, right=True) for answer in answers])
+    best = _row(counts, [decided(answer, answer.label, right=True) for answer in answers])
     # A wrong yes lowers one score and a wrong no another: each score's bound uses the worse one.
     wrong = [
-        _columns(counts, [decided(answer, label, right=False) for answer in answers])
+        _row(counts, [decided(answer, label, right=False) for answer in answers])
         for label in declared.labels or (answers[0].label,)
     ]
-    return {name: max(row[name] for row in wrong) for name in best}, best
+    worst = {name: max(row[name] for row in wrong) for name in best}
+    return {declared.unit: 1.0, **worst}, {declared.unit: 1.0, **best}
+
+
+def _ratios(declared: ClosedQuestions, counts: Sequence[Count]) -> Iterator[tuple[Ratio, bool]]:
+    """Yield the ratios of counts that have bounds, and whether a higher value is better."""
+    known = {declared.unit, *(each.name for each in counts)}
+    for score in declared.scores:
+        found = score.definition
+        # Columns that are made from whole tables have no ends of one bundle.
+        if found.bounded and isinstance(found.value, Ratio) and _columns_of(found.value) <= known:
+            yield found.value, found.direction == "higher"
+
+
+def _columns_of(ratio: Ratio) -> set[str]:
+    return {*ratio.upper, *ratio.lower}
+
+
+def _limits(ratio: Ratio, ends: _Ends, *, up: bool) -> bool:
+    """Return whether a ratio is 0 at its low end, and has a value above 0 at the other."""
+    return all(
+        any(map(columns.get, ratio.lower)) and any(map(columns.get, ratio.upper)) is (good is up)
+        for columns, good in zip(ends, (False, True), strict=True)
+    )
 
 
 def decided(answer: Answer | ReadAnswer, label: str, *, right: bool) -> ReadAnswer:
@@ -44,51 +75,20 @@ def decided(answer: Answer | ReadAnswer, label: str, *, right: bool) -> ReadAnsw
     return ReadAnswer(answer.name, value, label, right, "", fields=fields)
 
 
-def _columns(counts: Sequence[Count], bundle: Bundle) -> dict[str, float]:
+def _row(counts: Sequence[Count], bundle: Bundle) -> dict[str, float]:
     return {each.name: float(each.of(bundle)) for each in counts}
-
-
-def _ratios(declared: ClosedQuestions) -> Iterator[tuple[Ratio, bool]]:
-    """Yield the ratios that have bounds, and whether a higher value is better."""
-    for score in declared.scores:
-        known = score.definition
-        if known.bounded and isinstance(known.value, Ratio):
-            yield known.value, known.direction == "higher"
-
-
-def _limits_all(declared: ClosedQuestions, ends: _Ends) -> bool:
-    """Return whether each ratio of a bundle's counts is 0 at one end, and is not at the other."""
-    for ratio, up in _ratios(declared):
-        for columns, good in zip(ends, (False, True), strict=True):
-            held = {declared.unit: 1.0, **columns}
-            # Others are made from whole tables, which one bundle says nothing of.
-            if not held.keys() >= {*ratio.upper, *ratio.lower}:
-                continue
-            if not any(map(held.get, ratio.lower)) or any(map(held.get, ratio.upper)) != (
-                good is up
-            ):
-                return False
-    return True
-
-
-def _ends_of_ratios(declared: ClosedQuestions) -> _Ends:
-    worst: dict[str, float] = {}
-    best: dict[str, float] = {}
-    for ratio, up in _ratios(declared):
-        for ends, good in ((worst, False), (best, True)):
-            ends |= dict.fromkeys(ratio.lower, 1.0)
-            ends |= dict.fromkeys(ratio.upper, float(good is up))
-    return worst, best
 
 
 def open_columns_of(benchmark: ClosedQuestions, counts: Sequence[Count]) -> tuple[str, ...]:
     """Return the columns that answers of a partial bundle which do not count could change.
 
-    They are those of the scores that have bounds, in the order of all columns; none where each
-    ratio has limits of its own, which such answers do not widen.
+    They are those of the scores that have bounds, in the order of all columns; none where one of
+    these scores is about questions of another kind than the trial item's.
     """
-    if not benchmark.bundle.partial or not _limits_all(
-        benchmark, _ends_of_trial(benchmark, counts)
+    ends = _ends_of_trial(benchmark, counts) if benchmark.bundle.partial else ()
+    if not ends or not all(
+        any(columns.get(name) for columns in ends for name in ratio.lower)
+        for ratio, _ in _ratios(benchmark, counts)
     ):
         return ()
     names = {

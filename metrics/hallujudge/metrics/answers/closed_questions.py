@@ -340,8 +340,8 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
     trial: AnswersItem
     """A small example whose answers are right, with the first label that it may have. An unscored
-    bundle would be like it at best and, with wrong answers, at worst; where that does not take each
-    ratio to its limits, these are its bounds, and no count may be part of two ratios."""
+    bundle would be like it at best and, with wrong answers, at worst; ratios that it does not take
+    to their limits have these as bounds, and no count may be part of two of them."""
     labels: tuple[str, ...] = ("yes", "no")
     """The labels; empty if any text may be one."""
     bundle: Bundling = msgspec.field(default_factory=Bundling)
