@@ -92,7 +92,7 @@ def test_neither_order_nor_pieces_matter(records: list[dict[str, Any]], seed: in
     shuffled = list(items)
     random.Random(seed).shuffle(shuffled)
     assert run(shuffled, options=GIVEN)[1].scores == report.scores
-    metric = HallusionBenchMetric(correctness="given")
+    metric = HallusionBenchMetric(**GIVEN)
     halves = Tally(metric), Tally(metric)
     for index, result in enumerate(results):
         halves[index % 2].add(result)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hallujudge.metrics.amber import AmberMetric
 from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject
 from hallujudge.sdk import Client
@@ -17,7 +19,7 @@ TARGETS = (AmberObject(word="dog", associated=("puppy",)), AmberObject(word="sun
 
 
 def counts(variant: str, *nouns: str) -> dict[str, float]:
-    metric = AmberMetric(variant=variant)
+    metric: Any = AmberMetric(variant=variant)
     item = AmberItem(
         id="1",
         nouns=nouns,

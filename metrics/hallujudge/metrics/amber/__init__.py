@@ -55,7 +55,7 @@ from ..answers.closed_questions import (
     SpecialItem,
     compared_by,
 )
-from ..answers.declared_metrics import metric_with
+from ..answers.declared_metrics import metric_of
 from ..answers.yes_no import YES_NO_PARSERS
 from ..framework.asking import Asking, Shown, plain
 from .descriptions import (
@@ -203,5 +203,5 @@ BENCHMARK = ClosedQuestions(
     ),
 )
 """The declaration; descriptions add to the columns of the questions."""
-AmberMetric = metric_with(_Items, BENCHMARK)
+AmberMetric = metric_of(BENCHMARK)
 """The metric."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from ..framework.arrays import FloatArray, np
 from ..framework.columns_and_scores import Column
@@ -48,16 +48,6 @@ class MeansMetric(AnswersMetric):
         return {**known, **self.expand({**known, **decided})}
 
 
-_MetricT = TypeVar("_MetricT", bound=AnswersMetric)
-
-
-def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
-    """Return the metric of a benchmark: a class of its own, with a field for each option."""
-    shared = MeansMetric if any(score.over for score in benchmark.scores) else AnswersMetric
-    base: Any = benchmark.base or shared
-    return cast("type[AnswersMetric]", metric_with(base, benchmark))
-
-
 def own_function(metric: type[AnswersMetric], name: str) -> Callable[..., Any] | None:
     """Return a class method of a metric that its family defines; None if it is the shared one."""
     own: Any = getattr(metric, name)
@@ -65,13 +55,10 @@ def own_function(metric: type[AnswersMetric], name: str) -> Callable[..., Any] |
 
 
 @cache
-def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_MetricT]:
-    """Return the metric of a benchmark that counts more than its questions.
-
-    Args:
-        base: Class of what is special.
-        benchmark: The benchmark.
-    """
+def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
+    """Return the metric of a benchmark: a class of its own, with a field for each option."""
+    shared = MeansMetric if any(score.over for score in benchmark.scores) else AnswersMetric
+    base: Any = benchmark.base or shared
     of_scores = (each for score in benchmark.scores for each in score.counts)
     counts = {each.name: each for each in (*of_scores, *missing_counts(benchmark))}
     if (judged := benchmark.judged) is not None:
@@ -116,6 +103,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         "codes": codes,
         "open_columns": open_columns,
         "all_parsers": others,
+        "__module__": __name__,
     }
     made = make_dataclass(
         f"{benchmark.name.title().replace('-', '')}Metric",
@@ -126,7 +114,7 @@ def metric_with(base: type[_MetricT], benchmark: ClosedQuestions) -> type[_Metri
         slots=True,
         kw_only=True,
     )
-    return cast("type[_MetricT]", made)
+    return cast("type[AnswersMetric]", made)
 
 
 class VariantComparison:

@@ -66,7 +66,7 @@ from ..answers.closed_questions import (
     compared_by,
     of_first,
 )
-from ..answers.declared_metrics import metric_with
+from ..answers.declared_metrics import metric_of
 from ..answers.groupings import Grouping, value_of
 from ..answers.other_parsers import NamedParser
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
@@ -396,5 +396,5 @@ BENCHMARK = ClosedQuestions(
     group_by=("category", "subcategory"),
 )
 """The declaration."""
-HallusionBenchMetric = metric_with(HallusionBenchAnswers, BENCHMARK)
+HallusionBenchMetric = metric_of(BENCHMARK)
 """The metric."""

@@ -207,13 +207,9 @@ def _open(spec: ScoreSpec, resources: Resources) -> AmberPipeline:
     responses = ResponseCheck(spec.options)
     # Extractors read English; answers and given nouns may be in any language.
     english = ResponseCheck(spec.options, reads_english=source.extractor is not None)
-    metric = AmberMetric(
-        variant=spec.variant,
-        responses=english.signature,
-        extractor=source.extractor.label if source.extractor else "",
-        words=source.words,
-        **ENTRY.own_options(spec),
-    )
+    extractor = source.extractor.label if source.extractor else ""
+    own = {**ENTRY.own_options(spec), "extractor": extractor, "words": source.words}
+    metric = AmberMetric(variant=spec.variant, responses=english.signature, **own)
     return AmberPipeline(metric, responses, source, english)
 
 
