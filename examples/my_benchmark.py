@@ -31,7 +31,7 @@ RIGHT = count("right", "right answers", is_right)
 
 BENCHMARK = ClosedQuestions(
     name="my-sides",
-    title="My sides: left or right: where an object is.",
+    title="My sides: whether an object is left or right.",
     papers=(Paper(title="My sides", authors="Us", year=2026, where="section 3"),),
     unit="questions",
     keys=Keys(response=("answer", "response"), label=("side",), media=("image",)),

@@ -145,6 +145,7 @@ def test_questions_are_asked_with_their_options(package: Path, tmp_path: Path) -
         ('"reference": "label", ', "", "a prompt of judged has the slot {{reference}}"),
         ('"reference": "label"', '"mine": "label"', "a prompt of judged lacks the slot {{mine}}"),
         ('prompts={"": ', 'prompts={"open": ', "judged.prompts needs one prompt"),
+        ('prompts={"": ', 'counted="opens", prompts={"": ', "no field 'counted': leave it out"),
     ],
 )
 def test_a_mistake_about_prompts_is_a_sentence_when_it_is_loaded(

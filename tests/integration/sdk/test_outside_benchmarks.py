@@ -113,6 +113,22 @@ def changed(old: str, new: str) -> str:
             changed('ranked_by=("accuracy",)', 'main_score="accuracy"'),
             "no field 'main_score': write it in ranked_by",
         ),
+        (
+            changed("labels=SIDES", 'bounds="ratios", labels=SIDES'),
+            "no field 'bounds': leave it out: the trial item says it",
+        ),
+        (
+            changed("labels=SIDES", "choices=True, labels=SIDES"),
+            "no field 'choices': give the answers of trial their options",
+        ),
+        (
+            changed("    title=", '    summary="What.",\n    title='),
+            "no field 'summary': write it in title",
+        ),
+        (
+            changed("labels=SIDES", 'named_files="part", labels=SIDES'),
+            "named_files is 'part'; give keys.values what files are named by",
+        ),
         (changed("own=True)", 'own=True, direction="neither")'), "'accuracy', which has no better"),
         (changed("labels=SIDES", 'labels=("up",)'), "none of its labels up"),
         (changed('response="Left."', 'response="Right."'), "accuracy of trial is 0.0, not 1.0"),
