@@ -266,7 +266,7 @@ def test_answers_count_by_their_probability(tmp_path: Path) -> None:
     assert soft == hard
     report = report_of(tmp_path / "soft")
     assert "correctness:llm|soft:yes|judge:tiny" in report["signature"]
-    note = "1 of 3 answers have no probability and count by their verdict"
+    note = "1 of 3 predictions have no probability and count by their verdict"
     assert any(note in each for each in report["notes"])
     lines = read_rows(tmp_path / "soft" / "items.jsonl")
     assert [line["evidence"]["probability"] for line in lines] == [0.7, 0.3, None]

@@ -314,7 +314,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     judged=JudgedAnswers(
-        noun="descriptions",
         choices={"yes": "yes", "no": "no"},
         prompts={split: f"event_hallusion_{split}" for split in SPLITS},
         slots={"event": "reference", "description": "response"},

@@ -189,7 +189,6 @@ BENCHMARK = ClosedQuestions(
     ),
     options=(verdicts_option("judgements", "Judgements of objects.", "those of the file"),),
     judged=JudgedAnswers(
-        noun="objects",
         choices={"yes": "yes", "no": "no", "unsure": "unsure"},
         prompts={"": "openchair"},
         slots={"caption": "reference", "object": "response"},

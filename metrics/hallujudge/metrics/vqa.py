@@ -151,7 +151,6 @@ BENCHMARK = ClosedQuestions(
     ),
     options=(verdicts_option("judgements", "Judgements of responses.", "those of the file"),),
     judged=JudgedAnswers(
-        noun="responses",
         choices={
             **{letter: f"#{n}" for n, letter in enumerate(ascii_lowercase[:_OFFERED], 1)},
             "none": NO_MATCH,

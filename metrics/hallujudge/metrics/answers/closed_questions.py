@@ -286,8 +286,6 @@ class JudgedAnswers(Struct, frozen=True, kw_only=True):
     judged that is not parsed without a verdict.
     """
 
-    noun: str = "answers"
-    """What has verdicts, in the plural."""
     choices: Mapping[str, str]
     """What a judge may answer -> the verdict that it stands for."""
     prompts: Mapping[str, str]
@@ -296,6 +294,12 @@ class JudgedAnswers(Struct, frozen=True, kw_only=True):
     slots: Mapping[str, str | Callable[[Answer], str]] = msgspec.field(default_factory=_slots)
     """Slot of the prompts -> ``question``, ``response``, ``label`` or a field of the judged answer,
     or a function that makes its text of the answer."""
+
+    @property
+    def noun(self) -> str:
+        """What has verdicts, in the plural: the name of the response's slot."""
+        said = (slot for slot, of in self.slots.items() if of == "response")
+        return f"{next(said, 'response')}s"
 
     @property
     def reference(self) -> str:

@@ -51,7 +51,7 @@ _INSTEAD = {
     "incomplete": "give a variant missing='wrong in part'",
     "option": "a judge is chosen by the one of options that has judges as values",
     **dict.fromkeys(("inside", "whole"), "let unfold yield a record for each answer"),
-    **dict.fromkeys(("counted", "lacking", "reference", "rests_on"), "leave it out"),
+    **dict.fromkeys(("counted", "lacking", "noun", "reference", "rests_on"), "leave it out"),
     "main_score": "write it in ranked_by, as in ranked_by=('accuracy',), after those before it",
     "names": "let unfold yield a record for each answer, with its name",
     "presets": "leave it out",
