@@ -31,7 +31,7 @@ _OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})
 def _said_of_answers(declared: ClosedQuestions) -> Iterator[str]:
     """Yield the keys of verdicts on answers, and of columns that hold answers or verdicts."""
     keys = declared.keys
-    names = (*keys.verdict, declared.verdict)
+    names = (*declared.verdicts, declared.verdict)
     verdicts = [key for name in names for key in keys.fields.get(name, ())]
     yield from verdicts
     for column, single in declared.bundle.columns.items():
@@ -356,7 +356,7 @@ class _Maker:
         declared = self._declared
         if declared is None:
             return True
-        verdicts = {key for field in declared.keys.verdict for key in declared.keys.fields[field]}
+        verdicts = {key for field in declared.verdicts for key in declared.keys.fields[field]}
         return name not in verdicts
 
     def _conditions(self, values: Mapping[str, object]) -> tuple[str, ...]:

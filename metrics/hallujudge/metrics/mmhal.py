@@ -160,7 +160,6 @@ BENCHMARK = ClosedQuestions(
             "review": ("review", "reviews", "rating"),
         },
         optional=("review",),
-        verdict=("review",),
         lists=("image_content",),
     ),
     unfold=each_record(_placed),

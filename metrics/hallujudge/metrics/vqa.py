@@ -133,7 +133,6 @@ BENCHMARK = ClosedQuestions(
         fields={"accepted": _KEYS, "judgement": ("judgement", "judgment")},
         lists=_KEYS,
         optional=("judgement",),
-        verdict=("judgement",),
     ),
     labels=(),
     kept=("judgement", "accepted"),

@@ -144,9 +144,6 @@ class Keys(Struct, frozen=True, kw_only=True):
     lists: tuple[str, ...] = ()
     """Keys that ``unfold`` or ``complete`` reads and that may hold a list or an object, which is
     text in the cell of a table."""
-    verdict: tuple[str, ...] = ()
-    """Fields with a verdict on an answer, which questions never have; an answer that has the first
-    needs no label. A judge's is the first, or else ``judgement``."""
 
 
 class Bundling(Struct, frozen=True, kw_only=True):
@@ -414,9 +411,21 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
         return next((each.name for each in self.options if set(LLM_JUDGES) & {*each.choices}), "")
 
     @property
+    def verdicts(self) -> tuple[str, ...]:
+        """Fields with a verdict on an answer, which questions never have.
+
+        They are ``judgement``, or else those that parsers see and records may lack. An answer that
+        has the first needs no label.
+        """
+        if self.judged is None or self.bundle.partial:
+            return ()
+        told = (name for name in self.seen if name in self.keys.optional)
+        return ("judgement",) if "judgement" in self.keys.fields else tuple(told)
+
+    @property
     def verdict(self) -> str:
         """The field of a judged answer with its verdict, from the file or a judge."""
-        return self.keys.verdict[0] if self.keys.verdict else "judgement"
+        return next(iter(self.verdicts), "judgement")
 
     @property
     def lacking(self) -> str:

@@ -59,7 +59,7 @@ _INSTEAD = {
     "questions_name": "give question_files the name",
     "required": "name the answer first in known",
     "score": "write the attribute judged of a class that base names",
-    "verdict": "name the field in the verdict of keys",
+    "verdict": "name the field judgement, or in seen and in the optional of keys",
     "asked": "let unfold give each record its question",
     "columns": _BASE.format("attribute judged, or for a table the method own_table,"),
     **dict.fromkeys(("kind", "named"), "leave it out"),

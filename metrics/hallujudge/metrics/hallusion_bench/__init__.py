@@ -293,7 +293,6 @@ BENCHMARK = ClosedQuestions(
             "label": {"1": "yes", "0": "no", "true": "yes", "false": "no"},
         },
         optional=("correctness", "same", "reference"),
-        verdict=("correctness", "same"),
     ),
     bundle=Bundling(by=_PLACE),
     asking=Asking(shown=_figure),

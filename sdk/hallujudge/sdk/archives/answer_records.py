@@ -130,7 +130,7 @@ class AnswerMaker:
         others = [key for key in self._keys.label if key != response]
         if not self._keys.label:
             return response, ""
-        if label is None and self._keys.verdict and not has_any(first, others):
+        if label is None and self._declared.verdicts and not has_any(first, others):
             self._label_remedy += f". Found {named(sorted(first.values))}"
             return response, others[0]
         return response, choose_key(first, label, others, LABEL, self._remedy)
@@ -194,7 +194,7 @@ class AnswerMaker:
 
     def _refuse_label(self, answer: Answer, entry: Entry, found: object) -> None:
         """Note a label that is not valid, or is missing unless a verdict came with the answer."""
-        missing, verdict = found in (None, ""), self._keys.verdict[:1]
+        missing, verdict = found in (None, ""), self._declared.verdicts[:1]
         if missing and any(map(answer.fields.get, verdict)):
             found_keys = f"tried {self._keys.label[0]}; found {named(sorted(entry.values))}"
             self.lacks_part(f"answers have no {self._keys.label[0]}", found_keys)
@@ -256,7 +256,7 @@ def bad_label(declared: ClosedQuestions) -> str:
 
 def unlabelled(declared: ClosedQuestions) -> str:
     """Return the fault of answers without a label, where a verdict may stand for it."""
-    return f"answers have neither {declared.keys.label[0]} nor {declared.keys.verdict[0]}"
+    return f"answers have neither {declared.keys.label[0]} nor {declared.verdict}"
 
 
 class Fault(enum.StrEnum):

@@ -144,7 +144,7 @@ def _refuse_labels(
     if not all(_first_key(record, keys.response) == _LABEL_OR_RESPONSE for record in records):
         return
     known = {*keys.response, *keys.label, *keys.id, *keys.question, *keys.asked, *keys.media}
-    known.update(*keys.fields.values(), keys.options, keys.verdict)
+    known.update(*keys.fields.values(), keys.options, declared.verdicts)
     parse = declared.variants[-1].parse
     for key in sorted(records[0].values.keys() - known):
         texts = [text for record in records if isinstance(text := record.values.get(key), str)]

@@ -70,7 +70,7 @@ class AskedQuestions:
         self._bundles: set[str] = set()
         self._ignored: list[str] = []
         keys = declared.keys
-        self._of_answers = {key for name in keys.verdict for key in keys.fields[name]}
+        self._of_answers = {key for name in declared.verdicts for key in keys.fields[name]}
         # What joins a record with its question is then the id of its bundle.
         self._by_id = not declared.bundle.by
         self._key_of = bundle_id if self._by_id else question_key
