@@ -205,11 +205,8 @@ def combined_picture(images: Sequence[ChatImage], name: str, form: str) -> ChatI
         MediaError: An image can't be decoded.
         MissingExtraError: PyAV is not installed.
     """
-    try:
+    with MissingExtraError.unless_installed("putting frames into one picture", "video"):
         import av
-    except ImportError as err:
-        raise MissingExtraError.of("putting frames into one picture", "video") from err
-
     try:
         first, *others = (_decoded(av, image) for image in images)
         width, height = first.width, first.height
@@ -304,10 +301,8 @@ def _converted(path: Path) -> ChatAudio:
 
 
 def _samples_of(path: Path) -> Iterator[bytes]:
-    try:
+    with MissingExtraError.unless_installed("taking the sound of a video", "video"):
         import av
-    except ImportError as err:
-        raise MissingExtraError.of("taking the sound of a video", "video") from err
     try:
         with opened_container(path, _AUDIO_FORMATS) as container:
             if not container.streams.audio:

@@ -32,7 +32,7 @@ from hallujudge.sdk.runs.parts import Part, batch_size
 from hallujudge.sdk.runs.worker import Group, Worker, WorkerSettings, item_groups
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.llm.budget import Budget, SharedCalls, Usage
+    from hallujudge.judge_service.llm.budget import Budget, SharedCalls
     from hallujudge.judge_service.llm.cache_file import Record
     from hallujudge.sdk.archives import ItemSource
 
@@ -260,12 +260,6 @@ class RemoteBudget:
         self._refusal = ""
         self.prices = prices
         """What tokens cost, or None if unknown."""
-
-    def cost_of(self, usage: Usage) -> float | None:
-        """Return the cost of a call; None if prices are not known."""
-        if self.prices is None:
-            return None
-        return self.prices.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
     async def reserve(self, most_prompt: int, most_completion_tokens: int) -> Reservation | None:
         """Reserve one call; None if the budget does not hold it."""

@@ -10,10 +10,11 @@ measures how hard each frame is to encode; one pass alone misses the bitrate of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from itertools import islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -58,7 +59,7 @@ from .video_writer import STILLS, Encoding, VideoWriter, write_temporary, write_
 from .vision_attack import AttackSettings, EncoderEnsemble, attack_versions, fingerprint
 
 if TYPE_CHECKING:
-    from av import VideoFrame
+    pass
 
 
 KEPT_SHARE = 0.1519
@@ -305,10 +306,7 @@ def _seed_of(making: Making, seed: int) -> int:
 def hash_of(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
-        found = sha256()
-        while part := file.read(1 << 20):
-            found.update(part)
-    return found.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def libraries(operator: str) -> dict[str, str]:
@@ -421,10 +419,12 @@ def _attacked(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
     ensemble = _ensemble(tuple(parameters["encoders"].items()))
     attack = AttackSettings(**{name: parameters[name] for name in asdict(AttackSettings())})
     with VideoWriter(making.target, info, encoding) as writer:
-        for place, held in enumerate(_chunks(read_frames(info.path), ensemble.chunk)):
+        frames, start = read_frames(info.path), parameters["start"]
+        while held := list(islice(frames, ensemble.chunk)):
             clean = np.stack([rgb_of(frame) for frame in held])
+            noisy = ensemble.attack(clean, attack, start)
             # A start of its own for each chunk, so that noise does not repeat.
-            noisy = ensemble.attack(clean, attack, parameters["start"] + place)
+            start += 1
             for pixels, frame in zip(noisy, held, strict=True):
                 writer.write(frame_of(np.ascontiguousarray(pixels), frame))
     return [], encoding
@@ -437,17 +437,6 @@ def _ensemble(encoders: tuple[tuple[str, str], ...]) -> EncoderEnsemble:
         if fingerprint(Path(folder)) != known:
             raise InvalidInputError(f"{folder} is not the encoder that the manifest names")
     return EncoderEnsemble([Path(folder) for folder, _ in encoders])
-
-
-def _chunks(frames: Iterator[VideoFrame], size: int) -> Iterator[list[VideoFrame]]:
-    held: list[VideoFrame] = []
-    for frame in frames:
-        held.append(frame)
-        if len(held) == size:
-            yield held
-            held = []
-    if held:
-        yield held
 
 
 _Made = tuple[list[Path], Encoding]

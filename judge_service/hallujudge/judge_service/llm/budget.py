@@ -116,6 +116,10 @@ class Prices:
             (prompt - cached) * self.prompt + cached * cheap + completion * self.completion
         ) / _MILLION
 
+    def of(self, usage: Usage) -> float:
+        """Return the cost of what calls took."""
+        return self.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
@@ -168,12 +172,6 @@ class Budget:
         self._held = 0.0
         self._holders = 0
         self._waiting: list[asyncio.Future[None]] = []
-
-    def cost_of(self, usage: Usage) -> float | None:
-        """Return the cost of a call; None if prices are not known."""
-        if self.prices is None:
-            return None
-        return self.prices.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
     async def reserve(self, most_prompt: int, most_completion_tokens: int) -> Reservation | None:
         """Reserve one call; None if the budget does not hold it.
@@ -326,9 +324,6 @@ class CallBudget(Protocol):
 
     prices: Prices | None
     """What tokens cost, if known."""
-
-    def cost_of(self, usage: Usage) -> float | None:
-        """Return the cost of a call; None if prices are not known."""
 
     async def reserve(self, most_prompt: int, most_completion_tokens: int) -> Reservation | None:
         """Reserve one call; None if the budget does not hold it."""

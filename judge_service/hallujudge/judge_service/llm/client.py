@@ -456,9 +456,10 @@ class ChatClient:
             completion_tokens=reply.completion_tokens,
             latency_seconds=seconds,
         )
-        cost = self.budget.cost_of(usage)
-        if cost is not None and not reply.is_counted:
-            cost = reservation.cost  # the server does not say what it counted
+        cost = None
+        if (prices := self.budget.prices) is not None:
+            # Of a server that does not say what it counted, the most that the call can cost.
+            cost = prices.of(usage) if reply.is_counted else reservation.cost
         self.budget.settle(reservation, cost)
         usage = replace(usage, cost=cost)
         self.statistics.answered += 1

@@ -168,10 +168,8 @@ def file_counter(path: str | Path) -> TokenCounter:
         MissingExtraError: The tokenizers package is not installed.
         InvalidInputError: The file cannot be read.
     """
-    try:
+    with MissingExtraError.unless_installed("counting tokens by a tokenizer file", "matcher-onnx"):
         tokenizers = import_module("tokenizers")
-    except ImportError as err:
-        raise MissingExtraError.of("counting tokens by a tokenizer file", "matcher-onnx") from err
     file = Path(path)
     file = file / "tokenizer.json" if file.is_dir() else file
     try:

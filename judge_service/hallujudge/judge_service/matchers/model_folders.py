@@ -141,10 +141,8 @@ def _minilm() -> ModelFolder:
 
 
 def _hub_folder(model_id: str, allow_download: bool, patterns: tuple[str, ...] = _FETCHED) -> Path:
-    try:
+    with MissingExtraError.unless_installed(f"the model {model_id}", "matcher"):
         from huggingface_hub import errors, snapshot_download
-    except ImportError as err:
-        raise MissingExtraError.of(f"the model {model_id}", "matcher") from err
     try:
         found = snapshot_download(
             model_id, local_files_only=not allow_download, allow_patterns=list(patterns)
