@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
 from support.running import here
 
 from hallujudge.metrics import Answer
+from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.metrics.vlms_are_biased import BENCHMARK
 from hallujudge.sdk import Client, Report
 from hallujudge.sdk.errors import ArchiveError
@@ -200,3 +203,15 @@ def test_the_corrected_variant_prints_both_means(
     assert report["coverage"]["unscored"] == report["coverage"]["reasons"].get(
         "ANSWER_UNPARSED", 0
     ) + report["coverage"]["reasons"].get("RESPONSE_EMPTY", 0)
+
+
+def test_published_rows_are_the_means_of_the_seven_tasks() -> None:
+    """The authors' page prints the tasks beside each mean."""
+    tasks = {
+        "sonnet-3.7": (0.0, 2.72, 13.75, 9.03, 1.79, 54.29, 34.52),
+        "o4-mini": (0.18, 9.31, 14.58, 44.10, 4.76, 51.26, 17.56),
+    }
+    rows = {row.name: row.scores for row in published_rows(metric_of(BENCHMARK))}
+    assert len(rows) == 5
+    for name, found in tasks.items():
+        assert rows[name] == {"mean_accuracy": pytest.approx(mean(found) / 100, abs=5e-5)}

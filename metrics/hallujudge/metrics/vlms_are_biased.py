@@ -20,7 +20,8 @@ case, without braces at the ends. If it equals neither, the digits of each text 
 compared, so that "I count 5, not 4: {5}" is 545 and "{5.0}" is 50; "{five}" and "{Yes}." are wrong.
 Empty answers and refusals are wrong, and not biased. ``paper`` reads answers in the same way, and
 its ``accuracy`` and ``bias_ratio`` are means over topics, as the paper reports them over its seven
-tasks (and VLMEvalKit as ``macro_acc``): 20.25 where the pooled figure is 14.58.
+tasks (and VLMEvalKit as ``macro_acc``): 20.25 where the pooled figure is 14.58. The published rows
+are the task means of the authors' page, ``mean_accuracy`` here.
 
 ``corrected`` reads the text in the last braces, else the whole answer: one number, in digits or as
 a word, or a clear yes or no. Numbers are compared as numbers. An answer with several unequal
