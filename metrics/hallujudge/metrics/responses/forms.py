@@ -18,7 +18,11 @@ class Form:
     source: str = ""
     """Where the form is documented, or a parser of it."""
     alone: bool = True
-    """Whether the closing mark counts without the opening one."""
+    """Whether the closing mark of a thought counts without the opening one."""
+    after_thought: bool = False
+    """Whether the marks of an answer count after a thought only, as plain texts may hold them."""
+    cut: bool = False
+    """Whether the opening mark of an answer counts without the closing one, wherever it is."""
 
     @property
     def name(self) -> str:
@@ -31,7 +35,8 @@ FORMS = (
         "<think>",
         "</think>",
         "DeepSeek-R1, Qwen3(-VL), QwQ, GLM-4.1V to 4.7, MiMo-VL, InternVL3.5, Kimi-K2, MiniMax-M2, "
-        "Nemotron 3, Step3, Olmo 3, ERNIE-4.5, Hunyuan-A13B",
+        "Nemotron 3, Step3, Olmo 3, ERNIE-4.5, Hunyuan-A13B, MiniCPM-V, Intern-S1, EXAONE 4, "
+        "Granite 3.3 and 4.2",
         "vllm/reasoning/deepseek_r1_reasoning_parser.py, qwen3_reasoning_parser.py",
     ),
     Form(
@@ -43,7 +48,7 @@ FORMS = (
     Form(
         "<reasoning>",
         "</reasoning>",
-        "GRPO recipes, LLaVA-CoT",
+        "GRPO recipes, LLaVA-CoT, Reka Flash 3",
         "lighteval/utils/utils.py, remove_reasoning_tags (0.13.0)",
     ),
     Form(
@@ -58,7 +63,19 @@ FORMS = (
         "Keye-VL",
         "lmms_eval/__main__.py, reasoning_tags (0.7.3); VLMEvalKit, keye_vl",
     ),
-    Form("<thought>", "</thought>", "prompted agents", "no model family's parser"),
+    Form(
+        "<thought>",
+        "</thought>",
+        "EXAONE Deep, Marco-o1, prompted agents",
+        "model card of EXAONE-Deep-32B",
+    ),
+    Form(
+        "<reflection>",
+        "</reflection>",
+        "Reflection-70B",
+        "system prompt of Reflection-Llama-3.1-70B",
+        alone=False,
+    ),
     Form(
         "[THINK]",
         "[/THINK]",
@@ -83,6 +100,57 @@ FORMS = (
         "Open WebUI backend/open_webui/utils/middleware.py",
     ),
     Form("<|inner_prefix|>", "<|inner_suffix|>", "Apertus", "vllm apertus_reasoning_parser.py"),
+    Form(
+        "<|open|>think<|sep|>",
+        "<|close|>think<|sep|>",
+        "Kimi-K3",
+        "vllm kimi_k3_reasoning_parser.py",
+    ),
+    # The end of a message ends answers too; after a thought another message begins.
+    Form(
+        "<|content_thinking|>",
+        "<|end_message|><|message_model|>",
+        "Inkling",
+        "vllm/parser/inkling.py",
+    ),
+    Form(
+        "to=self<|message|>",
+        "<|eom|><|start|>assistant",
+        "Muse Glimmer",
+        "vllm/reasoning/muse_glimmer_utils.py",
+    ),
+    Form(
+        "<|think|>",
+        "<|end|><|begin|>assistant",
+        "Solar Open",
+        "chat template of Solar-Open-100B",
+    ),
+    Form(
+        "<|think:start|>",
+        "<|think:end|>",
+        "Solar Open 2",
+        "vllm solar_open2_reasoning_parser.py",
+    ),
+    Form(
+        "<|plamo:begin_think:plamo|>",
+        "<|plamo:end_think:plamo|>",
+        "PLaMo 3",
+        "vllm plamo3_reasoning_parser.py",
+    ),
+    Form("<ifm|think>", "</ifm|think>", "K2 Horizon", "vllm k2_horizon_reasoning_parser.py"),
+    Form(
+        "<ifm|think_fast>",
+        "</ifm|think_fast>",
+        "K2 Horizon",
+        "vllm k2_horizon_reasoning_parser.py",
+    ),
+    Form(
+        "<ifm|think_faster>",
+        "</ifm|think_faster>",
+        "K2 Horizon",
+        "vllm k2_horizon_reasoning_parser.py",
+    ),
+    Form("[unused16]", "[unused17]", "openPangu", "vllm pangu_reasoning_parser.py"),
     Form(
         "Here is my thought process:",
         "Here is my response:",
@@ -138,7 +206,37 @@ ANSWER_MARKS = (
         "[END FINAL RESPONSE]",
         "Apriel 1.5 and 1.6",
         "chat template of Apriel-1.5-15b-Thinker",
+        cut=True,
     ),
+    Form(
+        "<output>",
+        "</output>",
+        "Reflection-70B, Marco-o1",
+        "system prompt of Reflection-Llama-3.1-70B",
+        after_thought=True,
+    ),
+    Form(
+        "<|START_TEXT|>",
+        "<|END_TEXT|>",
+        "Command A Plus",
+        "sglang srt/parser/reasoning_parser.py",
+        cut=True,
+    ),
+    Form(
+        "<|open|>response<|sep|>",
+        "<|close|>response<|sep|>",
+        "Kimi-K3",
+        "vllm kimi_k3_reasoning_parser.py",
+        cut=True,
+    ),
+    Form("<|content_text|>", "<|end_message|>", "Inkling", "vllm/parser/inkling.py", cut=True),
+    Form(
+        "to=user<|message|>",
+        "<|eot|>",
+        "Muse Glimmer",
+        "vllm/reasoning/muse_glimmer_utils.py",
+    ),
+    Form("<|content|>", "<|end|>", "Solar Open", "chat template of Solar-Open-100B", cut=True),
 )
 r"""The marks of answers; ``\boxed{…}`` has rules of its own."""
 

@@ -21,6 +21,8 @@ _STARTS = (
     "<|startoftext|>",
     "<|endoftext|>",
     "<unk>",
+    # What a tokenizer leaves of Gemma 4's empty thought that skips special tokens.
+    "thought\n",
 )
 # What models end a response with, and tokenizers fill it up with.
 _ENDS = (
@@ -46,11 +48,19 @@ _ENDS = (
     "<end_of_utterance>",
     "<｜end▁of▁sentence｜>",
     "<|END_OF_TURN_TOKEN|>",
+    "<|assistant_end|>",
+    "<|im:end|>",
+    "<|plamo:tag|>",
+    "[unused10]",
+    "<|end_message|>",
+    "<|content_model_end_sampling|>",
+    "<|close|>response<|sep|>",
+    "<|close|>message<|sep|>",
+    "<|end_of_msg|>",
 )
-# Within a text too, these are of no language; "</s>" may be HTML.
-_WITHIN = re.compile(
-    "|".join(re.escape(token) for token in _ENDS if token not in ("</s>", "<|end|>", "<|return|>"))
-)
+# Within a text too, these are of no language; "</s>" may be HTML, others are marks of thoughts.
+_AT_THE_END = ("</s>", "<|end|>", "<|return|>", "<|end_message|>")
+_WITHIN = re.compile("|".join(re.escape(token) for token in _ENDS if token not in _AT_THE_END))
 _SPACE = " \t\r\n\u00a0"
 
 _CHANNELS = ("<|channel|>", "<|start|>")

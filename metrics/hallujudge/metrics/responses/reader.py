@@ -78,7 +78,7 @@ class Reading(NamedTuple):
 
 
 _PLAIN: Mapping[str, int] = {}
-_BEGINNINGS = ("analysis", "system\n", "user\n")
+_BEGINNINGS = ("analysis", "system\n", "user\n", "thought\n")
 
 
 def is_plain(text: str | None) -> bool:

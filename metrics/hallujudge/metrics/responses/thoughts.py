@@ -49,6 +49,9 @@ _BARE_CHANNELS = re.compile(
     r"(?:assistant)?analysis(?=[A-Z\"'*(])(.*)assistantfinal(.*)", re.DOTALL
 )
 
+# Hunyuan 3 and 4 write a suffix of their checkpoint: <think:opensource>.
+_SUFFIX = re.compile(r"<(/?think):[^\s<>]++>")
+
 _KEY_OPENING = re.compile(r'<think key="([\w.]+)">')
 _KEY_CLOSING = "</think key>"
 _QUOTES = "\"'`“”‘’«»„"
@@ -89,6 +92,8 @@ def divided(text: str, own: Sequence[Form] = (), kept: frozenset[str] = frozense
     whole = text if keyed is None else keyed.answer
     if keyed is not None and not keyed.finished:
         return keyed
+    if "think:" in whole:
+        whole = _SUFFIX.sub(r"<\1>", whole)
     said = _of_channels(whole) or _of_marks(whole, (*own, *FORMS))
     if said.finished:
         marked = _marked_answer(said.answer, kept, after_thought=bool(said.form))
@@ -134,9 +139,9 @@ def _of_channels(text: str) -> Said | None:
 
 def _of_marks(text: str, forms: Sequence[Form]) -> Said:
     """Return the parts of a response whose thought stands between two marks."""
-    lower = text.lower()
+    lowered = text.lower()
     # Lower-casing may change the length of a few letters of other scripts.
-    lower = lower if len(lower) == len(text) else text
+    lower = lowered if len(lowered) == len(text) else text
     thoughts: list[str] = []
     at, first = _skip_space(text, 0), ""
     while (form := _opened(lower, at, forms)) is not None:
@@ -152,7 +157,8 @@ def _of_marks(text: str, forms: Sequence[Form]) -> Said:
         thoughts.append(text[start:end].strip())
         at = _skip_space(text, end + len(form.closing))
     rest = text[at:] if first else text
-    for form in forms:
+    # A search in one lowered text takes less time than a call for each form.
+    for form in [form for form in forms if form.closing.lower() in lowered]:
         rest, more, name = _without_later(rest, form)
         first = first or name
         thoughts += more
@@ -251,32 +257,45 @@ def _marked_answer(text: str, kept: frozenset[str], *, after_thought: bool) -> S
     return found
 
 
+# These end any message of their families, thoughts too.
+_MESSAGE_ENDS = ("<|end|>", "<|eot|>", "<|end_message|>")
+_CLOSINGS = tuple(
+    form.closing.lower()
+    for form in ANSWER_MARKS
+    if form.closing not in _MESSAGE_ENDS and not form.after_thought
+)
+_LONGEST_CLOSING = max(map(len, _CLOSINGS))
+
+
 def _forgotten_end(thought: str) -> Said | None:
     """Return the answer of a thought without an end that closes with a marked answer."""
-    ends = [form.closing.lower() for form in ANSWER_MARKS]
-    if not thought[-max(map(len, ends)) :].lower().endswith(tuple(ends)):
+    if not thought[-_LONGEST_CLOSING:].lower().endswith(_CLOSINGS):
         return None
     # A box within a thought may be a draft.
     return _marked_answer(thought, frozenset({BOXED}), after_thought=False)
 
 
 def _innermost(text: str, kept: frozenset[str], *, opened: bool) -> Said | None:
-    for form in ANSWER_MARKS:
-        if form.name not in kept and (found := _enclosed(text, form, opened=opened)) is not None:
-            return found
+    lower = text.lower()
+    if len(lower) == len(text):
+        for form in ANSWER_MARKS:
+            if form.opening.lower() not in lower or form.name in kept:
+                continue
+            if form.after_thought and not opened:
+                continue
+            if (found := _enclosed(text, lower, form, opened=opened)) is not None:
+                return found
     return None if BOXED in kept else _boxed(text)
 
 
-def _enclosed(text: str, form: Form, *, opened: bool) -> Said | None:
+def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None:
     """Return what the last pair of marks of a form encloses; a cut answer may lack the last one."""
-    lower = text.lower()
-    start = lower.rfind(form.opening.lower()) if len(lower) == len(text) else -1
-    if start < 0:
-        return None
+    start = lower.rfind(form.opening.lower())
     inside = start + len(form.opening)
     end = lower.find(form.closing.lower(), inside)
     if end < 0:
         cut = opened or not text[:start].strip()
+        cut = cut or (form.cut and not _is_cited(text, start, inside))
         return Said(text[inside:].strip(), text[:start].strip(), form.name) if cut else None
     past = end + len(form.closing)
     if _is_cited(text, start, inside) and _is_cited(text, end, past):

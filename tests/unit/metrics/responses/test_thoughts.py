@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.thoughts import FORMS
 
+from hallujudge.metrics.answers.choices import read_choice
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.responses.forms import ANSWER_MARKS, BOXED, own_forms
 from hallujudge.metrics.responses.forms import FORMS as MARKS
+from hallujudge.metrics.responses.reader import PLAIN_READER
 from hallujudge.metrics.responses.thoughts import (
     Said,
     divided,
@@ -43,6 +46,74 @@ def test_every_listed_mark_of_answers_is_known(form: object) -> None:
     assert divided(text).answer == "A cat."
 
 
+# What models write, with the special tokens that a server is asked to keep.
+WRITTEN = {
+    "Apriel 1.6": "{thought}\n[BEGIN FINAL RESPONSE]\n{answer}\n<|end|>",
+    "Command A Plus": "{thought}<|END_THINKING|><|START_TEXT|>{answer}<|END_TEXT|>",
+    "Command A Plus, no end of the thought": "{thought}<|START_TEXT|>{answer}",
+    "Gemma 4": "<|channel>thought\n{thought}<channel|>{answer}<turn|>",
+    "Hunyuan 3": "<think:opensource>{thought}</think:opensource>{answer}",
+    "Hunyuan 4, opened by the prompt": "{thought}</think:6124c78e>\n\n{answer}",
+    "Inkling": (
+        "<|content_thinking|>{thought}<|end_message|>"
+        "<|message_model|><|content_text|>{answer}<|end_message|><|content_model_end_sampling|>"
+    ),
+    "K2 Horizon": "<ifm|think>{thought}</ifm|think>{answer}",
+    "K2 Horizon, fast": "{thought}</ifm|think_fast>{answer}",
+    "K2 Horizon, faster": "<ifm|think_faster>{thought}</ifm|think_faster>\n{answer}",
+    "Kimi-K3": (
+        "<|open|>think<|sep|>{thought}<|close|>think<|sep|><|open|>response<|sep|>{answer}"
+        "<|close|>response<|sep|><|close|>message<|sep|><|end_of_msg|>"
+    ),
+    "Kimi-K3, opened by the prompt": (
+        "{thought}<|close|>think<|sep|><|open|>response<|sep|>{answer}<|close|>response<|sep|>"
+    ),
+    "Kimi-K3, no end of the thought": "{thought}<|open|>response<|sep|>{answer}",
+    "Marco-o1": "<Thought>{thought}</Thought>\n<Output>\n{answer}\n</Output>",
+    "Muse Glimmer": (
+        " to=self<|message|>{thought}<|eom|><|start|>assistant to=user<|message|>{answer}<|eot|>"
+    ),
+    "openPangu": "[unused16]{thought}[unused17]{answer}[unused10]",
+    "PLaMo 3": "<|plamo:begin_think:plamo|>{thought}<|plamo:end_think:plamo|>{answer}",
+    "Reflection-70B": (
+        "<thinking>{thought}</thinking>\n<reflection>So.</reflection>\n<output>{answer}</output>"
+    ),
+    "Solar Open": "<|think|>{thought}<|end|><|begin|>assistant<|content|>{answer}<|end|>",
+    "Solar Open 2": "{thought}<|think:end|>{answer}<|im:end|>",
+}
+
+
+@pytest.mark.parametrize("family", WRITTEN)
+def test_what_a_family_writes_is_read(family: str) -> None:
+    for answer in ("No", "B", "A cat sits."):
+        reading = PLAIN_READER.read(WRITTEN[family].format(thought=THOUGHT, answer=answer))
+        assert reading.answer == answer
+        assert reading.thought.startswith(THOUGHT)
+        assert "|" not in reading.thought
+        assert reading.finished
+    text = PLAIN_READER.read(WRITTEN[family].format(thought="Yes, or A.", answer="No")).answer
+    assert YES_NO_PARSERS["published"](text or "") == "no"
+    text = PLAIN_READER.read(WRITTEN[family].format(thought="Yes, or A.", answer="B")).answer
+    assert read_choice(text or "", {"A": "a cat", "B": "a dog"}).choice == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|content|>No",
+        "<|content_text|>No<|end_message|>",
+        "<|START_TEXT|>No<|END_TEXT|>",
+        " to=user<|message|>No<|eot|>",
+        "No<|close|>response<|sep|><|close|>message<|sep|>",
+        "No<|assistant_end|>",
+        "thought\nNo",
+    ],
+)
+def test_an_answer_of_a_model_that_did_not_think_is_read(text: str) -> None:
+    reading = PLAIN_READER.read(text)
+    assert (reading.answer, reading.thought, reading.finished) == ("No", "", True)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -53,6 +124,12 @@ def test_every_listed_mark_of_answers_is_known(form: object) -> None:
         "The board shows <think> and </think> tags.",
         "A sign with </think> on it.",
         "A form with <answer> and </answer> fields.",
+        "<output>A cat.</output>",
+        "Code with <output>1</output> on a screen.",
+        "<reflection> is written on a mirror.",
+        "I think: a cat, and <think:er> is a joke.",
+        "The screen shows [BEGIN FINAL RESPONSE] in green.",
+        "A label to=user on a parcel.",
         "The word <answer> is on the poster.",
         "A whiteboard with `</think>` and `<answer>yes</answer>` on it.",
         "The analysis of the image: a cat.",
@@ -109,6 +186,10 @@ def test_odd_thoughts_are_divided(text: str, answer: str, thought: str) -> None:
         "<think>I could write \\boxed{A}, or rather",
         "<think>It wants <answer>yes</answer> tags, so I",
         "[THINK]yes",
+        "<think:opensource>yes",
+        "<|think|>yes",
+        "<|content_thinking|>yes<|end_message|>",
+        "to=self<|message|>yes<|eom|>",
         "<|channel|>analysis<|message|>Yes, there is",
         "<think>one</think><think>two",
     ],
