@@ -99,6 +99,7 @@ def header_of_run(run: StoredRun) -> RunHeader:
 def _parts(run: StoredRun, merged: RunFolder, *, html: bool) -> Iterator[Part]:
     """Yield the parts of a run, as parts of the merged one."""
     with closing((run.folder / ITEMS).open("rb")) as file:
+        # The journal holds everything but the lines, so that a merge parses no JSON.
         for entry in run.entries():
             lines = b"".join(_lines(file, entry.items, run))
             shown = kept_shown(entry.shown, merged.written, html=html)

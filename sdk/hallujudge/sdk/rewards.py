@@ -101,6 +101,7 @@ class Reward:
     ) -> None:
         if not -math.inf < low < high < math.inf:
             raise InvalidInputError(f"low={low!r} and high={high!r}; low must be below high")
+        # A server sends the scores alone in a third of the time.
         arguments = {"evidence": False, **arguments}
         self.scorer = Scorer(metric, scores=[score] if score else (), **arguments)
         """Scores the responses."""

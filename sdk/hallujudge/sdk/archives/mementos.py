@@ -447,4 +447,5 @@ def _keywords(inner: str) -> tuple[str, ...]:
         else:
             word, _, inner = inner.partition(",")
             words.append(word)
+    # The released reader makes one empty word of [], so that two empty lists score 1.
     return tuple(filter(None, (" ".join(word.split()) for word in words)))

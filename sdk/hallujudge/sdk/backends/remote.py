@@ -290,6 +290,7 @@ class RemoteBackend:
         """Yield the messages of one connection."""
 
         async def requests() -> AsyncIterator[pb.ScoreStreamRequest]:
+            # A server that comes after a loss could report on the rest of the run alone.
             yield pb.ScoreStreamRequest(
                 spec=_convert.spec_to_proto(request.spec), results_only=not request.reported
             )

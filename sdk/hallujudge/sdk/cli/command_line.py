@@ -105,6 +105,7 @@ def command_tree(words: Sequence[str] | None = None) -> click.Group:
     _import_own(own)
     if own and not _takes_more(words or ()):
         return app
+    # Only here: to read the metadata of all installed packages takes 5 to 20 ms.
     added = registered(_COMMANDS)
     used = [each for each in added if all(map(str.__eq__, each.name.split("."), words or ()))]
     if words is not None and not words:

@@ -121,6 +121,7 @@ def _figure(chart: Chart, rows: Sequence[Row], title: str) -> Markup:
         return Markup("")
     # Room for slanted names is added below, so that they leave the values as much as others do.
     height = _HEIGHT + _below(chart, names) - _BELOW
+    # In the colour of the text, since a notebook's theme is not the system's.
     svg = element(
         "svg", element("title", title), *_drawing(chart, series, names, height),
         viewBox=f"0 0 {_WIDTH} {height}", role="img", width=str(_SHOWN_WIDTH),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 BATCH_ITEMS = 64
 """How many items make a batch."""
+# A batch costs as much time as thirty answers or ten captions, so that cheap items share one.
 _MANY_ITEMS = 512
 # A batch is one message to a server, and must stay below its size limit.
 _BATCH_CHARS = 1 << 20
