@@ -25,7 +25,7 @@ from .asked_questions import AskedQuestions
 from .bad_records import note_bad
 from .bundle_items import AnswerNames, BundleItems
 from .declared_fields import share
-from .inputs import InputOptions, ItemSource, References, Responses
+from .inputs import ItemSource, ReaderInput
 from .joins import Faults
 from .json_files import amount, named, shown
 from .question_files import bundle_id, place_of, unfolded
@@ -37,29 +37,20 @@ from .table_files import structured, values_by_name
 _NOTHING: Mapping[str, str] = {}
 
 
-def read_bundles(
-    declared: ClosedQuestions,
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def read_bundles(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:
     """Return bundles of answers, however the archive holds them.
 
     Args:
         declared: The benchmark.
-        responses: A folder with a JSON file for each set, one such file, an object set -> records,
-            or records that name their set.
-        references: What answers leave out, by the key that joins them; None without.
-        options: How the archive is read.
-        group_by: Fields to group by.
+        given: A folder with a JSON file for each set, one such file, an object set -> records, or
+            records that name their set; and what answers leave out, by the key that joins them.
 
     Raises:
         ArchiveError: A set is unknown or appears in two files, a record lacks an answer, or a label
             is not one of the benchmark's.
     """
-    bundles = _Bundles(declared, references, options, group_by, name_of(responses))
-    items = bundles.read(parts_of(declared, responses))
+    bundles = _Bundles(declared, given)
+    items = bundles.read(parts_of(declared, given.responses))
     notes = bundles.notes(items)
     return ItemSource(count=len(items), make=lambda: iter(items), notes=notes)
 
@@ -67,14 +58,8 @@ def read_bundles(
 class _Bundles:
     """Builds items from records, and collects faults by kind."""
 
-    def __init__(
-        self,
-        declared: ClosedQuestions,
-        references: References | None,
-        options: InputOptions,
-        group_by: tuple[str, ...],
-        name: str,
-    ) -> None:
+    def __init__(self, declared: ClosedQuestions, given: ReaderInput) -> None:
+        responses, references, options, group_by = given
         self._declared = declared
         self._keys = declared.keys
         self._bundle = declared.bundle
@@ -95,13 +80,14 @@ class _Bundles:
         self._may_lack = options.allow_missing or declared.incomplete
         self._names = AnswerNames(declared, options, self._faults)
         self._counts: dict[str, int] = {}
+        name = name_of(responses)
         self._maker = AnswerMaker(declared, options, self._faults, self._asked, name)
         bundle = declared.bundle
         # Most archives have a record for each item, which is its only answer.
         self._alone = not (bundle.several or options.allow_duplicates)
         self._sets = sets = declared.set_files
-        given = () if sets is None else (sets.field,)
-        self._item_fields = self._maker.fields_of(self._own, given, keeps_empty=False)
+        of_set = () if sets is None else (sets.field,)
+        self._item_fields = self._maker.fields_of(self._own, of_set, keeps_empty=False)
         self._has_fields = bool(self._item_fields) or sets is not None
         self._of_sets: dict[tuple[str, ...], Mapping[str, str]] = {}
         self._items = BundleItems(

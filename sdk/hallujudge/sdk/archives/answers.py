@@ -21,7 +21,7 @@ from .answer_bundles import read_bundles
 from .answer_records import joins_lists, text_of
 from .bad_records import SKIP, note_bad, noted
 from .ids import canonical_id
-from .inputs import InputOptions, ItemSource, Reader, References, Responses, are_paths
+from .inputs import InputOptions, ItemSource, Reader, ReaderInput, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
 from .joins import JoinCheck, MediaCheck, refuse
 from .json_files import amount, named, read_json, shown
@@ -55,48 +55,34 @@ _NOTHING: Mapping[str, str] = {}
 
 def reader_of(declared: ClosedQuestions) -> Reader:
     """Return the archive reader of a benchmark."""
-    return lambda given: read_answers(declared, *given)
+    return partial(read_answers, declared)
 
 
-def read_answers(
-    declared: ClosedQuestions,
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def read_answers(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:
     """Return the answers to a benchmark's questions, joined with files of questions if there are.
 
     Args:
         declared: The benchmark.
-        responses: The archive of answers.
-        references: Files of questions; None where answers carry their labels.
-        options: How the archive is read.
-        group_by: Fields to group by.
+        given: The archive of answers, and files of questions where answers lack their labels.
 
     Raises:
         ArchiveError: See :func:`read_items`; also if a label is not one of the benchmark's.
         InvalidInputError: There is no such way to join.
     """
-    source = _read(declared, responses, references, options, group_by)
+    source, options = _read(declared, given), given.options
     items = (item for item in islice(source, LOOKED_AT) if isinstance(item, AnswersItem))
     answers = [answer for item in items for answer in item.answers]
     _refuse_questions([answer.response for answer in answers])
     if options.text_key is None and "response" not in options.key_map:
-        _refuse_labels(declared, answers, responses)
+        _refuse_labels(declared, answers, given.responses)
     return source
 
 
-def _read(
-    declared: ClosedQuestions,
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> ItemSource:
+def _read(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:
     """Return the answers as :func:`read_answers` does, whatever their texts are."""
+    references, options = given.references, given.options
     if references is not None and own_function(metric_of(declared), "listed"):
-        source = read_bundles(declared, responses, None, options, group_by)
+        source = read_bundles(declared, given._replace(references=None))
         notes = _notes_on_lists(declared, references, {item.id for item in source})
         return replace(source, notes=(*source.notes, *notes))
     if references is not None and not declared.question_files:
@@ -106,14 +92,11 @@ def _read(
             f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
         )
     if references is not None:
-        references, options = last_labels(declared, references, options)
-        responses, references, options = joined_splits(declared, responses, references, options)
+        given = joined_splits(declared, last_labels(declared, given))
     if not declared.joins_by_text:
-        return read_bundles(declared, responses, references, options, group_by)
-    if references is None:
-        return Answers(declared, responses, None, options, group_by).checked()
-    questions = read_questions(declared, references, responses, options, group_by)
-    return Answers(declared, responses, questions, options, group_by).checked()
+        return read_bundles(declared, given)
+    questions = None if references is None else read_questions(declared, given)
+    return Answers(declared, given, questions).checked()
 
 
 def _refuse_questions(texts: Sequence[str | None]) -> None:
@@ -222,13 +205,9 @@ class Answers:
     """An archive of answers, read once to check and once to score."""
 
     def __init__(
-        self,
-        declared: ClosedQuestions,
-        responses: Responses,
-        questions: Questions | None,
-        options: InputOptions,
-        group_by: tuple[str, ...],
+        self, declared: ClosedQuestions, given: ReaderInput, questions: Questions | None
     ) -> None:
+        responses, _, options, group_by = given
         keys = declared.keys
         self._declared = declared
         self._responses = responses

@@ -11,7 +11,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
 from ..errors import ArchiveError
 from .ids import canonical_id
-from .inputs import InputOptions, References, Responses
+from .inputs import ReaderInput, References
 from .joins import MediaCheck, refuse
 from .json_files import shown
 from .json_lines import FilePart
@@ -69,19 +69,15 @@ class Questions(Struct, frozen=True, kw_only=True):
         return partial(_text_key, self.declared, answer=True)
 
 
-def read_questions(
-    declared: ClosedQuestions,
-    references: References,
-    responses: Responses,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-) -> Questions:
+def read_questions(declared: ClosedQuestions, given: ReaderInput) -> Questions:
     """Return the questions by the key that joins them with the answers.
 
     Raises:
         ArchiveError: A question is a duplicate, a label is neither yes nor no, or nothing joins
             the questions with the answers.
     """
+    responses, references, options, group_by = given
+    assert references is not None, "they are the questions"
     question = first_record(_question_records(references), references, "question")
     first = first_record(read_records(responses), responses, "answer")
     named_id = options.id_key

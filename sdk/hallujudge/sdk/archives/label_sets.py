@@ -5,29 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.pope import BENCHMARK, LABEL_SETS
 
 from ..errors import ArchiveError
 from .found_files import found_files
-from .inputs import InputOptions, References, are_paths
+from .inputs import ReaderInput, are_paths
 from .question_files import asks_the_same, given_label, id_of, label_of
 from .records import Record, Records, optional_text, read_records
 from .split_files import questions_of_file
 
 DROPPED = ""
 """The label of a question that a set dropped."""
-
-
-class LabelledFiles(NamedTuple):
-    """References of which only one set of labels is left, and how to read them."""
-
-    references: References
-    """The files of the set."""
-    options: InputOptions
-    """The options."""
 
 
 def labels_of_file(path: str | Path) -> str:
@@ -47,32 +37,31 @@ def files_of_labels(declared: ClosedQuestions, references: object) -> dict[str, 
     return {name: files for name, files in held.items() if files}
 
 
-def last_labels(
-    declared: ClosedQuestions, references: References, options: InputOptions
-) -> LabelledFiles:
+def last_labels(declared: ClosedQuestions, given: ReaderInput) -> ReaderInput:
     """Return the files of the last set of labels, where there are several.
 
     Answers to questions that this set dropped are left out, unless it is the first one.
 
     Args:
         declared: The benchmark.
-        references: Files of questions with labels.
-        options: How they are read.
+        given: Answers, and files of questions with labels.
 
     Raises:
         ArchiveError: See :func:`label_changes`.
     """
+    references = given.references
     name = references.name if isinstance(references, Records) else references
     files = [name] if isinstance(name, (str, Path)) else references
     held = files_of_labels(declared, files)
     if not held or list(held) == [LABEL_SETS[0]]:
-        return LabelledFiles(references, options)
+        return given
     if len(held) > 1:
         first, *_, last = held.values()
         # Labels of other questions would be found out after the run only.
         label_changes(declared, first, last)
         references = last[0] if len(last) == 1 else last
-    return LabelledFiles(references, replace(options, drop_unknown=True))
+    options = replace(given.options, drop_unknown=True)
+    return ReaderInput(given.responses, references, options, given.group_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,14 +12,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
 
 from ..errors import ArchiveError
 from .formats import read_format
 from .ids import canonical_id
-from .inputs import InputOptions, References, Responses, are_paths
+from .inputs import InputOptions, ReaderInput, Responses, are_paths
 from .joins import refuse
 from .json_files import named
 from .local_files import as_path
@@ -28,32 +27,19 @@ from .records import TEXT_FLAG, Record, Records, choose_key, name_of, read_recor
 from .set_files import known_splits, split_of, split_of_file
 
 
-class SplitJoin(NamedTuple):
-    """An archive of answers and questions that are joined by id alone."""
-
-    responses: Responses
-    """The answers."""
-    references: References
-    """The questions."""
-    options: InputOptions
-    """How they are read."""
-
-
-def joined_splits(
-    declared: ClosedQuestions, responses: Responses, references: References, options: InputOptions
-) -> SplitJoin:
+def joined_splits(declared: ClosedQuestions, given: ReaderInput) -> ReaderInput:
     """Return answers and questions with ids that are unique over the splits of a benchmark.
 
     Args:
         declared: The benchmark.
-        responses: The answers.
-        references: The questions, in one file or several.
-        options: How the archive is read.
+        given: The answers, and the questions in one file or several.
 
     Raises:
         ArchiveError: Questions have no label, or nothing says which split a question or an answer
             is of.
     """
+    responses, references, options, group_by = given
+    assert references is not None, "they are the questions"
     splits = declared.split_files
     by_key = splits is not None and _names_split(splits, responses)
     if are_paths(references):
@@ -62,24 +48,24 @@ def joined_splits(
         join = joined_labels if declared.joins_by_text else _chained
         rows = join(declared, sources)
     elif splits is None or isinstance(references, Mapping):
-        return SplitJoin(responses, references, options)
+        return given
     else:
         source = references
         if by_key and isinstance(references, (str, Path)):
             source = questions_of_file(splits, as_path(references))
         if not _names_split(splits, source):
-            return SplitJoin(responses, references, options)
+            return given
         rows = list(read_records(source))
     if splits is None or options.join == "order":
-        return SplitJoin(responses, rows, options)
+        return ReaderInput(responses, rows, options, group_by)
     asked = _Questions(declared, splits, rows, options)
     if not asked.repeat and not (by_key and split_of(splits, rows[0].values)):
-        return SplitJoin(responses, rows, options)
+        return ReaderInput(responses, rows, options, group_by)
     asked.refuse_unknown_splits()
     answers = _Answers(asked, declared, splits, options).placed(responses)
     # Every answer has the id of its question now, by whatever that was found.
     join_by = "auto" if options.join == "text" else options.join
-    return SplitJoin(answers, asked.qualified(), replace(options, join=join_by))
+    return ReaderInput(answers, asked.qualified(), replace(options, join=join_by), group_by)
 
 
 def _names_split(splits: SetFiles, source: Responses) -> bool:

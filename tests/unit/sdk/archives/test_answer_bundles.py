@@ -22,7 +22,7 @@ from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.metrics.vqa import BENCHMARK as VQA
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.answers import read_answers
-from hallujudge.sdk.archives.inputs import InputOptions, inputs_of
+from hallujudge.sdk.archives.inputs import InputOptions, ReaderInput, inputs_of
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 KEYS = Keys(
@@ -48,7 +48,7 @@ def read(
 ) -> list[AnswersItem]:
     inputs = InputOptions(**options)
     inputs_of(declared).refuse_unused(declared.name, inputs)
-    source = read_answers(declared, responses, references, inputs, ())
+    source = read_answers(declared, ReaderInput(responses, references, inputs, ()))
     return [item for item in source if isinstance(item, AnswersItem)]
 
 
@@ -216,13 +216,13 @@ TOLERANT = structs.replace(
 def test_questions_and_answers_may_lack_each_other_where_the_benchmark_says_how() -> None:
     questions = [{"id": number, "labels": {"x": "yes"}} for number in (1, 2)]
     answers = [{"id": number, "responses": {"x": "Yes."}} for number in (2, 3)]
-    source = read_answers(TOLERANT, answers, questions, InputOptions(), ())
+    source = read_answers(TOLERANT, ReaderInput(answers, questions, InputOptions(), ()))
     found = {item.id: item.answers[0].response for item in source if isinstance(item, AnswersItem)}
     assert found == {"2": "Yes.", "1": None}
     assert ["3" in source.notes[-2], "1 of the 2" in source.notes[-1]] == [True, True]
     assert source.notes[-2].startswith("1 answer is to ")
     with pytest.raises(ArchiveError, match="No answer could be joined"):
-        read_answers(TOLERANT, answers[1:], questions, InputOptions(), ())
+        read_answers(TOLERANT, ReaderInput(answers[1:], questions, InputOptions(), ()))
 
 
 CAPTIONS = ("ground_truth", "in_video", "out_video")

@@ -15,6 +15,7 @@ from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.sdk import InputOptions
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.answers import read_answers
+from hallujudge.sdk.archives.inputs import ReaderInput
 from hallujudge.sdk.archives.set_files import split_in, split_of, split_of_file
 from hallujudge.sdk.errors import ArchiveError
 
@@ -147,7 +148,7 @@ def test_any_benchmark_may_have_splits(tmp_path: Path) -> None:
     rows = [{"id": 1, "image": "a.jpg", "question": "A dog?", "label": "yes"}]
     known = [write_lines(tmp_path / f"q_{part}.json", rows) for part in ("one", "two")]
     given: Rows = [{"id": 1, "part": part, "answer": "Yes"} for part in ("two", "one")]
-    items = list(read_answers(declared, given, known, InputOptions(), ("part",)))
+    items = list(read_answers(declared, ReaderInput(given, known, InputOptions(), ("part",))))
     assert [(item.id, item.fields["part"]) for item in items] == [
         ("two:1", "two"),
         ("one:1", "one"),
