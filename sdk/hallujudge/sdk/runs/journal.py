@@ -12,7 +12,7 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -109,19 +109,6 @@ class KeptParts:
                 yield Entry.of(record.content)
 
 
-@dataclass(slots=True)
-class _Checked:
-    """Position up to which journal and lines are whole, and what was read since they were synced.
-
-    After a power loss, what was not synced may be missing or zero although its length is right.
-    """
-
-    journal_end: int = 0
-    lines_end: int = 0
-    items: int = 0
-    unsynced: list[tuple[int, Entry]] = field(default_factory=list)
-
-
 def read_kept(journal: Path, lines: Path, *, trust: bool = False) -> KeptParts:
     """Return the parts whose record and lines are both complete.
 
@@ -136,14 +123,15 @@ def read_kept(journal: Path, lines: Path, *, trust: bool = False) -> KeptParts:
     """
     if not journal.exists():
         return KeptParts()
-    state = _Checked()
+    kept = KeptParts(journal)
+    # After a power loss, these may be missing or zero although their length is right.
+    unsynced: list[tuple[int, Entry]] = []
     size = lines.stat().st_size if lines.exists() else 0
     for record in read_journal(journal):
         if record.kind == SYNCED:
             # Everything before this record was flushed to the disk: its CRCs need no check.
-            _add_entries(state, state.unsynced)
-            state.unsynced = []
-            state.journal_end = record.end
+            kept = replace(_with_entries(kept, unsynced), journal_end=record.end)
+            unsynced = []
             continue
         try:
             entry = Entry.of(record.content)
@@ -151,17 +139,16 @@ def read_kept(journal: Path, lines: Path, *, trust: bool = False) -> KeptParts:
             break
         if not trust and entry.offset + entry.size > size:
             break
-        state.unsynced.append((record.end, entry))
-    whole = state.unsynced if trust else _whole_entries(state.unsynced, lines)
-    _add_entries(state, whole)
-    return KeptParts(journal, state.journal_end, state.lines_end, state.items)
+        unsynced.append((record.end, entry))
+    return _with_entries(kept, unsynced if trust else _whole_entries(unsynced, lines))
 
 
-def _add_entries(state: _Checked, entries: list[tuple[int, Entry]]) -> None:
-    for end, entry in entries:
-        state.journal_end = end
-        state.lines_end = entry.offset + entry.size
-        state.items += entry.items
+def _with_entries(kept: KeptParts, entries: list[tuple[int, Entry]]) -> KeptParts:
+    if not entries:
+        return kept
+    end, last = entries[-1]
+    items = kept.items + sum(entry.items for _, entry in entries)
+    return replace(kept, journal_end=end, lines_end=last.offset + last.size, items=items)
 
 
 def _whole_entries(entries: list[tuple[int, Entry]], lines: Path) -> list[tuple[int, Entry]]:
