@@ -27,8 +27,8 @@ from ..wire.convert import (
     found_claim_to_proto,
     graph_from_proto,
     report_to_proto,
+    result_writer,
     without_graphs,
-    write_result,
 )
 from .request_checks import (
     GroupLimit,
@@ -277,6 +277,7 @@ async def _write_all(
     results: Sequence[ItemResult], to: RepeatedCompositeFieldContainer[pb.ItemResult]
 ) -> None:
     """Write results to a response, without scene graphs, which the client has."""
+    write_result = result_writer()
 
     def write(result: ItemResult) -> None:
         write_result(result, to.add())

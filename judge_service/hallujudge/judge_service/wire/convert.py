@@ -20,7 +20,7 @@ from ..engine.spec import GraphSource, ScoreSpec
 from ..errors import InvalidInputError
 from . import evidence_types, item_types
 from .codec import Codecs
-from .fields import Codec, Field, MalformedError, invalid, located, reader_of, writer_of
+from .fields import Codec, Field, Fill, MalformedError, invalid, located, reader_of, writer_of
 
 TASKS = item_types()
 """Task -> the type of its items."""
@@ -251,9 +251,10 @@ def result_to_proto(result: ItemResult) -> pb.ItemResult:
     return _written(ItemResult, result, pb.ItemResult())
 
 
-def write_result(result: ItemResult, message: pb.ItemResult) -> None:
-    """Write a result to an empty message, which a response may hold."""
-    CODECS.of(ItemResult, pb.ItemResult.DESCRIPTOR).write(result, message)
+@cache
+def result_writer() -> Fill:
+    """Return a function that writes a result to an empty message, which a response may hold."""
+    return CODECS.of(ItemResult, pb.ItemResult.DESCRIPTOR).write
 
 
 def result_from_proto(message: pb.ItemResult) -> ItemResult:
