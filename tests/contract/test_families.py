@@ -200,10 +200,10 @@ def test_all_items_that_are_wrong_are_named() -> None:
 def test_a_field_that_cannot_be_sent_is_named(field: str, content: Any) -> None:
     given = {"id": "1", "response": "Yes.", "label": "yes"} | {field: content}
     item = one_answer(**given)
-    place = field if field == "id" else "answers.answers"
+    place = field if field == "id" else f"answers.answers.{field}"
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.wire.convert:is-not-value-that-can-be-sent", place),
+        match=expected_message("judge_service.wire.fields:is-not-value-that-can-be-sent", place),
     ):
         convert.item_to_proto(item)
 

@@ -17,10 +17,9 @@ from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_
 
 from ..engine.found_claims import FoundClaim
 from ..engine.spec import GraphSource, ScoreSpec
-from ..errors import InvalidInputError
 from . import evidence_types, item_types
 from .codec import Codecs
-from .fields import Codec, Field, Fill, MalformedError, invalid, located, reader_of, writer_of
+from .fields import Codec, Fill, MalformedError, invalid, located, reader_of, writer_of
 
 TASKS = item_types()
 """Task -> the type of its items."""
@@ -121,17 +120,13 @@ _MessageT = TypeVar("_MessageT", bound=Message)
 
 
 @cache
-def _item_fields(kind: str) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    """Return the fields that all items have, and those of a task's message."""
-    fields = CODECS.fields(Item, pb.Item.DESCRIPTOR, without=TASKS)
-    task: Any = pb.Item.DESCRIPTOR.fields_by_name[kind].message_type
-    return fields, CODECS.fields(TASKS[kind], task, without=[field.name for field in fields])
-
-
-@cache
 def _item_codec(kind: str) -> Codec:
     """Return the converter of a task's items, whose message holds the task's within it."""
-    item_type, (fields, task_fields) = TASKS[kind], _item_fields(kind)
+    item_type, theirs = TASKS[kind], pb.Item.DESCRIPTOR
+    fields = CODECS.fields(Item, theirs, without=TASKS)
+    task_message: Any = theirs.fields_by_name[kind].message_type
+    names = [field.name for field in fields]
+    task_fields = CODECS.fields(item_type, task_message, without=names)
     write, write_task = writer_of(fields), writer_of(task_fields)
     read, read_task = reader_of(fields), reader_of(task_fields)
 
@@ -161,28 +156,7 @@ def item_to_proto(item: Item) -> pb.Item:
         _item_codec(kind).write(item, message)
     except MalformedError as err:
         raise invalid(MalformedError(err.problem, f"item {item.id!r}, {err.place}")) from None
-    except (TypeError, ValueError) as err:
-        # protobuf's error does not name the field, so that each field is tried again on its own.
-        raise _unsendable(item, kind) from err
     return message
-
-
-def _unsendable(item: Item, kind: str) -> InvalidInputError:
-    """Return the error of an item with a field that protobuf does not accept."""
-    for place, fields in zip(("", kind), _item_fields(kind), strict=True):
-        for field in fields:
-            message = pb.Item()
-            try:
-                writer_of([field])(item, getattr(message, place) if place else message)
-            # What protobuf raises for a value of a wrong type, or out of range.
-            except (TypeError, ValueError):
-                problem = (
-                    f"{getattr(item, field.name)!r:.80} is not a value that can be sent; check its "
-                    "type"
-                )
-                name = f"{place}.{field.name}" if place else field.name
-                return invalid(MalformedError(problem, f"item {item.id!r}, {name}"))
-    return InvalidInputError(f"item {item.id!r} can't be sent")
 
 
 def item_from_proto(message: pb.Item) -> Item:

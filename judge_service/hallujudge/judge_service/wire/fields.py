@@ -125,6 +125,10 @@ def writer_of(fields: Sequence[Field]) -> Fill:
                     fill(content, message)
         except MalformedError as err:
             raise err.within(name) from None
+        # What protobuf raises for a value of a wrong type, or out of range; it names no field.
+        except (TypeError, ValueError) as err:
+            problem = f"{content!r:.80} is not a value that can be sent; check its type"
+            raise MalformedError(problem, name) from err
 
     return write
 
