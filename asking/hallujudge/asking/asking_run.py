@@ -10,12 +10,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.budget import Budget
-from hallujudge.judge_service.llm.chat import Sampling
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
@@ -38,11 +36,11 @@ from .first_checks import (
     checked_parameters,
     notes_on_labels,
     shown_parameters,
-    waiting,
     waits_if_asked,
 )
 from .inquiries import Inquiries, read_inquiries
 from .replies import CUT_OFF, Answered, Asker
+from .text_calls import text_client
 
 _TICK_SECONDS = 1.0
 _URL = "llm.url, the base address of its server (such as http://localhost:8000/v1)"
@@ -356,50 +354,28 @@ class _Prepared:
         Args:
             keeps: Whether the file of replies is created.
         """
-        replies = self.run.files.replies
-        kept = str(replies) if keeps or replies.exists() else ""
-        judges = replace(self.settings.judges, verdict_cache=kept)
-        factory = JudgeFactory(judges, self.settings.keys)
-        if factory.cache is not None:
-            await factory.cache.open()
-        judge = factory.llm().client.settings
-        sampling = Sampling(
-            temperature=self.run.temperature,
-            seed=judge.sampling.seed,
-            top_logprobs=0,
-            omit=judge.sampling.omit,
-        )
-        settings = replace(
-            judge,
-            sampling=sampling,
-            constraint="none",
-            role="model",
-            retry=waiting(judge.retry, self.run.wait),
-        )
-        client = ChatClient(settings, factory.budget("llm"), store=factory.cache)
-        await client.settle()
-        asker = Asker(
-            self.benchmark,
-            client,
-            factory.cache,
-            self.folder,
-            frames=self.frames,
-            max_tokens=self.max_tokens,
-            parameters=self.parameters,
-            names=[
-                name
-                for each in self.inquiries.asked
-                for name in (each.media, each.address, each.sound)
-                if name
-            ],
-        )
-        try:
+        run = self.run
+        async with text_client(
+            self.settings, run.files.replies, run.temperature, keeps=keeps, wait=run.wait
+        ) as (client, store):
+            asker = Asker(
+                self.benchmark,
+                client,
+                store,
+                self.folder,
+                frames=self.frames,
+                max_tokens=self.max_tokens,
+                parameters=self.parameters,
+                names=[
+                    name
+                    for each in self.inquiries.asked
+                    for name in (each.media, each.address, each.sound)
+                    if name
+                ],
+            )
             await asker.recall_limits(keeps=keeps)
             with KeptReplies().guard():
                 yield asker, client
-        finally:
-            await client.close()
-            await factory.close()
 
     def manifest(self) -> dict[str, JsonValue]:
         """Return what decides what is asked, and how."""

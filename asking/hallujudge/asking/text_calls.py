@@ -25,8 +25,9 @@ from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
-from hallujudge.judge_service.settings.loading import load_settings
+from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
 
+from .first_checks import waiting
 from .replies import Reply, reason_of
 
 _READING: Reading[Reply] = Reading(
@@ -152,8 +153,31 @@ async def text_model(
         keeps: Whether the file of replies is created.
     """
     settings = load_settings(dict(model))
+    async with text_client(settings, replies, temperature, keeps=keeps) as (client, store):
+        with KeptReplies().guard():
+            yield TextModel(client, store)
+
+
+@contextlib.asynccontextmanager
+async def text_client(
+    settings: ResolvedSettings,
+    replies: Path,
+    temperature: float,
+    *,
+    keeps: bool = True,
+    wait: float = 0.0,
+) -> AsyncIterator[tuple[ChatClient, VerdictStore | None]]:
+    """Yield what calls a language model for texts, and what keeps its replies.
+
+    Args:
+        settings: The settings, in which the model is the judge.
+        replies: The file in which replies are kept.
+        temperature: Temperature.
+        keeps: Whether the file of replies is created.
+        wait: Seconds to wait for a server that starts; the user can start it at the terminal.
+    """
     kept = str(replies) if keeps or replies.exists() else ""
-    # The cache of judges' verdicts keeps any reply by its key, also that of a builder's model.
+    # The cache of judges' verdicts keeps any reply by its key, also a text.
     factory = JudgeFactory(replace(settings.judges, verdict_cache=kept), settings.keys)
     if factory.cache is not None:
         await factory.cache.open()
@@ -172,16 +196,14 @@ async def text_model(
             # A judge's reply is constrained to its form, a text is not.
             constraint="none",
             role="model",
-            # The user is at the terminal, and can start the server.
-            retry=replace(judge.retry, start_seconds=0.0),
+            retry=waiting(judge.retry, wait),
         ),
         factory.budget("llm"),
         store=factory.cache,
     )
     try:
         await client.settle()
-        with KeptReplies().guard():
-            yield TextModel(client, factory.cache)
+        yield client, factory.cache
     finally:
         await client.close()
         await factory.close()
