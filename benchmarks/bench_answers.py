@@ -76,7 +76,7 @@ def print_parts(metric: str, folder: Path) -> None:
     from hallujudge.judge_service.engine.registry import metric_entry
     from hallujudge.metrics import ItemResult
     from hallujudge.sdk import InputOptions, ScoreRun
-    from hallujudge.sdk.runs.item_lines import item_lines
+    from hallujudge.sdk.runs.item_lines import ItemLines
     from hallujudge.sdk.runs.run_inputs import PreparedRun
 
     files = {file.stem: file for file in folder.glob("*.json")}
@@ -96,7 +96,7 @@ def print_parts(metric: str, folder: Path) -> None:
     results = asyncio.run(scored())
     done = time.process_time()
     columns = metric_entry(metric).metric.columns
-    item_lines(zip(items, results, strict=True), columns, keep_text=True)
+    ItemLines(columns, keep_text=True).of(zip(items, results, strict=True))
     written = time.process_time()
     print(
         f"reading {read - started:.2f}, hashing, scoring and the report {done - read:.2f}, "

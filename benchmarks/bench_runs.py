@@ -117,7 +117,7 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
     """Score and write the lines of items.jsonl, without a journal, a manifest or an fsync."""
     from hallujudge.metrics import ChairMetric
     from hallujudge.sdk import BatchResult, Client, ScoreRun
-    from hallujudge.sdk.runs.item_lines import item_lines
+    from hallujudge.sdk.runs.item_lines import ItemLines
     from hallujudge.sdk.runs.item_lines import signed_lines as signed
     from hallujudge.sdk.runs.run_inputs import PreparedRun
 
@@ -127,7 +127,7 @@ def plain(captions: Path, objects: Path, out: Path) -> None:
 
         def write(batch: BatchResult) -> None:
             pairs = zip(batch.items, batch.results, strict=True)
-            file.write(item_lines(pairs, ChairMetric.columns, keep_text=True))
+            file.write(ItemLines(ChairMetric.columns, keep_text=True).of(pairs))
 
         report = client.score_items(spec, PreparedRun.of(run).items, on_batch=write)
     with out.open("rb") as lines, out.with_suffix(".signed").open("wb") as final:

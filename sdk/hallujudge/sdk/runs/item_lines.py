@@ -28,22 +28,6 @@ _NO_FIELDS: Mapping[str, str] = {}
 _Value = TypeVar("_Value")
 
 
-def item_lines(
-    pairs: Iterable[tuple[Item, ItemResult]], columns: Sequence[Column], *, keep_text: bool
-) -> bytes:
-    """Return a line for each item, with everything that its report is computed from.
-
-    Args:
-        pairs: The scored items with their results.
-        columns: The results' statistics.
-        keep_text: Whether responses are written; otherwise their SHA-256 is.
-
-    Raises:
-        ValueError: See :meth:`ItemLines.of`.
-    """
-    return ItemLines(columns, keep_text=keep_text).of(pairs)
-
-
 @cache
 def _line_type() -> tuple[Callable[..., object], object]:
     """Return the class of lines, with its fields in their order, and the value of absent ones."""

@@ -27,7 +27,7 @@ from hallujudge.metrics import (
 )
 from hallujudge.sdk.backends.embedded import EmbeddedBackend
 from hallujudge.sdk.errors import ArchiveError
-from hallujudge.sdk.runs.item_lines import item_lines, signed_lines
+from hallujudge.sdk.runs.item_lines import ItemLines, signed_lines
 from hallujudge.sdk.runs.saved_items import pack_shown, shown_items
 from hallujudge.sdk.runs.score_run import SaveOptions
 
@@ -56,7 +56,7 @@ def columns(*names: str) -> list[Column]:
 
 
 def test_a_line_holds_the_result_and_the_response() -> None:
-    line = item_lines([(ITEM, result())], columns("mentioned", "words"), keep_text=True)
+    line = ItemLines(columns("mentioned", "words"), keep_text=True).of([(ITEM, result())])
     assert line.count(b"\n") == 1
     plain = result().to_json()
     values = json.loads(line)
@@ -78,13 +78,13 @@ def test_lines_made_together_are_those_made_alone(
     said = [result(score=n / 4) for n in range(3)]
     held = [Column(name="hits"), Column(name="place", label=True), *columns("group")]
     pairs = [(ITEM, structs.replace(said[n], statistics=tuple(row))) for n, *row in rows]
-    alone = [item_lines([pair], held, keep_text=True) for pair in pairs]
-    assert item_lines(pairs, held, keep_text=True) == b"".join(alone)
+    alone = [ItemLines(held, keep_text=True).of([pair]) for pair in pairs]
+    assert ItemLines(held, keep_text=True).of(pairs) == b"".join(alone)
 
 
 def test_a_number_of_numpy_is_a_number() -> None:
     numbers = result(np.float64(2), np.float64(0.25))
-    line = item_lines([(ITEM, numbers)], columns("a", "b"), keep_text=True)
+    line = ItemLines(columns("a", "b"), keep_text=True).of([(ITEM, numbers)])
     assert json.loads(line)["scores"] == {"chair_i": 0.25, "recall": None}
 
 
@@ -92,18 +92,18 @@ def test_a_number_of_numpy_is_a_number() -> None:
 def test_a_number_that_json_lacks_is_refused(number: float) -> None:
     for wrong in (result(statistic=number), result(score=number)):
         with pytest.raises(ValueError, match="'1'"):
-            item_lines([(ITEM, wrong)], columns("a", "b"), keep_text=True)
+            ItemLines(columns("a", "b"), keep_text=True).of([(ITEM, wrong)])
 
 
 @pytest.mark.parametrize("number", [-1.0, 0.5, 2.0**31])
 def test_a_statistic_that_readers_would_refuse_is_not_written(number: float) -> None:
     held = [Column(name="mentioned"), Column(name="words", integral=False)]
     with pytest.raises(ValueError, match=f"item '1': the statistic mentioned is {number}"):
-        item_lines([(ITEM, result(statistic=number))], held, keep_text=True)
+        ItemLines(held, keep_text=True).of([(ITEM, result(statistic=number))])
 
 
 def test_a_signature_ends_every_line() -> None:
-    line = item_lines([(ITEM, result())], columns("a", "b"), keep_text=True)
+    line = ItemLines(columns("a", "b"), keep_text=True).of([(ITEM, result())])
     both = signed_lines(line * 2, 'chair|"x"').splitlines()
     assert [json.loads(each).get("signature") for each in both] == ['chair|"x"'] * 2
     assert json.loads(both[0])["response"] == ITEM.response
@@ -180,7 +180,7 @@ def test_lines_with_the_same_outcome_are_those_of_a_plain_loop() -> None:
         for number in range(30)
     ]
     names = ("mentioned", "words")
-    lines = item_lines([(ITEM, each) for each in alike], columns(*names), keep_text=True)
+    lines = ItemLines(columns(*names), keep_text=True).of([(ITEM, each) for each in alike])
     for line, each in zip(lines.splitlines(), alike, strict=True):
         plain = json.loads(json.dumps(each.to_json()))
         statistics = dict(zip(names, each.statistics, strict=True))
