@@ -170,6 +170,8 @@ FORMS = (
 
 CHANNELS = "<|channel|>"
 """The name of gpt-oss's form: channels ``analysis``, ``commentary`` and ``final``."""
+KIMI = "<|open|>think<|sep|>"
+"""The name of Kimi-K3's form."""
 BOXED = r"\boxed{}"
 """The name of the form ``\\boxed{…}``."""
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+BARE_END = "responsemessage"
+"""The end of each response of Kimi-K3 without special tokens."""
+
 # What begins a text that a trainer or a harness decodes with its special tokens.
 _STARTS = (
     "<s>",
@@ -57,6 +60,8 @@ _ENDS = (
     "<|close|>response<|sep|>",
     "<|close|>message<|sep|>",
     "<|end_of_msg|>",
+    # What a tokenizer leaves of Kimi-K3's ends of a response and a message.
+    BARE_END,
 )
 # Within a text too, these are of no language; "</s>" may be HTML, others are marks of thoughts.
 _AT_THE_END = ("</s>", "<|end|>", "<|return|>", "<|end_message|>")

@@ -23,7 +23,7 @@ from ..framework.trait_sums import (
     WORDS,
 )
 from .forms import Form, own_forms
-from .leftovers import REFUSALS_BEGIN, cleaned, is_cut, is_refusal, without_cut_sentence
+from .leftovers import BARE_END, REFUSALS_BEGIN, cleaned, is_cut, is_refusal, without_cut_sentence
 from .thoughts import Division, Said, divided, with_thought, without_keyed_thought
 
 THOUGHTS, MARKS = "thoughts", "thought_marks"
@@ -141,7 +141,7 @@ class ResponseReader(Struct, frozen=True, kw_only=True):
         """Return a response as it is scored."""
         if text is None:
             return Reading(None)
-        if _has_no_marks(text) and not self.own:
+        if _has_no_marks(text) and not self.own and not text.endswith(BARE_END):
             traits = dict[str, int]()
             return Reading(self._checked(text, traits), traits=traits or _PLAIN)
         return self._read(text)
@@ -190,7 +190,7 @@ PLAIN_READER = ResponseReader()
 
 def answer_of(text: str | None) -> str:
     """Return the answer of a response by the default rules; empty without one."""
-    if text is None or _has_no_marks(text):
+    if text is None or (_has_no_marks(text) and not text.endswith(BARE_END)):
         return text or ""
     return PLAIN_READER.read(text).answer or ""
 

@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from .forms import ANSWER_MARKS, BOXED, CHANNELS, FORMS, Form
+from .forms import ANSWER_MARKS, BOXED, CHANNELS, FORMS, KIMI, Form
 
 
 class Said(NamedTuple):
@@ -48,6 +48,9 @@ _CHANNEL_END = re.compile(r"<\|(?:end|return|call|start)\|>")
 _BARE_CHANNELS = re.compile(
     r"(?:assistant)?analysis(?=[A-Z\"'*(])(.*)assistantfinal(.*)", re.DOTALL
 )
+
+# As well of Kimi-K3's, whose names of channels are words between special tokens.
+_BARE_KIMI = re.compile(r"\s*(?:think)?(.*)thinkresponse(.*)", re.DOTALL)
 
 # Hunyuan 3 and 4 write a suffix of their checkpoint: <think:opensource>.
 _SUFFIX = re.compile(r"<(/?think):[^\s<>]++>")
@@ -94,7 +97,7 @@ def divided(text: str, own: Sequence[Form] = (), kept: frozenset[str] = frozense
         return keyed
     if "think:" in whole:
         whole = _SUFFIX.sub(r"<\1>", whole)
-    said = _of_channels(whole) or _of_marks(whole, (*own, *FORMS))
+    said = _of_channels(whole) or _of_kimi(whole) or _of_marks(whole, (*own, *FORMS))
     if said.finished:
         marked = _marked_answer(said.answer, kept, after_thought=bool(said.form))
     else:
@@ -135,6 +138,15 @@ def _of_channels(text: str) -> Said | None:
         content = _CHANNEL_END.split(bare[head.end() : end])[0].strip()
         (finals if head[1].lower() == "final" else thoughts).append(content)
     return Said("\n".join(finals), "\n".join(thoughts), CHANNELS, bool(finals))
+
+
+def _of_kimi(text: str) -> Said | None:
+    """Return a response of Kimi-K3 without special tokens; None for another one."""
+    found = _BARE_KIMI.match(text) if "thinkresponse" in text else None
+    if found is None:
+        return None
+    answer = found[2].removesuffix("message").removesuffix("response")
+    return Said(answer, found[1].strip(), KIMI)
 
 
 def _of_marks(text: str, forms: Sequence[Form]) -> Said:

@@ -68,6 +68,7 @@ WRITTEN = {
     "Kimi-K3, opened by the prompt": (
         "{thought}<|close|>think<|sep|><|open|>response<|sep|>{answer}<|close|>response<|sep|>"
     ),
+    "Kimi-K3, without special tokens": "{thought}thinkresponse{answer}responsemessage",
     "Kimi-K3, no end of the thought": "{thought}<|open|>response<|sep|>{answer}",
     "Marco-o1": "<Thought>{thought}</Thought>\n<Output>\n{answer}\n</Output>",
     "Muse Glimmer": (
@@ -106,6 +107,7 @@ def test_what_a_family_writes_is_read(family: str) -> None:
         " to=user<|message|>No<|eot|>",
         "No<|close|>response<|sep|><|close|>message<|sep|>",
         "No<|assistant_end|>",
+        "Noresponsemessage",
         "thought\nNo",
     ],
 )
@@ -170,6 +172,7 @@ def test_a_text_that_only_cites_marks_loses_nothing(text: str) -> None:
         ("analysisWe need it.assistantfinalYes", "Yes", "We need it."),
         ("<|start|>assistant<|channel|>final<|message|>Yes<|return|>", "Yes", ""),
         ("<THINK>hm</THINK>Yes", "Yes", "hm"),
+        ("thinkA dog?thinkresponseYesresponsemessage", "Yes", "A dog?"),
     ],
 )
 def test_odd_thoughts_are_divided(text: str, answer: str, thought: str) -> None:
