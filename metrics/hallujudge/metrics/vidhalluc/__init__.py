@@ -300,7 +300,6 @@ CHOICES = structs.replace(
         shown=_clip,
         protocols=plain("{{question}}\n{{options}}\nAnswer with the letters of all right ones."),
     ),
-    kept=("order",),
     variants=_variants(choices_published, all_chosen("ABCD", "letters, or choices")),
     trial=AnswersItem(
         id="1", answers=(Answer(response="A", label="A", options={"A": "running", "B": "sitting"}),)
@@ -319,7 +318,6 @@ ORDER = structs.replace(
             "{{question}}\nAnswer AB if action A comes first, and BA if action B comes first."
         )
     ),
-    kept=(),
     unfold=None,
     variants=_variants(
         compared_by(order_by_patterns, "patterns"),

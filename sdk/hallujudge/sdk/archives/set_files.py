@@ -151,7 +151,7 @@ def _sets_of(sets: SetFiles, content: Mapping[str, object], place: str) -> Itera
 
 
 def known_sets(sets: SetFiles) -> str:
-    """Return the names of all sets, for messages."""
+    """Return the names of all sets, or splits, for messages."""
     return ", ".join(dict.fromkeys(sets.names.values()))
 
 
@@ -190,8 +190,3 @@ def split_of(splits: SetFiles, values: Mapping[str, object]) -> str:
         return splits.names.get(own) or split_in(splits, own) or own
     texts = (text for key in _SPLIT_KEYS if isinstance(text := values.get(key), str))
     return next(filter(None, (split_in(splits, text) for text in texts)), "")
-
-
-def known_splits(splits: SetFiles) -> str:
-    """Return the names of all splits, for messages."""
-    return ", ".join(dict.fromkeys(splits.names.values()))

@@ -24,7 +24,7 @@ from .json_files import named
 from .local_files import as_path
 from .question_files import asks_the_same, id_of, joined_labels, normal_text
 from .records import TEXT_FLAG, Record, Records, choose_key, name_of, read_records
-from .set_files import known_splits, split_of, split_of_file
+from .set_files import known_sets, split_of, split_of_file
 
 
 def joined_splits(declared: ClosedQuestions, given: ReaderInput) -> ReaderInput:
@@ -166,7 +166,7 @@ class _Questions:
             raise refuse(
                 f"ids of questions repeat, and some have no {field}",
                 lacking,
-                f"Name each file of questions after its {field} ({known_splits(self._splits)}), or "
+                f"Name each file of questions after its {field} ({known_sets(self._splits)}), or "
                 f"give each question the key {field!r}",
             )
 
@@ -352,7 +352,7 @@ class _Answers:
             f"ids of questions repeat, and answers have no {field} that is certain",
             [answer.place for answer in answers],
             f"Give one file of answers for each {field}, named after it "
-            f"({known_splits(self._splits)}), or give each answer the key {field!r}",
+            f"({known_sets(self._splits)}), or give each answer the key {field!r}",
         )
 
     def _refuse_missing(self, found: set[str]) -> None:
