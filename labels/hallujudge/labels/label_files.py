@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +11,7 @@ from hallujudge.metrics.calibration.calibrated_scores import Calibration
 from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.sdk.errors import InvalidInputError, OutputError
-from hallujudge.sdk.report.export_formats import csv_cell
+from hallujudge.sdk.report.export_formats import csv_text
 from hallujudge.sdk.report.report_text import cut
 from hallujudge.sdk.runs.manifest import CALIBRATION, CASCADE
 from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
@@ -200,11 +198,11 @@ def _check_kept(path: Path, before: LabelPlan, by: By | None, seed: int | None) 
 def plan_sheet(made: LabelPlan, run: Path) -> str:
     """Return a sheet to fill in, with what a person needs to see next to each claim."""
     items = {item.id: item for item in read_verdicts(read_run(run))}
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("item", "claim", "text", "image", "response", "label", "annotator"))
-    for unit in made.units:
-        item, claim = items[unit.item], "" if unit.claim is None else unit.claim
-        shown = (unit.text, item.cluster, cut(item.response, _RESPONSE_CHARS))
-        writer.writerow((csv_cell(unit.item), claim, *map(csv_cell, shown), "", ""))
-    return out.getvalue()
+    rows = (
+        (
+            *(unit.item, unit.claim, unit.text, items[unit.item].cluster),
+            *(cut(items[unit.item].response, _RESPONSE_CHARS), "", ""),
+        )
+        for unit in made.units
+    )
+    return csv_text(("item", "claim", "text", "image", "response", "label", "annotator"), rows)

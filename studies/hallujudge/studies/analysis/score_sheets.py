@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,7 +13,7 @@ from hallujudge.sdk.archives.json_files import amount, named, shown
 from hallujudge.sdk.archives.records import Record, read_records
 from hallujudge.sdk.comparison.run_names import RunSource
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-from hallujudge.sdk.report.export_formats import csv_cell
+from hallujudge.sdk.report.export_formats import csv_text
 
 from .analyzed_run import AnalyzedRun, analyzed_runs
 
@@ -67,12 +65,7 @@ def score_sheet(*runs: RunSource, images: int, seed: int = 0) -> str:
     # All responses to the drawn images, as in section 5.3 of the paper.
     chosen = sorted(key for key, (image, _, _) in rows.items() if image in drawn)
     rng.shuffle(chosen)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for key in chosen:
-        writer.writerow((key, *map(csv_cell, rows[key]), "", ""))
-    return out.getvalue()
+    return csv_text(_COLUMNS, ((key, *rows[key], "", "") for key in chosen))
 
 
 def _responses(run: AnalyzedRun) -> Iterator[tuple[str, tuple[str, str, str]]]:
