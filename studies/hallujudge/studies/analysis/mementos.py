@@ -26,7 +26,7 @@ from hallujudge.sdk.runs.score_run import by_domain
 from hallujudge.synonym_graphs import shipped_graphs
 
 from ..analysis_options import OPTIONS
-from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, run_by_run
+from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, reading, run_by_run
 
 _MEASURES = ("recall", "precision", "f1")
 # Half the width of a normal 95 % interval, in standard errors.
@@ -47,6 +47,8 @@ class ScoredSequence:
     """Reference behaviours that the description names."""
     hallucinated_behaviors: tuple[str, ...] = ()
     """Hallucinated behaviours."""
+    reference_behaviors: tuple[str, ...] = ()
+    """All behaviours of the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,12 +258,6 @@ def companions(
 _GENERAL = "general"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sequence:
-    scored: ScoredSequence
-    reference_behaviors: tuple[str, ...]
-
-
 class _Roots:
     """Maps behaviours to their roots in the graph of their domain.
 
@@ -305,11 +301,10 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
         InvalidInputError: A graph can't be read.
     """
     roots = _Roots(by_domain(options["behavior_graph"], "behaviors"))
-    sequences = [_sequence(record, roots) for record in run.scored()]
-    scored = [sequence.scored for sequence in sequences]
+    scored = [_sequence(record, roots) for record in run.scored()]
     # Pairs come from the human descriptions: those of models would hold the very companions that
     # are made up.
-    pairs = BehaviorPairs(sequence.reference_behaviors for sequence in sequences)
+    pairs = BehaviorPairs(sequence.reference_behaviors for sequence in scored)
     return [
         AnalysisTable(
             # Table 3 does not name its coefficient; Pearson's is an assumption.
@@ -347,7 +342,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
     ], []
 
 
-def _sequence(record: Record, roots: _Roots) -> _Sequence:
+def _sequence(record: Record, roots: _Roots) -> ScoredSequence:
     evidence, scores = record.values.get("evidence"), record.values.get("scores")
     behaviors = evidence.get("behaviors") if isinstance(evidence, Mapping) else None
     if not (
@@ -361,23 +356,21 @@ def _sequence(record: Record, roots: _Roots) -> _Sequence:
     domain = str(evidence.get("domain", ""))
     length = evidence.get("episode_length")
     root = roots.of(domain)
-    with ArchiveError.of_content(
-        f"{record.place}: not a line that a run of mementos writes", "score again"
-    ):
+    with reading(record, "mementos"):
         # The reference's word of each pair, since companions are counted among reference words.
         matched = [str(pair[1]) for pair in behaviors["matched"]]
         made_up = [str(word) for word in behaviors["hallucinated"]]
         reference = [str(word) for word in evidence["reference_behaviors"]]
         values = {name: _number(value) for name, value in scores.items()}
-    scored = ScoredSequence(
+    return ScoredSequence(
         domain=domain,
         scores=values,
         # Without a length, a sequence is missing in the two tables over lengths only.
         episode_length=length if isinstance(length, int) else None,
         true_behaviors=tuple(map(root, matched)),
         hallucinated_behaviors=tuple(map(root, made_up)),
+        reference_behaviors=tuple(map(root, reference)),
     )
-    return _Sequence(scored=scored, reference_behaviors=tuple(map(root, reference)))
 
 
 def _number(value: object) -> float | None:
