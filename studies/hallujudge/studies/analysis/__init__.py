@@ -14,7 +14,7 @@ from hallujudge.metrics import UnknownVariantError
 from hallujudge.sdk.comparison.results import notes_of_runs
 from hallujudge.sdk.comparison.run_names import RunSource
 from hallujudge.sdk.errors import ArchiveError, UnsupportedError
-from hallujudge.sdk.report.analysis_tables import Analysis, AnalysisTable
+from hallujudge.sdk.report.analysis_tables import Analysis
 
 from ..analysis_options import OptionValue
 from .analyzed_run import (
@@ -24,6 +24,7 @@ from .analyzed_run import (
     analyzed_runs,
     checked_options,
     described,
+    joined,
 )
 
 _MODULES = ("chair", "pope", "tri_he", "mementos", "vidhal", "infact", "agreement")
@@ -68,17 +69,11 @@ def analyze(
 def _made(
     analyses: Iterable[FamilyAnalyses], runs: Sequence[AnalyzedRun], options: Mapping[str, Any]
 ) -> Tables:
-    tables: list[AnalysisTable] = []
-    notes: list[str] = []
-    for each in analyses:
-        try:
-            more, problems = each.make(runs, options)
-        except UnknownVariantError as err:
-            sources = ", ".join(run.source for run in runs)
-            raise ArchiveError(f"{sources}: not written by hallujudge: {err}; score again") from err
-        tables += more
-        notes += problems
-    return tables, notes
+    try:
+        return joined(each.make(runs, options) for each in analyses)
+    except UnknownVariantError as err:
+        sources = ", ".join(run.source for run in runs)
+        raise ArchiveError(f"{sources}: not written by hallujudge: {err}; score again") from err
 
 
 def _analyses_of(runs: Iterable[AnalyzedRun]) -> list[FamilyAnalyses]:

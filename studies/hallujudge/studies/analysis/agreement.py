@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,79 +24,44 @@ from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.metrics.hallusion_bench import verdict_of
 from hallujudge.metrics.seen_claims.items import KINDS, kind_of
 from hallujudge.sdk.archives.records import Record
-from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.table_pages import Cell
 
-from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, run_by_run
+from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, cells_of, evidence_of, run_by_run
 
 _ALL = "all"
 
 
-def _correctness_verdicts(record: Record) -> Verdicts:
-    # The evidence of an item that counts in no score is empty.
-    evidence: Any = evidence_of(record, "answers")
+def _correctness(answer: Mapping[str, Any]) -> str | None:
     # Archives say right, wrong or unclear. Evidence may say so too, or have a parsed answer, which
     # needs its label.
-    judged = [verdict_of(each["answer"], each["label"]) for each in evidence.get("answers", ())]
-    return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
+    return verdict_of(answer["answer"], answer["label"])
 
 
-def _description_verdicts(record: Record) -> Verdicts:
-    evidence: Any = evidence_of(record, "answers")
-    # Only descriptions are judged; EventHallusion's yes/no questions are parsed by rules.
-    judged = [each for each in evidence.get("answers", ()) if each.get("name") == DESCRIPTION]
-    return Verdicts(judge=judged[0].get("answer") if judged else None, given=evidence.get("given"))
-
-
-def _answer_verdicts(record: Record) -> Verdicts:
-    evidence: Any = evidence_of(record, "answers")
-    judged = [each.get("answer") for each in evidence.get("answers", ())]
-    return Verdicts(judge=judged[0] if judged else None, given=evidence.get("given"))
+def _plain_answer(answer: Mapping[str, Any]) -> str | None:
+    return answer.get("answer")
 
 
 def _compared(
-    field: str, verdicts_of: Callable[[Record], Verdicts]
+    field: str, verdict: Callable[[Mapping[str, Any]], str | None], name: str
 ) -> Callable[[AnalyzedRun, Mapping[str, Any]], Tables]:
-    """Return what compares the verdicts of a run; see :func:`agreement_tables`."""
-    return lambda run, _: agreement_tables(run, field, verdicts_of)
+    """Return what compares the verdicts of a run; see :func:`_agreement_tables`."""
+    return lambda run, _: _agreement_tables(run, field, verdict, name)
 
 
-def evidence_of(record: Record, key: str) -> Mapping[str, object]:
-    """Return the evidence of a line.
-
-    Args:
-        record: The line.
-        key: A key that the metric's evidence always has.
-
-    Raises:
-        ArchiveError: The line is not one that the metric writes.
-    """
-    evidence = record.values.get("evidence")
-    if not isinstance(evidence, Mapping) or (evidence and key not in evidence):
-        raise ArchiveError(f"{record.place}: no {key!r} in the evidence; score the run again")
-    return evidence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
-    """Verdicts of the judge and of the archive on an item; None if missing or unparsed."""
-
-    judge: str | None
-    """The judge's verdict."""
-    given: str | None
-    """The archive's verdict."""
-
-
-def agreement_tables(
-    run: AnalyzedRun, field: str, verdicts_of: Callable[[Record], Verdicts]
+def _agreement_tables(
+    run: AnalyzedRun,
+    field: str,
+    verdict: Callable[[Mapping[str, Any]], str | None],
+    judged: str,
 ) -> Tables:
     """Return kappa with its interval, over all items and for each group, and its counts.
 
     Args:
         run: The run.
         field: The field whose groups are shown; empty for none.
-        verdicts_of: Reads the verdicts of a line.
+        verdict: Returns the judge's verdict on an answer; None if it could not be parsed.
+        judged: Name of the answers that are judged; empty for any.
 
     Raises:
         ArchiveError: A line of items.jsonl is not one that the metric writes.
@@ -106,10 +70,13 @@ def agreement_tables(
     items = 0
     for record in run.scored():
         items += 1
-        found = verdicts_of(record)
-        if found.judge is None or found.given is None:
+        # The evidence of an item that counts in no score is empty.
+        evidence: Any = evidence_of(record, "answers")
+        answers = [a for a in evidence.get("answers", ()) if not judged or a.get("name") == judged]
+        given, own = evidence.get("given"), verdict(answers[0]) if answers else None
+        if given is None or own is None:
             continue
-        pair = JudgedTwice(str(record.values.get("group_id")), found.given, found.judge)
+        pair = JudgedTwice(str(record.values.get("group_id")), given, own)
         for name in (_ALL, _field(record, field)) if field else (_ALL,):
             pairs.setdefault(name, []).append(pair)
     compared = len(pairs[_ALL])
@@ -128,16 +95,8 @@ def _kappas(field: str, groups: Mapping[str, list[JudgedTwice]]) -> AnalysisTabl
     rows: list[Mapping[str, Cell]] = []
     for name, pairs in groups.items():
         found = cohen_kappa(pairs)
-        rows.append(
-            {
-                field: name,
-                "items": found.n,
-                "agreement": found.agreement,
-                "kappa": found.kappa,
-                "ci_low": found.ci_low,
-                "ci_high": found.ci_high,
-            }
-        )
+        measures = cells_of(found, "agreement", "kappa", "ci_low", "ci_high")
+        rows.append({field: name, "items": found.n, **measures})
     return AnalysisTable(
         name="given_judgements",
         source="Cohen 1960: this run's verdicts with the archive's; 95 % interval by cluster",
@@ -164,12 +123,13 @@ def _field(record: Record, field: str) -> str:
 
 
 ANALYSES = tuple(
-    FamilyAnalyses(metrics=(metric,), make=run_by_run(_compared(field, verdicts_of), metric))
-    for metric, field, verdicts_of in (
-        ("hallusion-bench", "category", _correctness_verdicts),
-        ("event-hallusion", "split", _description_verdicts),
-        ("mmhal", "type", _answer_verdicts),
-        ("vqa", "", _answer_verdicts),
+    FamilyAnalyses(metrics=(metric,), make=run_by_run(_compared(field, verdict, name), metric))
+    for metric, field, verdict, name in (
+        ("hallusion-bench", "category", _correctness, ""),
+        # Only descriptions are judged; EventHallusion's yes/no questions are parsed by rules.
+        ("event-hallusion", "split", _plain_answer, DESCRIPTION),
+        ("mmhal", "type", _plain_answer, ""),
+        ("vqa", "", _plain_answer, ""),
     )
 )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -215,6 +216,38 @@ def analyzed_runs(sources: Sequence[RunSource], names: Sequence[str]) -> list[An
     return runs
 
 
+def evidence_of(record: Record, key: str) -> Mapping[str, object]:
+    """Return the evidence of a line.
+
+    Args:
+        record: The line.
+        key: A key that the metric's evidence always has.
+
+    Raises:
+        ArchiveError: The line is not one that the metric writes.
+    """
+    evidence = record.values.get("evidence")
+    if not isinstance(evidence, Mapping) or (evidence and key not in evidence):
+        raise ArchiveError(f"{record.place}: no {key!r} in the evidence; score the run again")
+    return evidence
+
+
+def reading(record: Record, metric: str) -> AbstractContextManager[None]:
+    """Return the block in which a line is read that a run of a metric wrote.
+
+    Raises:
+        ArchiveError: The line lacks a value, or has one of another type.
+    """
+    return ArchiveError.of_content(
+        f"{record.place}: not a line that a run of {metric} writes", "score again"
+    )
+
+
+def cells_of(found: object, *names: str) -> dict[str, Cell]:
+    """Return cells whose columns have the names of a result's fields."""
+    return {name: getattr(found, name) for name in names}
+
+
 def runs_of(runs: Iterable[AnalyzedRun], *metrics: str) -> list[AnalyzedRun]:
     """Return the runs of some metrics."""
     return [run for run in runs if run.metric in metrics]
@@ -222,6 +255,12 @@ def runs_of(runs: Iterable[AnalyzedRun], *metrics: str) -> list[AnalyzedRun]:
 
 Tables: TypeAlias = "tuple[list[AnalysisTable], list[str]]"
 """Tables, and the reasons for those that are missing or partial."""
+
+
+def joined(found: Iterable[Tables]) -> Tables:
+    """Return the tables of several analyses together, and the notes on all of them."""
+    made = list(found)
+    return [each for tables, _ in made for each in tables], [n for _, notes in made for n in notes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,15 +288,15 @@ def run_by_run(
 
     def made(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
         own = runs_of(runs, *metrics)
-        joined: dict[str, AnalysisTable] = {}
+        by_name: dict[str, AnalysisTable] = {}
         notes: list[str] = []
         for run in own:
             keys = run.keys if len(own) > 1 else {}
             tables, problems = make(run, options)
             notes += [f"{run.name}: {problem}" if keys else problem for problem in problems]
             for table in tables:
-                _join(joined, table, keys)
-        return list(joined.values()), notes
+                _join(by_name, table, keys)
+        return list(by_name.values()), notes
 
     return made
 
@@ -281,18 +320,12 @@ def with_keys(keys: Mapping[str, Cell], row: Mapping[str, Cell], table: str) -> 
     return {**keys, **row}
 
 
-def _join(joined: dict[str, AnalysisTable], table: AnalysisTable, keys: Mapping[str, str]) -> None:
-    before = joined.get(table.name)
+def _join(by_name: dict[str, AnalysisTable], table: AnalysisTable, keys: Mapping[str, str]) -> None:
+    before = by_name.get(table.name)
     rows = tuple(with_keys(keys, row, table.name) for row in table.rows)
     # Without the keys, the points of all runs would be drawn as one series.
     chart = table.chart.split_by(tuple(keys)) if table.chart and keys else table.chart
-    joined[table.name] = AnalysisTable(
-        name=table.name,
-        source=table.source,
-        rows=(before.rows if before else ()) + rows,
-        chart=chart,
-        spread=table.spread,
-    )
+    by_name[table.name] = replace(table, rows=(before.rows if before else ()) + rows, chart=chart)
 
 
 def described(run: AnalyzedRun) -> dict[str, str]:

@@ -19,25 +19,26 @@ from hallujudge.metrics.pope.answer_analyses import (
 from hallujudge.metrics.pope.question_builder import ObjectCounts, count_objects
 from hallujudge.sdk.archives.chair_references import read_objects
 from hallujudge.sdk.archives.records import Record
-from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable, Spread
 from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 from hallujudge.synonym_graphs import SynonymGraph, load_graph, shipped_graphs
 
 from ..analysis_options import OPTIONS, PROBE
-from .agreement import evidence_of
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
     Tables,
     cut_offs,
+    evidence_of,
+    joined,
+    reading,
     run_by_run,
     runs_of,
     with_keys,
 )
 
-# The object of Tables 2 and 9 and of Figure 2; chair and car are in Table 10.
 _CAPTIONS = "captions"
 # The columns of Table 8, up to all 80 objects of COCO.
 _STEPS = tuple(range(10, 81, 10))
@@ -90,9 +91,7 @@ def chair_captions(run: AnalyzedRun, *, keep: bool = False) -> list[ChairCaption
 def _caption(record: Record) -> ChairCaption:
     evidence: Any = evidence_of(record, "mentioned")
     values: Mapping[str, Any] = record.values
-    with ArchiveError.of_content(
-        f"{record.place}: not a line that a run of chair writes", "score again"
-    ):
+    with reading(record, "chair"):
         mentioned = [name for _, name in evidence["mentioned"]]
         hallucinated = [name for _, name in evidence["hallucinated"]]
         starts = [start for start, _ in evidence["mentioned_spans"]]
@@ -396,19 +395,10 @@ def _instructed(report: Report) -> Mapping[str, Cell]:
 
 
 def _make(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
-    over_runs, notes = _instructions(runs, options)
     # Answers about the same images are compared with the captions.
     keep = bool(runs_of(runs, "pope"))
-    of_runs, more = run_by_run(lambda run, own: _tables(run, own, keep=keep), "chair")(
-        runs, options
-    )
-    return over_runs + of_runs, notes + more
+    of_each = run_by_run(lambda run, own: _tables(run, own, keep=keep), "chair")
+    return joined((_instructions(runs, options), of_each(runs, options)))
 
 
-ANALYSES = (
-    FamilyAnalyses(
-        metrics=("chair",),
-        make=_make,
-        options=OPTIONS["chair"],
-    ),
-)
+ANALYSES = (FamilyAnalyses(metrics=("chair",), make=_make, options=OPTIONS["chair"]),)

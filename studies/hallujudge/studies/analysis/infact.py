@@ -28,11 +28,26 @@ from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 
 from ..analysis_options import OPTIONS
-from .agreement import evidence_of
-from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, run_by_run, runs_of, with_keys
+from .analyzed_run import (
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    cells_of,
+    evidence_of,
+    joined,
+    reading,
+    run_by_run,
+    runs_of,
+    with_keys,
+)
 
 _RELIABILITY = ("rr_visual_degradation", "rr_evidence_corruption", "tss", "average")
 _SHOWN = ("base_accuracy", *_RELIABILITY)
+_OF_WRONG = (
+    *("hallucination_like", "knowledge_gap_like", "other", "unanalysable"),
+    *("overconfident_share", "knowledge_gap_share"),
+)
+_OF_AUDIT = ("answerability", "label_preservation", "cases", "answerable", "no_majority")
 _NO_TAXONOMY = "no taxonomy: the questions have no category; add the key category to the responses"
 _ONE_MODEL = "no reliability over models: give the runs of several models"
 _NO_CONFIDENCE = (
@@ -59,11 +74,7 @@ def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
 
 
 def _of_run(run: AnalyzedRun, _options: Mapping[str, Any]) -> Tables:
-    tables, notes = [_modes(run)], []
-    for found in (_taxonomy(run), _overconfidence(run)):
-        tables += found[0]
-        notes += found[1]
-    return tables, notes
+    return joined((([_modes(run)], []), _taxonomy(run), _overconfidence(run)))
 
 
 def _modes(run: AnalyzedRun) -> AnalysisTable:
@@ -148,7 +159,11 @@ def _overconfidence(run: AnalyzedRun) -> Tables:
         AnalysisTable(
             name="overconfidence",
             source="Yang et al., appendix A.4: wrong base answers by the stated confidence",
-            rows=tuple(_counts(name, found[name]) for name in ("all", *TAXONOMY) if name in found),
+            rows=tuple(
+                {"dimension": name, **cells_of(found[name], *_OF_WRONG)}
+                for name in ("all", *TAXONOMY)
+                if name in found
+            ),
         )
     ], []
 
@@ -156,9 +171,7 @@ def _overconfidence(run: AnalyzedRun) -> Tables:
 def _error_kind(record: Record) -> str:
     """Return what a wrong base answer resembles; empty for a right one."""
     evidence_of(record, "answers")
-    with ArchiveError.of_content(
-        f"{record.place}: not a line that a run of infact writes", "score again"
-    ):
+    with reading(record, "infact"):
         counts: Any = record.values["statistics"]
         if counts["right_base"] or not counts["read_base"]:
             return ""
@@ -166,18 +179,6 @@ def _error_kind(record: Record) -> str:
             return "unanalysable"
         kinds = {"hallucination_like": "overconfident", "knowledge_gap_like": "knowledge_gap"}
         return next((kind for kind, column in kinds.items() if counts[column]), "other")
-
-
-def _counts(name: str, found: Overconfidence) -> dict[str, Cell]:
-    return {
-        "dimension": name,
-        "hallucination_like": found.hallucination_like,
-        "knowledge_gap_like": found.knowledge_gap_like,
-        "other": found.other,
-        "unanalysable": found.unanalysable,
-        "overconfident_share": found.overconfident_share,
-        "knowledge_gap_share": found.knowledge_gap_share,
-    }
 
 
 def _reliability(runs: Sequence[AnalyzedRun]) -> Iterator[AnalysisTable]:
@@ -241,18 +242,8 @@ def _audit(run: AnalyzedRun, path: Path) -> AnalysisTable:
         cases.setdefault(kind, []).append(_case(record, question, labels))
     rows: list[Mapping[str, Cell]] = []
     for key in sorted(cases, key=lambda key: (INVARIANT.index(key[0]), key[1])):
-        found = label_audit(cases[key])
-        rows.append(
-            {
-                "operator": key[0],
-                "subtype": key[1],
-                "answerability": found.answerability,
-                "label_preservation": found.label_preservation,
-                "cases": found.cases,
-                "answerable": found.answerable,
-                "no_majority": found.no_majority,
-            }
-        )
+        audited = cells_of(label_audit(cases[key]), *_OF_AUDIT)
+        rows.append({"operator": key[0], "subtype": key[1], **audited})
     return AnalysisTable(
         name="audit",
         source="Yang et al., Tables A3 and A4: answerability and label preservation, by majority",
@@ -273,9 +264,7 @@ def _operator(record: Record) -> str:
 def _labels(items: Iterable[Record]) -> Iterator[tuple[str, str]]:
     for record in items:
         answers: Any = evidence_of(record, "answers").get("answers", ())
-        with ArchiveError.of_content(
-            f"{record.place}: not a line that a run of infact writes", "score again"
-        ):
+        with reading(record, "infact"):
             if answers:
                 yield str(record.values["id"]), folded(str(answers[0]["label"]))
 
@@ -308,10 +297,4 @@ def _case(record: Record, question: str, labels: Mapping[str, str]) -> AuditedCa
     return AuditedCase(label, tuple(None if c is None else folded(c) for c in choices))
 
 
-ANALYSES = (
-    FamilyAnalyses(
-        metrics=("infact",),
-        make=_tables,
-        options=OPTIONS["infact"],
-    ),
-)
+ANALYSES = (FamilyAnalyses(metrics=("infact",), make=_tables, options=OPTIONS["infact"]),)

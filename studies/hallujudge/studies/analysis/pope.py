@@ -20,14 +20,21 @@ from hallujudge.sdk.comparison.label_scores import (
     label_rows,
     label_table,
 )
-from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 from hallujudge.synonym_graphs import load_graph
 
-from .agreement import evidence_of
-from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, runs_of, with_keys
+from .analyzed_run import (
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    cells_of,
+    evidence_of,
+    reading,
+    runs_of,
+    with_keys,
+)
 from .chair import chair_captions
 
 _PROMPT, _SPLIT, _CATEGORY, _OBJECT = "prompt", "split", "category", "object"
@@ -222,8 +229,7 @@ def _consistent(
     return {
         **pair,
         **asdict(found),
-        "denial_rate": found.denial_rate,
-        "affirmation_rate": found.affirmation_rate,
+        **cells_of(found, "denial_rate", "affirmation_rate"),
         "images": len({image for image, _, _ in polled} & mentioned.keys()),
     }
 
@@ -269,9 +275,7 @@ def _answer(record: Record) -> Mapping[str, Any] | None:
         ArchiveError: The line is not one that a run of pope writes.
     """
     evidence: Any = evidence_of(record, "answers")
-    with ArchiveError.of_content(
-        f"{record.place}: not a line that a run of pope writes", "score again"
-    ):
+    with reading(record, "pope"):
         answers = evidence.get("answers", ())
         if not answers:
             return None

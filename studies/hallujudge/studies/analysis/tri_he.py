@@ -37,10 +37,21 @@ from hallujudge.synonym_graphs import GraphError
 from ..analysis_options import OPTIONS
 from ..graph_tools.suggestions import find_wordnet, open_wordnet
 from .agreement import judge_agreement_tables
-from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, cut_offs, run_by_run, runs_of
+from .analyzed_run import (
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    cells_of,
+    cut_offs,
+    joined,
+    reading,
+    run_by_run,
+    runs_of,
+)
 from .score_sheets import SheetScores, key_of, read_sheets
 
 _PARTS = ("", "object_", "relation_")
+_COUNTS = ("questions", "images", "claims")
 _VERDICTS_KEPT = "verdicts by answer"
 # Points of the trend by default: every ten words, and at most thirty of them.
 _STEP, _MOST_STEPS = 10, 30
@@ -76,13 +87,11 @@ def _make(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
     """
     sheets = read_sheets(options["sheet"]) if options["sheet"] else None
     known: set[str] = set()
-    tables, notes = run_by_run(lambda run, own: _tables(run, own, sheets, known), "tri-he")(
-        runs, options
-    )
+    of_each = run_by_run(lambda run, own: _tables(run, own, sheets, known), "tri-he")
+    found = of_each(runs, options)
     judged = [(run, run.kept[_VERDICTS_KEPT]) for run in runs_of(runs, "tri-he")]
-    agreed, problems = judge_agreement_tables(judged)
-    said = sheets.notes(known) if sheets is not None else ()
-    return [*tables, *agreed], [*notes, *problems, *said]
+    tables, notes = joined((found, judge_agreement_tables(judged)))
+    return tables, [*notes, *(sheets.notes(known) if sheets is not None else ())]
 
 
 def _tables(
@@ -182,11 +191,7 @@ def _joined(parts: Sequence[Rates]) -> dict[str, Cell]:
     row: dict[str, Cell] = {}
     for part, found in zip(_PARTS, parts, strict=True):
         row |= {f"{part}hallu_q": found.hallu_q, f"{part}hallu_i": found.hallu_i}
-    return row | _counts(parts[0])
-
-
-def _counts(found: Rates) -> dict[str, Cell]:
-    return {"questions": found.questions, "images": found.images, "claims": found.claims}
+    return row | cells_of(parts[0], *_COUNTS)
 
 
 def _frequent(
@@ -204,7 +209,7 @@ def _frequent(
     ):
         row: dict[str, Cell] = {"claims_on": f"{name} pairs", "pairs": pairs}
         row |= {"relation_hallu_q": of.hallu_q, "relation_hallu_i": of.hallu_i}
-        rows.append(row | _counts(of))
+        rows.append(row | cells_of(of, *_COUNTS))
     yield AnalysisTable(
         name="frequent_pairs",
         source=f"Wu et al., Table 4: relations on the most frequent {share:.0%} of object pairs",
@@ -293,15 +298,8 @@ def _agreement(answers: Sequence[_Answer], judged: ClaimTable, scale: str) -> An
     for part, values in judged.rate_of_each().items():
         scores = {a.id: value for a, value in zip(answers, values, strict=True)}
         found = human_agreement(scores, human, opposite=scale == "more-is-better")
-        rows.append(
-            {
-                "score": f"{part}hallu_q",
-                "pearson": found.pearson,
-                "spearman": found.spearman,
-                "kendall": found.kendall,
-                "answers": found.n,
-            }
-        )
+        measures = cells_of(found, "pearson", "spearman", "kendall")
+        rows.append({"score": f"{part}hallu_q", **measures, "answers": found.n})
     return AnalysisTable(
         name="human_agreement",
         source="Wu et al., Table 3 (Pearson): correlation with human scores, annotators averaged; "
@@ -344,9 +342,7 @@ def _answer(record: Record, sheets: SheetScores | None) -> _Answer:
         raise ArchiveError(
             f"{record.place}: no claims in the evidence; give a run of the metric tri-he"
         )
-    with ArchiveError.of_content(
-        f"{record.place}: not a line that a run of tri-he writes", "score again"
-    ):
+    with reading(record, "tri-he"):
         key = key_of(record) if sheets is not None else None
         return _Answer(
             id=str(record.values["id"]),
@@ -385,10 +381,4 @@ _VERDICTS: Mapping[object, Verdict] = {each.value: each for each in Verdict}
 _PLACES: Mapping[object, Part] = {each.value: each for each in Part}
 
 
-ANALYSES = (
-    FamilyAnalyses(
-        metrics=("tri-he",),
-        make=_make,
-        options=OPTIONS["tri-he"],
-    ),
-)
+ANALYSES = (FamilyAnalyses(metrics=("tri-he",), make=_make, options=OPTIONS["tri-he"]),)

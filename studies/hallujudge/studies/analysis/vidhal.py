@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 from hallujudge.metrics.answers.answer_scores import ReadAnswer
 from hallujudge.metrics.answers.orders import ranks_in
@@ -15,20 +15,28 @@ from hallujudge.metrics.vidhal.order_analyses import (
     input_order_sensitivity,
     model_consensus,
 )
-from hallujudge.sdk.errors import ArchiveError, InvalidInputError
+from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.charts import Chart
 from hallujudge.sdk.report.table_pages import Cell
 
 from ..analysis_options import OPTIONS
-from .agreement import evidence_of
-from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, run_by_run, runs_of
+from .analyzed_run import (
+    AnalyzedRun,
+    FamilyAnalyses,
+    Tables,
+    cells_of,
+    evidence_of,
+    joined,
+    reading,
+    run_by_run,
+    runs_of,
+)
 from .vidhal_files import Video, Videos, grouped, pairs_tables, people_tables, votes_table
 
 _METRICS = {"vidhal-mcqa": "accuracy", "vidhal-ordering": "ndcg"}
 # The three cases of section 5.4: of captions 1 (right) to 3 (worst), the worse one comes first.
 _MISALIGNED = ("hm_2_1", "hm_3_1", "hm_3_2")
-_T = TypeVar("_T")
 
 
 def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
@@ -40,12 +48,9 @@ def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
     """
     own = runs_of(runs, *_METRICS)
     read = {run.label: dict(_videos(run)) for run in own}
-    tables, notes = run_by_run(lambda run, _: _of_run(run, read[run.label]), *_METRICS)(
-        own, options
-    )
-    for found in (_input_order(own, read), _frames(own, read), _consensus(own, read)):
-        tables += found[0]
-        notes += found[1]
+    of_each = run_by_run(lambda run, _: _of_run(run, read[run.label]), *_METRICS)
+    over_runs = (over(own, read) for over in (_input_order, _frames, _consensus))
+    tables, notes = joined((of_each(own, options), *over_runs))
     if options["pairs"] is not None:
         tables += pairs_tables(own, read, options["pairs"])
     elif runs_of(own, "vidhal-ordering"):
@@ -60,9 +65,7 @@ def _tables(runs: Sequence[AnalyzedRun], options: Mapping[str, Any]) -> Tables:
 def _videos(run: AnalyzedRun) -> Iterator[tuple[str, Video]]:
     for record in run.scored():
         answers: Any = evidence_of(record, "answers").get("answers")
-        with ArchiveError.of_content(
-            f"{record.place}: not a line that a run of {run.metric} writes", "score again"
-        ):
+        with reading(record, run.metric):
             fields: Any = record.values.get("fields") or {}
             scores: Any = record.values["scores"]
             yield (
@@ -219,8 +222,8 @@ def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Vid
         )
         keys: dict[str, Cell] = {"model": others, "metric": metric}
         rows += [{**keys, "order": order, "score": score} for order, score in found.scores.items()]
-        own: dict[str, Cell] = {"orders": len(videos), "mean": found.mean, "std": found.std}
-        summary.append({**keys, **own, "spread": found.spread, "same_answer": found.same_answer})
+        over = cells_of(found, "mean", "std", "spread", "same_answer")
+        summary.append({**keys, "orders": len(videos), **over})
     if not rows:
         return [], ["no input-order bias: name runs --name model=…,order=ABC, one for each order"]
     source = "Choong et al., section 10.1 and Figure 35"
@@ -330,10 +333,4 @@ def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Video
     ], notes
 
 
-ANALYSES = (
-    FamilyAnalyses(
-        metrics=tuple(_METRICS),
-        make=_tables,
-        options=OPTIONS["vidhal"],
-    ),
-)
+ANALYSES = (FamilyAnalyses(metrics=tuple(_METRICS), make=_tables, options=OPTIONS["vidhal"]),)
