@@ -10,14 +10,13 @@ from math import lcm
 from msgspec import structs
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.metrics import Outcome
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
 from hallujudge.metrics.responses.thoughts import divided
 
 from . import circular_rows
 from .circular_rows import TIMES, by_question
-from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, statistics_of
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage
 
 _ACCURACY = Ratio(numerator=("right",), denominator=("answered",))
 RATIOS: Mapping[str, Mapping[str, Ratio]] = {
@@ -63,14 +62,13 @@ def counted(
     scored: Scored, harness: str, options: AuditOptions
 ) -> tuple[tuple[Row, ...], tuple[Stage, ...]]:
     """Return the items, and the ways of counting them."""
-    assert scored.report is not None, "it was scored"
     name, variant = scored.report.metric, scored.report.variant
     every, rule = _items(scored, name), THEIRS[name]
     theirs, ours = [c.theirs for c in every], [{} if c.repeated else c.ours for c in every]
     whole = name == "crpe" and harness == circular_rows.HARNESS
     if whole:
         rule = circular_rows.ITS_RULE
-        theirs = circular_rows.rows_of([record.values for record in scored.records])
+        theirs = circular_rows.rows_of([each.record.values for each in scored.rows])
     once = [{} if c.repeated else counts for c, counts in zip(every, theirs, strict=True)]
     places = [n for n, c in enumerate(every) if options.category in ("", *c.item.fields.values())]
 
@@ -116,19 +114,16 @@ def _items(scored: Scored, name: str) -> Sequence[_Counted]:
     theirs = kind(variant=THEIRS[name])
     places = {column.name: place for place, column in enumerate(kind.columns)}
     kept = {n: places[n] for r in RATIOS[name].values() for n in (*r.numerator, *r.denominator)}
-    parts = zip(scored.items, scored.results, scored.repeated(), strict=True)
     return [
         _Counted(
             item=item,
-            repeated=repeated,
+            repeated=each.is_repeated,
             # Harnesses count every row, so that theirs is counted even where ours is unscored.
             theirs={"rows": 1, **_kept(theirs, item, kept)},
-            ours={"rows": 1, **statistics_of(result, kept)}
-            if result.outcome is Outcome.SCORED
-            else {},
+            ours=each.counts(kept),
         )
-        for item, result, repeated in parts
-        if isinstance(item, AnswersItem)
+        for each in scored.rows
+        if isinstance(item := each.item, AnswersItem)
     ]
 
 

@@ -133,12 +133,11 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
             "--category, or name one of the archive's"
         )
     scores = tuple(_scores(stages, ratios, printed))
-    report = scored.report
     return Audit(
         archive=str(archive),
         harness=harness,
         metric=metric,
-        signature="" if report is None else report.signature,
+        signature=scored.report.signature,
         causes=_causes(stages, scores, ratios),
         scores=scores,
         notes=(

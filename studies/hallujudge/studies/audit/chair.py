@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hallujudge.metrics import Outcome
 from hallujudge.metrics.chair import ChairMetric
 from hallujudge.sdk.archives.layouts.archive_reader import mapping_at
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.errors import ArchiveError
 
-from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, stages_of, statistics_of
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, stages_of
 
 RATIOS: Mapping[str, Ratio] = {
     "chair_i": Ratio(numerator=("hallucinated",), denominator=("mentioned",)),
@@ -82,17 +81,15 @@ def _count(caption: _Caption, rules: Collection[str]) -> Counts:
 
 
 def _captions(scored: Scored) -> Iterator[_Caption]:
-    parts = zip(scored.records, scored.responses, scored.results, scored.repeated(), strict=True)
-    for record, response, result, repeated in parts:
-        found, copied = _theirs(record)
-        is_scored = result.outcome is Outcome.SCORED
+    for each in scored.rows:
+        found, copied = _theirs(each.record)
         yield _Caption(
-            row=Row(id=result.id, response=response or ""),
+            row=Row(id=each.result.id, response=each.response),
             copied=copied,
             found=found,
-            repeated=repeated,
-            reason="" if is_scored else result.reason,
-            ours={"rows": 1, **statistics_of(result, _COLUMNS)} if is_scored else {},
+            repeated=each.is_repeated,
+            reason=each.result.reason,
+            ours=each.counts(_COLUMNS),
         )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hallujudge.metrics import Outcome
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import one_answer
 from hallujudge.metrics.pope import BENCHMARK, PopeMetric
@@ -15,7 +14,7 @@ from hallujudge.sdk.archives.question_files import given_label, label_of
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.archives.split_files import questions_of_file
 
-from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, stages_of, statistics_of
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, stages_of
 
 RATIOS: Mapping[str, Ratio] = {
     "accuracy": Ratio(numerator=("right",), denominator=("answered",)),
@@ -59,7 +58,6 @@ class _Answer:
 
     row: Row
     copied: _Copied | None
-    label: str
     by_order: str | None
     repeated: bool
     reason: str
@@ -143,7 +141,7 @@ def _times(counts: Counts, weight: int) -> Counts:
 
 def _count(answer: _Answer, rules: Collection[str], metric: AnswersMetric) -> Counts:
     """Return how rules count one answer; empty if they leave it out."""
-    label = answer.by_order if _BY_ORDER in rules else answer.label
+    label = answer.by_order if _BY_ORDER in rules else answer.row.label
     if label is None or (answer.repeated and _REPEATED not in rules):
         return {}
     if answer.reason == "RESPONSE_FAILED" and _FAILED not in rules:
@@ -173,31 +171,20 @@ def _with_sums(columns: Mapping[str, int]) -> dict[str, int]:
 
 
 def _answers(scored: Scored, harness: str, options: AuditOptions) -> Iterator[_Answer]:
-    categories = [result.fields.get("category", "") for result in scored.results]
+    categories = [each.result.fields.get("category", "") for each in scored.rows]
     by_order = list(_labels_by_order(scored, harness, options, categories))
-    parts = zip(
-        scored.records,
-        scored.responses,
-        scored.labels,
-        scored.results,
-        scored.repeated(),
-        categories,
-        by_order,
-        strict=True,
-    )
-    for record, response, label, result, repeated, category, ordered in parts:
-        known = label_of(BENCHMARK, label)
+    for each, category, ordered in zip(scored.rows, categories, by_order, strict=True):
+        known = label_of(BENCHMARK, each.label)
         if known is None:
             continue
-        is_scored = result.outcome is Outcome.SCORED
+        ours = each.counts(_COLUMNS)
         yield _Answer(
-            row=Row(id=result.id, response=response or "", label=known, category=category),
-            copied=_copied(record),
-            label=known,
+            row=Row(id=each.result.id, response=each.response, label=known, category=category),
+            copied=_copied(each.record),
             by_order=ordered,
-            repeated=repeated,
-            reason=result.reason,
-            ours=_with_sums(statistics_of(result, _COLUMNS)) if is_scored else {},
+            repeated=each.is_repeated,
+            reason=each.result.reason,
+            ours=_with_sums(ours) if ours else {},
         )
 
 
@@ -226,7 +213,7 @@ def _labels_by_order(
     An answer after the last label counts in no score of the scripts.
     """
     if harness not in _JOINED_BY_ORDER or not options.references:
-        yield from (label_of(BENCHMARK, label) for label in scored.labels)
+        yield from (label_of(BENCHMARK, each.label) for each in scored.rows)
         return
     # The scripts join the answers of a category with the file of labels of that category.
     queues = _queues(options.references, by_category=len(set(categories)) > 1)

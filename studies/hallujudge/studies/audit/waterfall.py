@@ -11,13 +11,13 @@ and n', d' are a row's numbers before and after. That is each row's own share.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from hallujudge.metrics import Item, ItemResult, Report
+from hallujudge.metrics import Item, ItemResult, Outcome, Report
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.archives import InputOptions
 from hallujudge.sdk.archives.inputs import declared_inputs
@@ -390,32 +390,52 @@ def _change(old: Sequence[Counts], new: Sequence[Counts], columns: Sequence[str]
     return _total(new, columns) - _total(old, columns)
 
 
-@dataclass(slots=True)
-class Scored:
-    """Records of an archive, with the items and results that scoring makes of them."""
+class ScoredRow(NamedTuple):
+    """A record of an archive, with the item and the result that scoring makes of it."""
 
-    records: list[Record] = field(default_factory=list)
-    responses: list[str | None] = field(default_factory=list)
-    """What the model wrote, by record."""
-    labels: list[str] = field(default_factory=list)
-    """Labels by record; empty texts where items have none."""
-    results: list[ItemResult] = field(default_factory=list)
-    """Our results, by record."""
-    items: list[Item] = field(default_factory=list)
-    """The items, by record."""
-    report: Report | None = None
-    """Our report."""
+    record: Record
+    item: Item
+    result: ItemResult
+    is_repeated: bool
+    """Whether a record before it has the same id."""
 
-    def repeated(self) -> Iterator[bool]:
-        """Yield for each record whether one before it has the same id."""
-        # Scoring names the second "42" "42#2".
-        counts: dict[str, int] = {}
-        for result in self.results:
-            base, _, number = result.id.rpartition("#")
-            again = counts.get(base, 0) + 1
-            is_repeated = base in counts and number == str(again)
-            counts[base if is_repeated else result.id] = again if is_repeated else 1
-            yield is_repeated
+    @property
+    def response(self) -> str:
+        """What the model wrote; empty without a response."""
+        return getattr(self.item, "response", None) or ""
+
+    @property
+    def label(self) -> str:
+        """The item's label; empty where items have none."""
+        return getattr(self.item, "label", "")
+
+    def counts(self, places: Mapping[str, int]) -> dict[str, int]:
+        """Return our statistics at some places by column, as one row; empty if it is unscored."""
+        if self.result.outcome is not Outcome.SCORED:
+            return {}
+        statistics = self.result.statistics
+        # An item that the variant leaves out is scored, and has no statistics.
+        known = places if statistics else {}
+        return {"rows": 1, **{name: int(statistics[place]) for name, place in known.items()}}
+
+
+class Scored(NamedTuple):
+    """An archive with our results."""
+
+    rows: Sequence[ScoredRow]
+    report: Report
+
+
+def _repeated(results: Iterable[ItemResult]) -> Iterator[bool]:
+    """Yield for each result whether one before it is of a record with the same id."""
+    # Scoring names the second "42" "42#2".
+    counts: dict[str, int] = {}
+    for result in results:
+        base, _, number = result.id.rpartition("#")
+        again = counts.get(base, 0) + 1
+        is_repeated = base in counts and number == str(again)
+        counts[base if is_repeated else result.id] = again if is_repeated else 1
+        yield is_repeated
 
 
 def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
@@ -430,18 +450,14 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
             allow_duplicates=True, allow_missing=True, allow_unknown=True, join=options.join
         )
     )
-    scored = Scored()
+    pairs: list[tuple[Item, ItemResult]] = []
 
     def keep(batch: BatchResult) -> None:
-        for item, result in zip(batch.items, batch.results, strict=True):
-            scored.responses.append(getattr(item, "response", None))
-            scored.labels.append(getattr(item, "label", ""))
-            scored.results.append(result)
-            scored.items.append(item)
+        pairs.extend(zip(batch.items, batch.results, strict=True))
 
     references = list(options.references)
     with Client.embedded() as client:
-        scored.report = client.score(
+        report = client.score(
             metric,
             responses=path,
             references=references or None,
@@ -452,14 +468,7 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
         )
     source = open_responses(path, metric).source
     assert source is not None, "it was scored"
-    scored.records = list(islice(read_records(source), len(scored.results)))
-    # Questions without an answer come last; no tool counts them.
-    for of in (scored.responses, scored.labels, scored.results, scored.items):
-        del of[len(scored.records) :]
-    return scored
-
-
-def statistics_of(result: ItemResult, names: Mapping[str, int]) -> dict[str, int]:
-    """Return the wanted statistics of a result by column; empty if it is unscored."""
-    statistics = result.statistics
-    return {name: int(statistics[place]) for name, place in names.items()} if statistics else {}
+    repeated = _repeated(result for _, result in pairs)
+    # Not strict: questions without an answer come last; no tool counts them.
+    parts = zip(read_records(source), pairs, repeated, strict=False)
+    return Scored([ScoredRow(record, *pair, again) for record, pair, again in parts], report)
