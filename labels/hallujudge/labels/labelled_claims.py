@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,36 +97,35 @@ class Sample:
         if column.of == "item" and sampling.by == "claim":
             return None
         # Clusters without any claim keep their numbers: they count in the score's denominator.
-        rows = [_Row.of(item, column, sampling) for item in items]
+        rows = [_judged(item, column, sampling) for item in items]
+        every = [each for row in rows for each in row]
         places = {cluster: at for at, cluster in enumerate(dict.fromkeys(i.cluster for i in items))}
         of_item = np.array([places[item.cluster] for item in items], dtype=np.intp)
-        sizes = [len(row.verdicts) for row in rows]
+        sizes = [len(row) for row in rows]
         cluster_of = np.repeat(of_item, sizes)
-        amounts = np.concatenate([np.array(row.amounts, dtype=np.float64) for row in rows])
+        amounts = np.array([each.amount for each in every], dtype=np.float64)
         # Claims of an item that was drawn came together, and are one unit; else each is its own.
         claims = JudgedClaims(
-            verdicts=np.concatenate([np.array(row.verdicts, dtype=bool) for row in rows]),
-            labels=np.concatenate([np.array(row.labels, dtype=np.float64) for row in rows]),
+            verdicts=np.array([each.verdict for each in every], dtype=bool),
+            labels=np.array([each.label for each in every], dtype=np.float64),
             clusters=cluster_of,
             units=np.repeat(np.arange(len(items)), sizes)
             if sampling.by == "item"
             else np.arange(len(cluster_of)),
-            strata=np.concatenate([np.array(row.strata, dtype=np.intp) for row in rows]),
+            strata=np.array([each.stratum for each in every], dtype=np.intp),
         )
         sums = _fixed(metric, column, items, rows, of_item, len(places))
         effects = effects_of(
             metric, score, sums, adds=[(column.column, amounts)], cluster_of=cluster_of
         )
-        margins = np.concatenate([np.array(row.margins, dtype=np.float64) for row in rows])
-        counted = np.concatenate([np.array(row.counted, dtype=np.float64) for row in rows])
         return cls(
             claims=claims,
             effects=effects,
             clusters=tuple(places),
-            margins=margins,
+            margins=np.array([each.margin for each in every], dtype=np.float64),
             # By what counts and not by the run's settings: judges without probabilities count
             # verdicts in soft runs too.
-            soft=bool((counted != claims.verdicts).any()),
+            soft=any(each.counted != each.verdict for each in every),
         )
 
 
@@ -140,77 +140,65 @@ def labelled_samples(
             yield column, found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """The verdicts of one item."""
+class _Judged(NamedTuple):
+    """A claim, or an item, with its verdict and its label."""
 
-    verdicts: list[bool]
-    counted: list[float]
-    """As how much of a hallucinated claim the run counts each."""
-    labels: list[float]
-    amounts: list[float]
-    """What each adds to the column of its item if it is hallucinated."""
-    strata: list[int]
-    margins: list[float]
-    """Each one's margin; NaN if unknown."""
+    verdict: bool
+    counted: float
+    """As how much of a hallucinated claim the run counts it."""
+    label: float
+    """1 hallucinated, 0 not, NaN without a label that counts."""
+    amount: float
+    """What it adds to the column of its item if it is hallucinated."""
+    stratum: int
+    margin: float
+    """NaN if unknown."""
 
-    @classmethod
-    def of(cls, item: DecidedItem, column: JudgedColumn, sampling: Sampling) -> _Row:
-        labels = sampling.labels
-        if column.of == "item":
-            whole = next(iter(units_of([item], "item")), None)
-            if whole is None:
-                return cls(verdicts=[], counted=[], labels=[], amounts=[], strata=[], margins=[])
-            truth = labels.items.get(item.id) if sampling.counts(whole) else None
-            return cls(
-                verdicts=[whole.hallucinated],
-                counted=[float(whole.hallucinated)],
-                labels=[_number(truth)],
-                amounts=[_sign(column)],
-                strata=[sampling.stratum(whole)],
-                margins=[_margin(whole)],
+
+def _judged(item: DecidedItem, column: JudgedColumn, sampling: Sampling) -> list[_Judged]:
+    """Return the verdicts of one item that a column counts."""
+    labels, sign = sampling.labels, -1.0 if column.supported else 1.0
+    if column.of == "item":
+        return [
+            _Judged(
+                verdict=whole.hallucinated,
+                counted=float(whole.hallucinated),
+                label=_number(labels.items.get(item.id) if sampling.counts(whole) else None),
+                amount=sign,
+                stratum=sampling.stratum(whole),
+                margin=_number(whole.margin),
             )
-        amount = _sign(column) / divisor(item.statistics, column.divided_by)
-        # Each unit of a claim has its number; "or 0" below is for the type checker alone.
-        units = units_of([item], "claim")
-        # A claim has the stratum, and the chance to be drawn, of the item that it came with.
-        drawn = units_of([item], "item") * len(units) if sampling.by == "item" else units
-        claims = {claim.index: claim for claim in item.claims}
-        return cls(
-            verdicts=[unit.hallucinated for unit in units],
-            counted=[claims[unit.claim or 0].counted for unit in units],
-            labels=[
-                _number(_truth(labels, unit) if sampling.counts(of) else None)
-                for unit, of in zip(units, drawn, strict=True)
-            ],
-            amounts=[amount * claims[unit.claim or 0].weight for unit in units],
-            strata=[sampling.stratum(of) for of in drawn],
-            margins=[_margin(unit) for unit in units],
+            for whole in units_of([item], "item")
+        ]
+    amount = sign / divisor(item.statistics, column.divided_by)
+    claims = [claim for claim in item.claims if claim.hallucinated is not None]
+    units = units_of([item], "claim")
+    # A claim has the stratum, and the chance to be drawn, of the item that it came with.
+    drawn = units_of([item], "item") * len(units) if sampling.by == "item" else units
+    return [
+        _Judged(
+            verdict=unit.hallucinated,
+            counted=claim.counted,
+            label=_number(
+                labels.claims.get((item.id, claim.index)) if sampling.counts(of) else None
+            ),
+            amount=amount * claim.weight,
+            stratum=sampling.stratum(of),
+            margin=_number(unit.margin),
         )
+        for claim, unit, of in zip(claims, units, drawn, strict=True)
+    ]
 
 
-def _truth(labels: MatchedLabels, unit: Unit) -> bool | None:
-    assert unit.claim is not None, "a claim"
-    return labels.claims.get((unit.item, unit.claim))
-
-
-def _margin(unit: Unit) -> float:
-    return float("nan") if unit.margin is None else unit.margin
-
-
-def _number(truth: bool | None) -> float:
-    return float("nan") if truth is None else float(truth)
-
-
-def _sign(column: JudgedColumn) -> float:
-    return -1.0 if column.supported else 1.0
+def _number(known: float | None) -> float:
+    return float("nan") if known is None else float(known)
 
 
 def _fixed(
     metric: Metric,
     column: JudgedColumn,
     items: Sequence[DecidedItem],
-    rows: Sequence[_Row],
+    rows: Sequence[Sequence[_Judged]],
     of_item: np.ndarray[tuple[int], np.dtype[np.intp]],
     clusters: int,
 ) -> dict[str, FloatArray]:
@@ -225,9 +213,7 @@ def _fixed(
     }
     sums[metric.unit] = summed([1.0] * len(items))
     # The run's sums include its verdicts; effects_of puts verdicts or labels in their place.
-    sums[column.column] -= summed(
-        [sum(a * part for a, part in zip(row.amounts, row.counted, strict=True)) for row in rows]
-    )
+    sums[column.column] -= summed([sum(e.amount * e.counted for e in row) for row in rows])
     return sums
 
 

@@ -75,7 +75,7 @@ def _calibrated(
     accuracy: JudgeAccuracy | None,
     confidence: float,
 ) -> CalibratedScore:
-    estimate = _raw(raw)
+    estimate = _estimate(raw)
     if sample is None or accuracy is None or not sample.claims.labelled.any():
         reason = _UNLABELLED[of]
         return CalibratedScore(name=raw.name, raw=estimate, reason=reason)
@@ -124,14 +124,8 @@ def _influence(sample: Sample, corrected: Corrected | None) -> dict[str, float]:
     return {cluster: part for cluster, number in parts if (part := round(number, 12))}
 
 
-def _raw(score: Score) -> ScoreEstimate | None:
-    if score.value is None:
-        return None
-    return ScoreEstimate(value=score.value, ci_low=score.ci_low, ci_high=score.ci_high)
-
-
-def _estimate(found: Corrected | RoganGladen | None) -> ScoreEstimate | None:
-    if found is None:
+def _estimate(found: Score | Corrected | RoganGladen | None) -> ScoreEstimate | None:
+    if found is None or found.value is None:
         return None
     return ScoreEstimate(value=found.value, ci_low=found.ci_low, ci_high=found.ci_high)
 

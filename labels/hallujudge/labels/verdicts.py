@@ -110,20 +110,17 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
             ):
                 evidence = stored_value(record.values.get("evidence"), dict)
                 claims = tuple(claims_of(evidence, run.report.settings))
+            response = record.values.get("response")
             item = DecidedItem(
                 id=result.id,
                 cluster=result.group_id,
                 statistics=statistics,
                 claims=claims,
                 fields=result.fields,
-                response=_response_text(record.values.get("response")),
+                response=response if isinstance(response, str) else "",
             )
             _check(item, run, record)
             yield item
-
-
-def _response_text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _check(item: DecidedItem, run: StoredRun, record: Record) -> None:
