@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _ONE = """
 import sys
 import click
@@ -60,3 +62,21 @@ def test_a_whole_run_imports_no_other_family(tmp_path: Path) -> None:
     assert "note: " in done.stdout
     assert "error: " in done.stderr
     assert done.stdout.split()[-1] == "2"
+
+
+_LISTED = """
+import sys
+from hallujudge.sdk.cli import main
+
+main(sys.argv[1:])
+loaded = [name for name in ("numpy", "nltk", "grpc", "aiohttp", "networkx") if name in sys.modules]
+assert not loaded, loaded
+"""
+
+
+@pytest.mark.parametrize("command", ["metrics list", "score --help", "--help", "serve --help"])
+def test_what_says_what_there_is_loads_nothing_heavy(command: str) -> None:
+    typed = [sys.executable, "-c", _LISTED, *command.split()]
+    done = subprocess.run(typed, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-
 from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.framework.arrays import np
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.open_objects import (
