@@ -16,7 +16,6 @@ from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.budget import Budget
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
-from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
 from hallujudge.judge_service.stopping import begun, cancel_all
 from hallujudge.metrics.framework.file_schemas import schema_of
@@ -24,8 +23,7 @@ from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.archives.stored_files import refuse_schema
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.media.media_files import MediaFolder
-from hallujudge.sdk.media.video_frames import FrameSettings
-from hallujudge.sdk.media.video_frames import Sampling as FrameSampling
+from hallujudge.sdk.media.video_frames import FrameSettings, Sampling
 from hallujudge.sdk.runs.folder_guards import tidied_replies
 from hallujudge.sdk.runs.progress_bar import Progress
 from hallujudge.sdk.runs.run_inputs import described_file
@@ -40,6 +38,7 @@ from .first_checks import (
 )
 from .inquiries import Inquiries, read_inquiries
 from .replies import CUT_OFF, Answered, Asker
+from .shown_media import ShownMedia
 from .text_calls import text_client
 
 _TICK_SECONDS = 1.0
@@ -308,7 +307,7 @@ class _Prepared:
         if run.options is not None:
             files["options"] = Path(run.options)
         frames = FrameSettings(
-            sampling=FrameSampling(run.frames),
+            sampling=Sampling(run.frames),
             format=run.frame_format,
             combined=run.combine_frames,
         )
@@ -355,6 +354,7 @@ class _Prepared:
             keeps: Whether the file of replies is created.
         """
         run = self.run
+        shown = ShownMedia(self.benchmark, self.folder, self.frames, self.inquiries.shared_ends)
         async with text_client(
             self.settings, run.files.replies, run.temperature, keeps=keeps, wait=run.wait
         ) as (client, store):
@@ -362,20 +362,12 @@ class _Prepared:
                 self.benchmark,
                 client,
                 store,
-                self.folder,
-                frames=self.frames,
+                shown,
                 max_tokens=self.max_tokens,
                 parameters=self.parameters,
-                names=[
-                    name
-                    for each in self.inquiries.asked
-                    for name in (each.media, each.address, each.sound)
-                    if name
-                ],
             )
             await asker.recall_limits(keeps=keeps)
-            with KeptReplies().guard():
-                yield asker, client
+            yield asker, client
 
     def manifest(self) -> dict[str, JsonValue]:
         """Return what decides what is asked, and how."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from hallujudge.sdk.archives.question_files import by_columns, options_of, unfol
 from hallujudge.sdk.archives.records import Record, choose_key, no_records, read_records
 from hallujudge.sdk.archives.set_files import parts_of, set_in, split_of_file
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-from hallujudge.sdk.media.media_files import MediaFolder, is_address, path_of_address
+from hallujudge.sdk.media.media_files import MediaFolder, is_address, path_of_address, shared_ends
 
 from .asked_benchmarks import Benchmark
 
@@ -71,6 +71,12 @@ class Inquiries:
     """The questions, in the order of the files."""
     records: Sequence[dict[str, object]]
     """The records of the archive, which the answers are put into."""
+
+    @property
+    def shared_ends(self) -> Container[str]:
+        """Ends of paths that several names of images, videos and sounds have."""
+        names = (name for one in self.asked for name in (one.media, one.address, one.sound))
+        return shared_ends(filter(None, names))
 
 
 def read_inquiries(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
 from hallujudge.judge_service.llm.budget import Usage, VerdictStore
 from hallujudge.judge_service.llm.cache_file import Record, cache_key
-from hallujudge.judge_service.llm.chat import ChatMedia, ChatRequest
+from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.chat_replies import ChatReply, ReplyProblem, reply_problem
 from hallujudge.judge_service.llm.client import Answer, ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
@@ -21,8 +21,7 @@ from hallujudge.metrics.answers.orders import RelativeOrdering
 from hallujudge.metrics.framework.asking import AskingStep
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.responses.reader import answer_of
-from hallujudge.sdk.media.media_files import Media, MediaError, MediaFolder, shared_ends
-from hallujudge.sdk.media.video_frames import FrameSettings
+from hallujudge.sdk.media.media_files import Media, MediaError
 
 from .asked_benchmarks import OPTIONAL_SLOTS, Benchmark
 from .inquiries import Inquiry, shown_options
@@ -151,11 +150,9 @@ class Asker:
         benchmark: What is asked.
         client: Calls the model.
         store: Keeps replies, so that no call is made twice; None keeps them in memory.
-        folder: Images and videos.
-        frames: How frames of videos are taken.
+        shown: Images and videos.
         max_tokens: Tokens of a reply at most.
         parameters: More parameters of the requests.
-        names: All names of images and videos.
     """
 
     def __init__(
@@ -163,18 +160,16 @@ class Asker:
         benchmark: Benchmark,
         client: ChatClient,
         store: VerdictStore | None,
-        folder: MediaFolder,
+        shown: ShownMedia,
         *,
-        frames: FrameSettings,
         max_tokens: int,
         parameters: Mapping[str, JsonValue],
-        names: Iterable[str] = (),
     ) -> None:
         self._benchmark = benchmark
         self._client = client
         self._store = store
         self._once = AskOnce[Reply](client, store)
-        self.shown = ShownMedia(benchmark, folder, frames, shared_ends(names))
+        self.shown = shown
         self._max_tokens = max_tokens
         self._smaller_limits: list[int] = []
         self._parameters = parameters
@@ -267,9 +262,7 @@ class Asker:
                 prompt = self._request(step, inquiry, earlier, options)
                 key, known = await self._known(prompt, shown)
                 earlier[step.name] = answer_of(known.content) if known is not None else ""
-                request = self._request(
-                    step, inquiry, earlier, options, images if step.shows else ()
-                )
+                request = replace(prompt, images=images if step.shows else ())
                 planned.append(PlannedCall(key=key, cached=known is not None, request=request))
         return planned
 
@@ -337,7 +330,8 @@ class Asker:
         if reply is None:
             # Only now: the key has hashes of files, so that a known reply decodes no video.
             images = await self.shown.images(shown)
-            request = self._request(step, inquiry, earlier, options, images, shown)
+            # Questions about one image go to one server, which may still have it in its cache.
+            request = replace(request, images=images, affinity=shown.name if shown else "")
             try:
                 reply = await self._once.ask(key, request, _READING, label=_LABEL)
             except CallFailedError as err:
@@ -366,8 +360,6 @@ class Asker:
         inquiry: Inquiry,
         earlier: dict[str, str],
         options: str | None = None,
-        images: Sequence[ChatMedia] = (),
-        media: Media | None = None,
     ) -> ChatRequest:
         template: Template = self._benchmark.templates[step.name]
         slots = {**inquiry.slots, **earlier}
@@ -376,9 +368,6 @@ class Asker:
         return ChatRequest(
             messages=template.messages(slots),
             max_tokens=self._max_tokens,
-            images=tuple(images),
-            # Questions about one image go to one server, which may still have it in its cache.
-            affinity=media.name if media is not None else "",
             extra=self._parameters,
         )
 

@@ -10,6 +10,7 @@ import wave
 from collections import OrderedDict
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,12 @@ class ShownMedia:
         self._finding = asyncio.Lock()
 
     async def find(self, inquiry: Inquiry) -> Media | None:
+        """Return what :meth:`found` does, which may list the folder."""
+        # The folder is listed once, and not by many threads at a time.
+        async with self._finding:
+            return await asyncio.to_thread(self.found, inquiry)
+
+    def found(self, inquiry: Inquiry) -> Media | None:
         """Return what a question shows and lets hear; None if that is nothing.
 
         Raises:
@@ -85,17 +92,15 @@ class ShownMedia:
             return None
         if inquiry.media == "":
             raise MediaError("MEDIA_MISSING", "the question names no image or video")
-        # The folder is listed once, and not by many threads at a time.
-        async with self._finding:
-            sound = await asyncio.to_thread(self._sound, inquiry) if inquiry.sound else None
-            if inquiry.media is None:
-                return sound
-            folder = self._folder_of(inquiry.condition)
-            name = inquiry.media
-            if self._base:
-                named = (name, inquiry.condition or self._base, self._base)
-                folder, name = folder_of_name(self._folder, folder, *named)
-            media = await asyncio.to_thread(self._found, folder, name, inquiry)
+        sound = self._sound(inquiry) if inquiry.sound else None
+        if inquiry.media is None:
+            return sound
+        folder = self._folder_of(inquiry.condition)
+        name = inquiry.media
+        if self._base:
+            named = (name, inquiry.condition or self._base, self._base)
+            folder, name = folder_of_name(self._folder, folder, *named)
+        media = self._found_in(folder, name, inquiry)
         self.had_videos |= media.is_video
         return media if sound is None else replace(media, sound=sound.sound)
 
@@ -105,7 +110,7 @@ class ShownMedia:
         self.had_sounds = True
         return Media(name=found.name, files=(), sound=found.files[0])
 
-    def _found(self, folder: MediaFolder, name: str, inquiry: Inquiry) -> Media:
+    def _found_in(self, folder: MediaFolder, name: str, inquiry: Inquiry) -> Media:
         """Return the file of a question's name, or of the path of its address."""
         try:
             return folder.find(name, self._names_shared)
@@ -308,13 +313,11 @@ def _samples_of(path: Path) -> Iterator[bytes]:
             if not container.streams.audio:
                 raise MediaError("SOUND_MISSING", f"{path.name!r:.80} has no sound track")
             resampler = av.AudioResampler(format="s16", layout="mono", rate=_RATE)
-            for frame in container.decode(audio=0):
+            # None asks for what the resampler has held back.
+            for frame in chain(container.decode(audio=0), [None]):
                 # FFmpeg pads planes beyond their samples.
                 for each in resampler.resample(frame):
                     yield bytes(each.planes[0])[: each.samples * _SAMPLE_BYTES]
-            # What the resampler has held back.
-            for each in resampler.resample(None):
-                yield bytes(each.planes[0])[: each.samples * _SAMPLE_BYTES]
     except (av.FFmpegError, ValueError) as err:
         said = " ".join(str(getattr(err, "strerror", None) or err).split())
         raise MediaError("MEDIA_UNREADABLE", f"{path.name!r:.80}: {said[:200]}") from err

@@ -154,8 +154,7 @@ async def text_model(
     """
     settings = load_settings(dict(model))
     async with text_client(settings, replies, temperature, keeps=keeps) as (client, store):
-        with KeptReplies().guard():
-            yield TextModel(client, store)
+        yield TextModel(client, store)
 
 
 @contextlib.asynccontextmanager
@@ -203,7 +202,8 @@ async def text_client(
     )
     try:
         await client.settle()
-        yield client, factory.cache
+        with KeptReplies().guard():
+            yield client, factory.cache
     finally:
         await client.close()
         await factory.close()

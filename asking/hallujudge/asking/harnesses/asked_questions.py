@@ -6,10 +6,8 @@ it would write, so that a harness's numbers are those of a report.
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from hallujudge.sdk.archives.inputs import InputOptions
 from hallujudge.sdk.backends.run_header import metric_of
 from hallujudge.sdk.client import Client
 from hallujudge.sdk.errors import ArchiveError, UnsupportedError
-from hallujudge.sdk.media.media_files import MediaError, MediaFolder, shared_ends
+from hallujudge.sdk.media.media_files import MediaError, MediaFolder
 from hallujudge.sdk.media.video_frames import FrameSettings, Sampling
 from hallujudge.sdk.runs import RunReport
 
@@ -114,19 +112,13 @@ class AskedQuestions:
             ArchiveError: An image or video is missing.
             UnsupportedError: A question has a sound, which harnesses do not send.
         """
-        # Not in this thread, whose loop may be running, as in a notebook.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, self._found()).result()
-
-    async def _found(self) -> list[Question]:
-        asked = self._inquiries.asked
-        names = [name for one in asked for name in (one.media, one.address) if name]
+        inquiries = self._inquiries
         # Unused: the harness takes the frames, and only files are looked up here.
         frames = FrameSettings(sampling=Sampling("uniform:16"))
-        shown = ShownMedia(self._benchmark, self._folder, frames, shared_ends(names))
-        return [await self._question(index, one, shown) for index, one in enumerate(asked)]
+        shown = ShownMedia(self._benchmark, self._folder, frames, inquiries.shared_ends)
+        return [self._question(index, one, shown) for index, one in enumerate(inquiries.asked)]
 
-    async def _question(self, index: int, inquiry: Inquiry, shown: ShownMedia) -> Question:
+    def _question(self, index: int, inquiry: Inquiry, shown: ShownMedia) -> Question:
         if inquiry.sound:
             raise UnsupportedError(
                 f"{inquiry.key} has a sound, which harnesses do not send; use hallujudge ask "
@@ -137,15 +129,14 @@ class AskedQuestions:
         # Harnesses take one text, without roles.
         prompt = "\n".join(message["content"] for message in messages)
         try:
-            media = await shown.find(inquiry)
+            media = shown.found(inquiry)
         except MediaError as err:
             raise ArchiveError(
                 f"{inquiry.key}: {err.detail}; correct the folder of images, {self._folder.root}"
             ) from err
-        if media is None:
-            return Question(index=index, prompt=prompt, media=())
-        files = tuple(map(str, media.files))
-        return Question(index=index, prompt=prompt, media=files, is_video=media.is_video)
+        files = () if media is None else tuple(map(str, media.files))
+        is_video = media is not None and media.is_video
+        return Question(index=index, prompt=prompt, media=files, is_video=is_video)
 
     def report(self, responses: Mapping[int, str]) -> RunReport:
         """Return the report over the answers of some questions.
