@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
+from hallujudge.judge_service.llm.ask_once import AskOnce, Reading, run_bounded
 from hallujudge.judge_service.llm.budget import VerdictStore
 from hallujudge.judge_service.llm.cache_file import cache_key
 from hallujudge.judge_service.llm.chat import ChatImage, ChatRequest, Sampling
@@ -26,9 +26,12 @@ from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
+from hallujudge.sdk.runs.progress_bar import Progress
 
 from .first_checks import waiting
 from .replies import Reply, reason_of
+
+_T = TypeVar("_T")
 
 _READING: Reading[Reply] = Reading(
     read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
@@ -59,7 +62,7 @@ class NoReplyError(Exception):
         is_kept: Whether there is a reply, which the next run finds too; a failed call is repeated.
     """
 
-    def __init__(self, reason: str, detail: str, *, is_kept: bool) -> None:
+    def __init__(self, reason: str, detail: str, *, is_kept: bool = True) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
@@ -72,17 +75,34 @@ class TextModel:
     Args:
         client: Calls it.
         store: Keeps replies; None keeps them in memory.
+        progress: Counts what is made of replies; None counts nothing.
     """
 
-    def __init__(self, client: ChatClient, store: VerdictStore | None) -> None:
+    def __init__(
+        self, client: ChatClient, store: VerdictStore | None, progress: Progress | None = None
+    ) -> None:
         self.client = client
         """What calls it."""
         self._once = AskOnce[Reply](client, store)
+        self._progress = progress or Progress(0)
 
     @property
     def name(self) -> str:
         """The model's name."""
         return self.client.settings.model
+
+    async def run(self, jobs: Sequence[_T], work: Callable[[_T], Awaitable[bool]]) -> None:
+        """Run jobs, as many at a time as the model's servers take calls.
+
+        Args:
+            jobs: The jobs.
+            work: Runs one, and returns whether anything was made.
+        """
+
+        async def counted(job: _T) -> None:
+            self._progress.scored(1, not await work(job))
+
+        await run_bounded(jobs, counted, min(self.client.settings.all_concurrency, len(jobs)))
 
     async def reply(
         self,
@@ -107,7 +127,7 @@ class TextModel:
             except CallFailedError as err:
                 raise NoReplyError(reason_of(err), err.detail, is_kept=False) from err
         if (problem := reply.problem) is not None:
-            raise NoReplyError(problem.reason, problem.detail, is_kept=True)
+            raise NoReplyError(problem.reason, problem.detail)
         return reply.content
 
     async def plan(self, prompt: str | Sequence[Message], *, max_tokens: int = 512) -> PlannedCall:
@@ -141,7 +161,12 @@ def _request(
 
 @contextlib.asynccontextmanager
 async def text_model(
-    model: Mapping[str, object], replies: Path, temperature: float = 0.0, *, keeps: bool = True
+    model: Mapping[str, object],
+    replies: Path,
+    temperature: float = 0.0,
+    *,
+    keeps: bool = True,
+    progress: Progress | None = None,
 ) -> AsyncIterator[TextModel]:
     """Yield a language model.
 
@@ -151,10 +176,11 @@ async def text_model(
         replies: The file in which replies are kept.
         temperature: Temperature.
         keeps: Whether the file of replies is created.
+        progress: Counts what is made of replies; None counts nothing.
     """
     settings = load_settings(dict(model))
     async with text_client(settings, replies, temperature, keeps=keeps) as (client, store):
-        yield TextModel(client, store)
+        yield TextModel(client, store, progress)
 
 
 @contextlib.asynccontextmanager

@@ -14,13 +14,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.chat import ChatImage
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.media.media_files import MediaError, MediaFolder, read_image
-from hallujudge.sdk.runs.progress_bar import Progress
 
 from .text_calls import NoReplyError, TextModel, listed
 
@@ -151,7 +149,6 @@ async def write_questions(
     *,
     count: int,
     checked: bool,
-    progress: Progress,
 ) -> TriHeBuild:
     """Return Tri-HE's file: each image with its questions, answers and triplets.
 
@@ -161,12 +158,11 @@ async def write_questions(
         model: Writes and checks.
         count: Questions of an image; the paper has 10.
         checked: Whether the model checks them.
-        progress: Counts images.
     """
     built = TriHeBuild()
     records: dict[str, dict[str, Any]] = {}
 
-    async def work(scene: Scene) -> None:
+    async def work(scene: Scene) -> bool:
         try:
             image = (read_image(folder.find(scene.image).files[0]),)
             known = "\n".join(map(_shown, _own(scene)))
@@ -180,15 +176,13 @@ async def write_questions(
                     if (found := await _check(each, image, model, built)) is not None
                 ]
             if not written:
-                raise ValueError("no question is left")
+                raise NoReplyError("REPLY_UNPARSED", "no question is left")
             records[scene.image] = _record(scene, written)
         except (NoReplyError, MediaError) as err:
             built.failed[scene.image] = str(err)
-        except ValueError as err:
-            built.failed[scene.image] = f"REPLY_UNPARSED: {err}"
-        progress.scored(1, scene.image in built.failed)
+        return scene.image in records
 
-    await run_bounded(scenes, work, min(model.client.settings.all_concurrency, len(scenes)))
+    await model.run(scenes, work)
     built.images = {s.image: records[s.image] for s in scenes if s.image in records}
     return built
 
@@ -206,7 +200,7 @@ def _read(reply: str) -> list[_Written]:
     """Return the questions of a reply.
 
     Raises:
-        ValueError: The reply is not a list of questions with answers.
+        NoReplyError: The reply is not a list of questions with answers.
     """
     written = [
         _Written(
@@ -219,7 +213,8 @@ def _read(reply: str) -> list[_Written]:
         and all(isinstance(value.get(k), str) and value[k].strip() for k in ("question", "answer"))
     ]
     if not written:
-        raise ValueError(f"the reply is not a JSON list of questions and answers: {reply[:80]!r}")
+        detail = f"the reply is not a JSON list of questions and answers: {reply[:80]!r}"
+        raise NoReplyError("REPLY_UNPARSED", detail)
     return written
 
 

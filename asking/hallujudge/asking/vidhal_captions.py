@@ -18,11 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
 from hallujudge.sdk.errors import ArchiveError
-from hallujudge.sdk.runs.progress_bar import Progress
 
 from .text_calls import NoReplyError, TextModel, listed
 
@@ -126,11 +124,11 @@ def read_sentence(reply: str) -> str:
     """Return the one sentence of a reply.
 
     Raises:
-        ValueError: The reply is empty, or has several lines.
+        NoReplyError: The reply is empty, or has several lines.
     """
     text = reply.strip().strip("\"'“”").strip()
     if not text or "\n" in text:
-        raise ValueError(f"the reply is not one sentence: {reply[:80]!r}")
+        raise NoReplyError("REPLY_UNPARSED", f"the reply is not one sentence: {reply[:80]!r}")
     return text
 
 
@@ -138,17 +136,19 @@ def read_wrong(reply: str, anchor: str, count: int) -> list[str]:
     """Return the wrong captions of a reply, from the least to the most wrong.
 
     Raises:
-        ValueError: The reply is not a list of that many texts, or two captions are equal.
+        NoReplyError: The reply is not a list of that many texts, or two captions are equal.
     """
     values = listed(reply)
     if values is None or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"the reply is not a JSON list of texts: {reply[:80]!r}")
+        detail = f"the reply is not a JSON list of texts: {reply[:80]!r}"
+        raise NoReplyError("REPLY_UNPARSED", detail)
     captions = [value.strip() for value in values]
     if len(captions) != count or not all(captions):
-        raise ValueError(f"the reply has {len(captions)} captions, not {count}")
+        detail = f"the reply has {len(captions)} captions, not {count}"
+        raise NoReplyError("REPLY_UNPARSED", detail)
     # A set of count + 1 texts: the anchor must not be among the wrong ones either.
     if len({text.casefold() for text in (anchor, *captions)}) <= count:
-        raise ValueError("two captions are equal")
+        raise NoReplyError("REPLY_UNPARSED", "two captions are equal")
     return captions
 
 
@@ -284,13 +284,13 @@ def _notes(record: Record) -> str:
 
 
 async def write_captions(
-    videos: Sequence[DescribedVideo], model: TextModel, *, wrong: int, progress: Progress
+    videos: Sequence[DescribedVideo], model: TextModel, *, wrong: int
 ) -> Built:
     """Return VidHal's annotations: each video with its captions by rank, the correct one first."""
     rows: dict[str, dict[str, Any]] = {}
     failed: dict[str, str] = {}
 
-    async def work(video: DescribedVideo) -> None:
+    async def work(video: DescribedVideo) -> bool:
         try:
             anchor = video.anchor
             if not anchor:
@@ -301,26 +301,22 @@ async def write_captions(
             captions = [anchor, *read_wrong(reply, anchor, wrong)]
         except NoReplyError as err:
             failed[video.video] = str(err)
-        except ValueError as err:
-            failed[video.video] = f"REPLY_UNPARSED: {err}"
-        else:
-            numbered = {str(rank): text for rank, text in enumerate(captions, 1)}
-            kept = {k: video.record[k] for k in ("aspect", "subaspect") if k in video.record}
-            rows[video.video] = {_VIDEO: video.video, _CAPTIONS: numbered, **kept}
-        progress.scored(1, video.video in failed)
+            return False
+        numbered = {str(rank): text for rank, text in enumerate(captions, 1)}
+        kept = {k: video.record[k] for k in ("aspect", "subaspect") if k in video.record}
+        rows[video.video] = {_VIDEO: video.video, _CAPTIONS: numbered, **kept}
+        return True
 
-    await run_bounded(videos, work, min(model.client.settings.all_concurrency, len(videos)))
+    await model.run(videos, work)
     return Built(rows=[rows[v.video] for v in videos if v.video in rows], failed=failed)
 
 
-async def ask_quality(
-    videos: Sequence[DescribedVideo], model: TextModel, *, progress: Progress
-) -> Built:
+async def ask_quality(videos: Sequence[DescribedVideo], model: TextModel) -> Built:
     """Return a model's votes on captions; a reply that is neither yes nor no is a null."""
     votes: dict[str, list[dict[str, Any]]] = {}
     failed: dict[str, str] = {}
 
-    async def work(video: DescribedVideo) -> None:
+    async def work(video: DescribedVideo) -> bool:
         for question in quality_questions(video.captions, video.aspect):
             try:
                 reply = await model.reply(question.text, max_tokens=64)
@@ -337,8 +333,8 @@ async def ask_quality(
                     "answer": YES_NO_PARSERS["strict"](reply),
                 }
             )
-        progress.scored(1, video.video not in votes)
+        return video.video in votes
 
-    await run_bounded(videos, work, min(model.client.settings.all_concurrency, len(videos)))
+    await model.run(videos, work)
     rows = [vote for video in videos for vote in votes.get(video.video, ())]
     return Built(rows=rows, failed=failed)

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
-    from ..text_calls import text_model
-    from ..tri_he_questions import TriHeBuild, drawn, read_scenes, write_questions
+    from ..tri_he_questions import drawn, read_scenes, write_questions
     from ..video.infact_questions import audit_sheets, collected, needing_video, read_questions
-    from ..vidhal_captions import Built, ask_quality, read_videos, write_captions
+    from ..vidhal_captions import ask_quality, read_videos, write_captions
     from .degraded_videos import build_videos
+    from .model_work import written
 
 __all__ = [
-    "Built",
-    "TriHeBuild",
     "ask_quality",
     "audit_sheets",
     "build_videos",
@@ -28,17 +26,17 @@ __all__ = [
     "read_questions",
     "read_scenes",
     "read_videos",
-    "text_model",
     "write_captions",
     "write_questions",
+    "written",
 ]
 
 _NAMES = {
-    "..text_calls": "text_model",
-    "..tri_he_questions": "TriHeBuild drawn read_scenes write_questions",
-    "..vidhal_captions": "Built ask_quality read_videos write_captions",
+    "..tri_he_questions": "drawn read_scenes write_questions",
+    "..vidhal_captions": "ask_quality read_videos write_captions",
     "..video.infact_questions": "audit_sheets collected needing_video read_questions",
     ".degraded_videos": "build_videos",
+    ".model_work": "written",
 }
 """Module -> the names that it defines."""
 

@@ -27,11 +27,11 @@ from ..video.degraded_folders import (
 from ..video.degrading import MADE, PROCEDURAL, DegradeSettings, Making
 from ..video.frame_operators import BlurSettings, NoiseSettings, Step
 from ..video.infact_questions import procedural_questions
-from ..video.text_operators import CAPTION_KINDS, CaptionKind, CaptionSettings, SubtitleSettings
+from ..video.text_operators import CAPTION_KINDS, CaptionSettings, SubtitleSettings
 from ..video.vision_attack import AttackSettings
 from .infact import DegradeOptions
 from .written_captions import OPERATOR as CAPTIONS
-from .written_captions import CaptionWriter
+from .written_captions import asked_questions, check_writer, say_estimate, written_lines
 
 # Sentences about videos that were not made; more would hide the summary.
 _SHOWN = 20
@@ -60,16 +60,17 @@ def build_videos(given: DegradeOptions) -> ExitCode:
     left_out: Mapping[str, str] = {}
     if given.references is not None:
         unnamed = [name for name in found if name not in settings.misleading]
-        captioning = _captioning(given)
-        questions = captioning.questions(unnamed, operators)
+        questions = asked_questions(given.references, unnamed, operators)
         if given.estimate:
-            captioning.say_estimate(questions, out)
+            say_estimate(given, questions)
             return ExitCode.OK
         if not (given.resume or given.overwrite):
             # Before a model is paid for lines of a folder that would be refused.
             check_new(out / CAPTIONS)
-        captioned = captioning.write(questions, out, settings)
-        settings, left_out = captioned.settings, captioned.left_out
+        found_lines = written_lines(given, questions)
+        misleading = {**settings.misleading, **found_lines.lines}
+        settings = replace(settings, misleading=misleading, written=found_lines.made_by)
+        left_out = found_lines.left_out
     makings = [
         making
         for making in makings_of(found, operators, out, settings)
@@ -90,7 +91,10 @@ def _check(given: DegradeOptions) -> None:
         InvalidInputError: A value is unknown, or does not fit another one.
         ArchiveError: The font is not a file.
     """
-    kind = _kind_of(given.captions)
+    if given.captions not in CAPTION_KINDS:
+        raise InvalidInputError(
+            f"--captions {given.captions!r:.60}: choose {', '.join(CAPTION_KINDS)}"
+        )
     if given.blur_longest < given.blur_shortest:
         raise InvalidInputError(
             f"--blur-longest {given.blur_longest} is less than --blur-shortest "
@@ -98,29 +102,7 @@ def _check(given: DegradeOptions) -> None:
         )
     if given.font is not None and not given.font.is_file():
         raise ArchiveError(f"--font {given.font} is not a file; give a TrueType font")
-    _captioning(given).check(is_again=bool(given.manifest), kind=kind, only_estimate=given.estimate)
-
-
-def _kind_of(given: str) -> CaptionKind:
-    """Return which captions are drawn.
-
-    Raises:
-        InvalidInputError: They are unknown.
-    """
-    for known in CAPTION_KINDS:
-        if known == given:
-            return known
-    raise InvalidInputError(f"--captions {given!r:.60}: choose {', '.join(CAPTION_KINDS)}")
-
-
-def _captioning(given: DegradeOptions) -> CaptionWriter:
-    """Return what asks a language model for lines that mislead."""
-    return CaptionWriter(
-        references=given.references,
-        prompt=given.prompt,
-        model=given.writer.settings(),
-        temperature=given.temperature,
-    )
+    check_writer(given)
 
 
 def _settings(
@@ -138,7 +120,7 @@ def _settings(
         noise=NoiseSettings(sigma=given.sigma),
         blur=BlurSettings(shortest=given.blur_shortest, longest=given.blur_longest),
         kept_share=given.kept_bitrate,
-        captions=CaptionSettings(kind=_kind_of(given.captions), font=given.font),
+        captions=CaptionSettings(kind=given.captions, font=given.font),
         misleading=_misleading(given.misleading, videos),
         corruption=SubtitleSettings(errors=given.character_errors),
         subtitles=_subtitles(given.subtitles, videos),
@@ -192,26 +174,21 @@ class _Procedure:
 
 def _procedures_of(path: Path | None, videos: Mapping[str, Path]) -> dict[str, _Procedure]:
     """Return what is done in videos, from a file of their steps."""
-    if path is None:
-        return {}
-    return {name: _procedure(path, name, value) for name, value in _by_video(path, videos).items()}
-
-
-def _procedure(path: Path, name: str, value: Any) -> _Procedure:
-    with ArchiveError.of_content(
-        f"{path}: the steps of {name!r:.60} are not a list of [start, end] in seconds",
-        "give such a list, or an object with task and steps",
-    ):
-        steps, task = value, ""
-        if isinstance(value, Mapping):
-            steps, task = value["steps"], str(value.get("task") or "")
-        found = tuple(Step(start=float(start), end=float(end)) for start, end in steps)
-    return _Procedure(task=task, steps=found)
+    found = {}
+    for name, value in _by_video(path, videos).items():
+        with ArchiveError.of_content(
+            f"{path}: the steps of {name!r:.60} are not a list of [start, end] in seconds",
+            "give such a list, or an object with task and steps",
+        ):
+            steps, task = value, ""
+            if isinstance(value, Mapping):
+                steps, task = value["steps"], str(value.get("task") or "")
+            spans = tuple(Step(start=float(start), end=float(end)) for start, end in steps)
+        found[name] = _Procedure(task=task, steps=spans)
+    return found
 
 
 def _misleading(path: Path | None, videos: Mapping[str, Path]) -> dict[str, list[str]]:
-    if path is None:
-        return {}
     found = {}
     for name, lines in _by_video(path, videos).items():
         given = [lines] if isinstance(lines, str) else lines
@@ -221,12 +198,16 @@ def _misleading(path: Path | None, videos: Mapping[str, Path]) -> dict[str, list
     return found
 
 
-def _by_video(path: Path, videos: Mapping[str, Path]) -> dict[str, Any]:
+def _by_video(path: Path | None, videos: Mapping[str, Path]) -> dict[str, Any]:
     """Return the values of a file by the names of videos; keys may lack folder and suffix.
+
+    Without a file there are none.
 
     Raises:
         ArchiveError: The file names none of the videos.
     """
+    if path is None:
+        return {}
     values = read_mapping(path, "videos")
     found = {
         name: values[key]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Annotated
@@ -20,16 +19,9 @@ from hallujudge.sdk.cli.app import (
     output_option,
     statistics_option,
 )
-from hallujudge.sdk.cli.options import (
-    Temperature,
-    WriterOptions,
-    checked_out,
-    replies_of,
-    say_failed,
-)
+from hallujudge.sdk.cli.options import Temperature, WriterOptions, checked_out, say_failed
 from hallujudge.sdk.cli.output import write_file
 from hallujudge.sdk.media.media_files import MediaFolder
-from hallujudge.sdk.runs.progress_bar import shown_progress
 
 
 @build_app.command(
@@ -71,14 +63,16 @@ def build_tri_he(
     )
     folder = MediaFolder(images)
 
-    async def build() -> builders.TriHeBuild:
-        async with builders.text_model(writer.settings(), replies_of(out), temperature) as model:
-            return await builders.write_questions(
-                scenes, folder, model, count=questions, checked=not unchecked, progress=progress
-            )
-
-    with shown_progress(len(scenes), "written") as progress:
-        found = asyncio.run(build())
+    found = builders.written(
+        lambda model: builders.write_questions(
+            scenes, folder, model, count=questions, checked=not unchecked
+        ),
+        len(scenes),
+        "written",
+        writer.settings(),
+        out,
+        temperature,
+    )
     write_file(out, json.dumps(found.images, ensure_ascii=False, indent=1) + "\n")
     written = sum(len(record["instance"]) for record in found.images.values())
     click.echo(f"{written:,} questions about {len(found.images):,} images written to {out}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Annotated
@@ -19,15 +18,8 @@ from hallujudge.sdk.cli.app import (
     metric_option,
     output_option,
 )
-from hallujudge.sdk.cli.options import (
-    Temperature,
-    WriterOptions,
-    checked_out,
-    replies_of,
-    say_failed,
-)
+from hallujudge.sdk.cli.options import Temperature, WriterOptions, checked_out, say_failed
 from hallujudge.sdk.cli.output import write_file, write_lines
-from hallujudge.sdk.runs.progress_bar import shown_progress
 
 
 @build_app.command(
@@ -55,15 +47,15 @@ def build_vidhal(
     checked_out(out, references)
     videos = builders.read_videos(references)
 
-    async def build() -> builders.Built:
-        async with builders.text_model(writer.settings(), replies_of(out), temperature) as model:
-            # The correct caption is one of them.
-            return await builders.write_captions(
-                videos, model, wrong=captions - 1, progress=progress
-            )
-
-    with shown_progress(len(videos), "captioned") as progress:
-        found = asyncio.run(build())
+    found = builders.written(
+        # The correct caption is one of them.
+        lambda model: builders.write_captions(videos, model, wrong=captions - 1),
+        len(videos),
+        "captioned",
+        writer.settings(),
+        out,
+        temperature,
+    )
     write_file(out, json.dumps(found.rows, ensure_ascii=False, indent=1) + "\n")
     click.echo(f"captions of {len(found.rows):,} of {len(videos):,} videos written to {out}")
     return say_failed(found.failed, len(found.rows))
@@ -88,12 +80,13 @@ def build_vidhal_votes(
     checked_out(out, references)
     videos = builders.read_videos(references, captioned=True)
 
-    async def build() -> builders.Built:
-        async with builders.text_model(writer.settings(), replies_of(out)) as judge:
-            return await builders.ask_quality(videos, judge, progress=progress)
-
-    with shown_progress(len(videos), "judged") as progress:
-        found = asyncio.run(build())
+    found = builders.written(
+        lambda judge: builders.ask_quality(videos, judge),
+        len(videos),
+        "judged",
+        writer.settings(),
+        out,
+    )
     count = write_lines(out, found.rows)
     click.echo(f"{count:,} votes on {len(videos):,} videos written to {out}")
     return say_failed(found.failed, len(found.rows))

@@ -6,13 +6,12 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
 from hallujudge.judge_service.llm.prompt_templates import (
     Message,
@@ -23,13 +22,13 @@ from hallujudge.judge_service.llm.prompt_templates import (
 from hallujudge.sdk.cli.options import prompt_text, replies_of, say_failed
 from hallujudge.sdk.cli.output import estimate_line
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs.progress_bar import Progress, shown_progress
 
 from ..inquiries import shown_options
 from ..text_calls import NoReplyError, TextModel, text_model
-from ..video.degrading import DegradeSettings
 from ..video.infact_questions import Question, by_stem, read_questions, stem_of
 from ..vidhal_captions import read_sentence
+from .infact import DegradeOptions
+from .model_work import written
 
 _T = TypeVar("_T")
 
@@ -102,7 +101,7 @@ def prompt_about(question: Question, prompt: Template) -> list[Message]:
     answer = question.options.get(question.label, question.label).strip()
     for name, value in (("question", question.asked.strip()), ("label", answer)):
         if not value:
-            raise NoReplyError(f"{name.upper()}_MISSING", f"the record has no {name}", is_kept=True)
+            raise NoReplyError(f"{name.upper()}_MISSING", f"the record has no {name}")
     values = {"question": question.asked, "answer": answer}
     return prompt.messages({**values, "options": shown_options(question.options)})
 
@@ -113,13 +112,10 @@ def read_line(reply: str) -> str:
     Raises:
         NoReplyError: The reply is empty, has several lines, or does not fit on a video.
     """
-    try:
-        line = read_sentence(reply)
-    except ValueError as err:
-        raise NoReplyError("REPLY_UNPARSED", str(err), is_kept=True) from err
+    line = read_sentence(reply)
     if len(line) > MOST_CHARACTERS:
         detail = f"{line[:40]!r}… has {len(line)} characters, more than {MOST_CHARACTERS}"
-        raise NoReplyError("CAPTION_TOO_LONG", detail, is_kept=True)
+        raise NoReplyError("CAPTION_TOO_LONG", detail)
     return line
 
 
@@ -129,32 +125,30 @@ async def write_lines(
     prompt: Template,
     *,
     temperature: float,
-    progress: Progress,
 ) -> WrittenLines:
     """Return a misleading line about each question of each video.
 
     A video of which a call failed is left out, since the next run makes that call again and would
     then have other lines to draw from. A reply that gives no line stays what it is.
     """
-    written: dict[str, dict[str, str]] = defaultdict(dict)
+    lines_of: dict[str, dict[str, str]] = defaultdict(dict)
     failed: dict[str, dict[str, NoReplyError]] = defaultdict(dict)
 
-    async def work(job: tuple[str, Question]) -> None:
+    async def work(job: tuple[str, Question]) -> bool:
         video, question = job
         try:
             messages = prompt_about(question, prompt)
             reply = await model.reply(messages, max_tokens=_MOST_TOKENS)
-            written[video][question.id] = read_line(reply)
+            lines_of[video][question.id] = read_line(reply)
         except NoReplyError as err:
             failed[video][question.id] = err
-        progress.scored(1, question.id in failed[video])
+        return question.id not in failed[video]
 
-    jobs = [*_jobs(asked)]
-    await run_bounded(jobs, work, min(model.client.settings.all_concurrency, len(jobs)))
+    await model.run([*_jobs(asked)], work)
     # In the order of the questions, whichever reply came first.
     missed = {video: _in_order(failed[video], of) for video, of in asked.items()}
-    left_out = {v: why for v in asked if (why := _why_not(missed[v], written[v]))}
-    lines = {v: _in_order(written[v], of) for v, of in asked.items() if v not in left_out}
+    left_out = {v: why for v in asked if (why := _why_not(missed[v], lines_of[v]))}
+    lines = {v: _in_order(lines_of[v], of) for v, of in asked.items() if v not in left_out}
     how = {
         "model": model.name,
         "temperature": temperature,
@@ -217,104 +211,74 @@ OPERATOR = "caption_injection"
 """The operator that draws captions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Captioned:
-    """What a model wrote for videos."""
+def check_writer(given: DegradeOptions) -> None:
+    """Check that options of the model that writes lines fit the others.
 
-    settings: DegradeSettings
-    """Settings of operators, with the lines."""
-    left_out: Mapping[str, str]
-    """Video that has no misleading line -> why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptionWriter:
-    """Asks a language model for lines that mislead about questions."""
-
-    references: Path | None
-    """The questions; None if no model is asked."""
-    prompt: Path | None
-    """File of the user's own prompt."""
-    model: Mapping[str, object]
-    """The model's settings."""
-    temperature: float
-
-    def check(self, *, is_again: bool, kind: str, only_estimate: bool) -> None:
-        """Check that options fit each other.
-
-        Args:
-            is_again: Whether a manifest describes the captions.
-            kind: Which captions are drawn.
-            only_estimate: Whether calls are counted only.
-
-        Raises:
-            InvalidInputError: They do not.
-        """
-        if self.references is None:
-            if self.model or self.prompt or only_estimate:
-                raise InvalidInputError(
-                    "a language model writes misleading lines about questions, and there are none; "
-                    "give --references FILE, or leave the model's options out"
-                )
-        elif is_again:
-            raise InvalidInputError("--manifest has its captions; leave --references out")
-        elif kind == "irrelevant":
+    Raises:
+        InvalidInputError: They do not.
+    """
+    if given.references is None:
+        if given.writer.settings() or given.prompt or given.estimate:
             raise InvalidInputError(
-                "--captions irrelevant draws no misleading lines; leave --references out"
+                "a language model writes misleading lines about questions, and there are none; "
+                "give --references FILE, or leave the model's options out"
             )
-
-    def questions(
-        self, videos: Sequence[str], operators: Sequence[str]
-    ) -> Mapping[str, Sequence[Question]]:
-        """Return the questions of each video.
-
-        Raises:
-            InvalidInputError: Captions are not drawn, or no question names a video.
-        """
-        assert self.references is not None
-        if OPERATOR not in operators:
-            raise InvalidInputError(f"--references is for {OPERATOR}; leave one of both out")
-        return questions_of(videos, read_questions(self.references))
-
-    def say_estimate(self, questions: Mapping[str, Sequence[Question]], out: Path) -> None:
-        """Print the number of calls, tokens and the cost."""
-        prompt = self._template()
-
-        async def estimate() -> Estimate:
-            given = (self.model, replies_of(out), self.temperature)
-            async with text_model(*given, keeps=False) as model:
-                return await estimate_lines(questions, model, prompt)
-
-        click.echo(estimate_line(asyncio.run(estimate())))
-
-    def write(
-        self, questions: Mapping[str, Sequence[Question]], out: Path, settings: DegradeSettings
-    ) -> Captioned:
-        """Ask for lines that are not known yet, and say about which questions there is none."""
-        prompt, replies = self._template(), replies_of(out)
-        replies.parent.mkdir(parents=True, exist_ok=True)
-
-        async def write() -> WrittenLines:
-            async with text_model(self.model, replies, self.temperature) as model:
-                return await write_lines(
-                    questions, model, prompt, temperature=self.temperature, progress=progress
-                )
-
-        with shown_progress(sum(map(len, questions.values())), "written") as progress:
-            found = asyncio.run(write())
-        failed = {
-            f"{video}, question {key}": why
-            for video, reasons in found.failed.items()
-            for key, why in reasons.items()
-            if video not in found.left_out
-        }
-        say_failed(failed, len(found.lines))
-        misleading = {**settings.misleading, **found.lines}
-        return Captioned(
-            settings=replace(settings, misleading=misleading, written=found.made_by),
-            left_out=found.left_out,
+    elif given.manifest:
+        raise InvalidInputError("--manifest has its captions; leave --references out")
+    elif given.captions == "irrelevant":
+        raise InvalidInputError(
+            "--captions irrelevant draws no misleading lines; leave --references out"
         )
 
-    def _template(self) -> Template:
 
-        return prompt_of(None if self.prompt is None else prompt_text(str(self.prompt)))
+def asked_questions(
+    references: Path, videos: Sequence[str], operators: Sequence[str]
+) -> Mapping[str, Sequence[Question]]:
+    """Return the questions of each video.
+
+    Raises:
+        InvalidInputError: Captions are not drawn, or no question names a video.
+    """
+    if OPERATOR not in operators:
+        raise InvalidInputError(f"--references is for {OPERATOR}; leave one of both out")
+    return questions_of(videos, read_questions(references))
+
+
+def say_estimate(given: DegradeOptions, questions: Mapping[str, Sequence[Question]]) -> None:
+    """Print the number of calls, tokens and the cost."""
+    prompt = _template(given)
+
+    async def estimate() -> Estimate:
+        model = given.writer.settings(), replies_of(given.out), given.temperature
+        async with text_model(*model, keeps=False) as writer:
+            return await estimate_lines(questions, writer, prompt)
+
+    click.echo(estimate_line(asyncio.run(estimate())))
+
+
+def written_lines(
+    given: DegradeOptions, questions: Mapping[str, Sequence[Question]]
+) -> WrittenLines:
+    """Ask for lines that are not known yet, and say about which questions there is none."""
+    prompt, temperature = _template(given), given.temperature
+    replies_of(given.out).parent.mkdir(parents=True, exist_ok=True)
+    found = written(
+        lambda model: write_lines(questions, model, prompt, temperature=temperature),
+        sum(map(len, questions.values())),
+        "written",
+        given.writer.settings(),
+        given.out,
+        temperature,
+    )
+    failed = {
+        f"{video}, question {key}": why
+        for video, reasons in found.failed.items()
+        for key, why in reasons.items()
+        if video not in found.left_out
+    }
+    say_failed(failed, len(found.lines))
+    return found
+
+
+def _template(given: DegradeOptions) -> Template:
+    return prompt_of(None if given.prompt is None else prompt_text(str(given.prompt)))

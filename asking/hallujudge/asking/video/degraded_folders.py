@@ -209,25 +209,18 @@ def _results(makings: Sequence[Making], workers: int) -> Iterator[tuple[Making, 
     )
     try:
         # A long video should not keep the other processes waiting.
-        yield from zip(makings, _in_order(processes, makings, 4 * count), strict=True)
+        yield from zip(makings, processes.results(makings, ahead=4 * count), strict=True)
+    except DiedError as err:
+        raise ArchiveError(
+            "a process that made a video was ended twice, perhaps for want of memory; give fewer "
+            "--workers, and go on with --resume"
+        ) from err
     finally:
         processes.close()
         for folder in {making.target.parent for making in makings}:
             # A process that was ended could not remove its unfinished file.
             for part in folder.glob(".*.part"):
                 part.unlink(missing_ok=True)
-
-
-def _in_order(
-    processes: Processes[None, Making, Any], makings: Sequence[Making], ahead: int
-) -> Any:
-    try:
-        yield from processes.results(makings, ahead=ahead)
-    except DiedError as err:
-        raise ArchiveError(
-            "a process that made a video was ended twice, perhaps for want of memory; give fewer "
-            "--workers, and go on with --resume"
-        ) from err
 
 
 def _maker(_settings: None) -> Callable[[Making], dict[str, Any] | str]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import file_digest, sha256
 from itertools import islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import av
 import numpy as np
@@ -57,10 +57,6 @@ from .text_operators import (
 )
 from .video_writer import STILLS, Encoding, VideoWriter, write_temporary, write_whole
 from .vision_attack import AttackSettings, EncoderEnsemble, attack_versions, fingerprint
-
-if TYPE_CHECKING:
-    pass
-
 
 KEPT_SHARE = 0.1519
 """Share of the bitrate that stays: 2.83 GB became 0.43 GB."""
@@ -357,10 +353,15 @@ def _drawn(making: Making, info: VideoInfo) -> Parameters:
 
 
 def _changed(
-    making: Making, info: VideoInfo, change: FrameChange, usual: Encoding = ENCODING
+    making: Making,
+    info: VideoInfo,
+    parameters: Parameters,
+    *,
+    change_by: Callable[[Parameters], FrameChange],
+    usual: Encoding = ENCODING,
 ) -> tuple[list[Path], Encoding]:
     """Write a video whose frames are changed one by one."""
-    encoding = _encoding(making, usual)
+    change, encoding = change_by(parameters), _encoding(making, usual)
     with VideoWriter(making.target, info, encoding) as writer:
         for frame in read_frames(info.path):
             writer.write(change(frame))
@@ -370,18 +371,6 @@ def _changed(
 def _encoding(making: Making, usual: Encoding) -> Encoding:
     described = making.described.get("encoding")
     return Encoding.from_json(described) if described else usual
-
-
-def _noise(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
-    return _changed(making, info, noise(parameters), _NOISY)
-
-
-def _blur(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
-    return _changed(making, info, blur(parameters))
-
-
-def _captions(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
-    return _changed(making, info, captions(parameters))
 
 
 def _compression(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
@@ -407,7 +396,8 @@ def _subtitles(making: Making, info: VideoInfo, parameters: Parameters) -> _Made
         if (text := plain_text(cue.text).strip())
     ]
     checked_letters((str(caption["text"]) for caption in shown), parameters["font"])
-    found = _changed(making, info, captions({"captions": shown, "font": parameters["font"]}))
+    drawn = {"captions": shown, "font": parameters["font"]}
+    found = _changed(making, info, drawn, change_by=captions)
     target = making.target.with_suffix(path.suffix.lower())
     write_whole(target, wrong.to_text().encode())
     return [target], found[1]
@@ -441,10 +431,10 @@ def _ensemble(encoders: tuple[tuple[str, str], ...]) -> EncoderEnsemble:
 
 _Made = tuple[list[Path], Encoding]
 _OPERATORS: Mapping[str, Callable[[Making, VideoInfo, Parameters], _Made]] = {
-    "gaussian_noise": _noise,
-    "motion_blur": _blur,
+    "gaussian_noise": partial(_changed, change_by=noise, usual=_NOISY),
+    "motion_blur": partial(_changed, change_by=blur),
     "compression": _compression,
-    "caption_injection": _captions,
+    "caption_injection": partial(_changed, change_by=captions),
     "subtitle_corruption": _subtitles,
     "adversarial_noise": _attacked,
     "shuffle": _reordered,

@@ -25,6 +25,7 @@ from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 from .degraded_folders import MANIFEST, manifest_lines
 from .degrading import PROCEDURAL
+from .text_operators import places
 
 _KEYS = BENCHMARK.keys
 _VIDEO = _KEYS.media
@@ -58,8 +59,6 @@ class Kept:
     """The questions, in the order of the file."""
     solved: Mapping[str, int]
     """Questions that text alone solves -> number of models that did."""
-    models: int
-    """Number of models."""
     unanswered: int
     """Questions that no model answered; they are kept."""
 
@@ -124,7 +123,6 @@ def needing_video(
     return Kept(
         questions=tuple(question for question in questions if question.id not in gone),
         solved=gone,
-        models=len(answers),
         unanswered=sum(question.id not in asked for question in questions),
     )
 
@@ -254,9 +252,7 @@ def stem_of(name: str) -> str:
 
 
 def _sample(rows: Sequence[dict[str, str]], count: int, draw: Random) -> list[dict[str, str]]:
-    # Random.sample may draw otherwise in another release of Python; random() may not.
-    order = sorted(range(len(rows)), key=[draw.random() for _ in rows].__getitem__)
-    return [rows[place] for place in order[:count]]
+    return [rows[place] for place in places(draw, len(rows))[:count]]
 
 
 def _csv(rows: Iterable[Mapping[str, str]]) -> str:

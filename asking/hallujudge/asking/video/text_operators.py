@@ -13,11 +13,11 @@ import codecs
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from html import unescape
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from av import VideoFrame
 
 
-CaptionKind: TypeAlias = Literal["mixed", "irrelevant", "misleading"]
-CAPTION_KINDS: tuple[CaptionKind, ...] = ("mixed", "irrelevant", "misleading")
+CAPTION_KINDS = ("mixed", "irrelevant", "misleading")
+"""The kinds of captions: ``mixed`` has one misleading line in five, the others are for Table A4."""
 
 IRRELEVANT_LINES = (
     "The library closes at six on Fridays.",
@@ -85,8 +85,8 @@ class CaptionSettings:
 
     misleading: Sequence[str] = ()
     """Lines that mislead about the video's question."""
-    kind: CaptionKind = "mixed"
-    """``mixed`` has one misleading line in five; the others are for Table A4."""
+    kind: str = "mixed"
+    """One of :data:`CAPTION_KINDS`."""
     font: Path | None = None
     """File of a font; None for Pillow's own, which has Latin letters."""
 
@@ -131,11 +131,11 @@ def checked_letters(lines: Iterable[str], font: object) -> None:
             )
 
 
-def _kinds(draw: Random, kind: CaptionKind) -> list[str]:
+def _kinds(draw: Random, kind: str) -> list[str]:
     if kind != "mixed":
         return [kind] * _SEGMENTS
     kinds = ["irrelevant"] * _SEGMENTS
-    for place in _places(draw, _SEGMENTS)[: _SEGMENTS // _PARTS]:
+    for place in places(draw, _SEGMENTS)[: _SEGMENTS // _PARTS]:
         kinds[place] = "misleading"
     return kinds
 
@@ -144,11 +144,11 @@ def _drawn(draw: Random, lines: Sequence[str], count: int) -> list[str]:
     """Return lines in random order; each once before any is repeated."""
     found: list[str] = []
     while lines and len(found) < count:
-        found += [lines[place] for place in _places(draw, len(lines))]
+        found += [lines[place] for place in places(draw, len(lines))]
     return found[:count]
 
 
-def _places(draw: Random, count: int) -> list[int]:
+def places(draw: Random, count: int) -> list[int]:
     """Return places in random order, by draws that no release of Python changes."""
     return sorted(range(count), key=[draw.random() for _ in range(count)].__getitem__)
 
@@ -385,12 +385,7 @@ def plain_text(text: str) -> str:
 
 def draw_corruption(draw: Random, settings: SubtitleSettings) -> Parameters:
     """Return how much of a file is wrong, and where its random numbers start."""
-    return {
-        "errors": settings.errors,
-        "shortest": settings.shortest,
-        "longest": settings.longest,
-        "start": draw.getrandbits(64),
-    }
+    return {**asdict(settings), "start": draw.getrandbits(64)}
 
 
 def corrupted(subtitles: Subtitles, parameters: Parameters) -> Subtitles:

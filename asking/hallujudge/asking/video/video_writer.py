@@ -234,15 +234,9 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         OutputError: The disk is full, or another error of the system.
     """
-    part = part_of(path)
-    with _of_output(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_bytes(data)
-            _flush(part)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+    with _of_output(path), _completed(path) as part:
+        part.write_bytes(data)
+        _flush(part)
 
 
 def write_temporary(path: Path, data: bytes) -> None:
@@ -262,21 +256,28 @@ def link_or_copy(source: Path, target: Path) -> None:
     Raises:
         OutputError: The disk is full, or another error of the system.
     """
-    part = part_of(target)
     with _of_output(target):
         # By content: size and time alone do not show that a file is the same.
         if target.exists() and filecmp.cmp(source, target, shallow=False):
             return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with _completed(target) as part:
             try:
                 os.link(source, part)
             except OSError:
                 shutil.copyfile(source, part)
                 _flush(part)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _completed(path: Path) -> Iterator[Path]:
+    """Yield the name under which a file is written, which gets its own name afterwards."""
+    part = part_of(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def part_of(path: Path) -> Path:
