@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.file_schemas import file_text
 from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.sdk.errors import InvalidInputError, OutputError
 from hallujudge.sdk.report.export_formats import csv_text
@@ -42,7 +42,6 @@ def cascade_text(calibration: Calibration, reference: str = "") -> str:
     if calibration.cascade is None:
         return ""
     content = {
-        "schema": schema_of("cascade"),
         "metric": calibration.metric,
         "judge": judge_of(calibration.run_signature),
         **asdict(calibration.cascade),
@@ -50,7 +49,7 @@ def cascade_text(calibration: Calibration, reference: str = "") -> str:
         "reference": judge_of(reference) if reference else "",
         "run_signature": calibration.run_signature,
     }
-    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return file_text("cascade", content)
 
 
 def write_calibration(folder: Path, calibration: Calibration) -> Path:

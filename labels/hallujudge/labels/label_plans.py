@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple, TypeAlias
 
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.file_schemas import file_text
 from hallujudge.sdk.archives.stored_files import read_stored
 from hallujudge.sdk.errors import InvalidInputError
 
@@ -132,8 +131,7 @@ class LabelPlan:
 
     def to_text(self) -> str:
         """Return the text of the plan's file."""
-        content = {"schema": schema_of("label-plan"), **asdict(self)}
-        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return file_text("label-plan", asdict(self))
 
 
 def units_of(items: Iterable[DecidedItem], by: By) -> list[Unit]:

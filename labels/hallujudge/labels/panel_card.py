@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -13,7 +12,7 @@ import numpy as np
 
 from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
 from hallujudge.metrics.framework.arrays import FloatArray
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.file_schemas import file_text
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 
@@ -169,8 +168,7 @@ class PanelCard:
 
     def to_text(self) -> str:
         """Return the text of ``panel.json``, which ``--panel-weights`` takes."""
-        values = {"schema": schema_of("judge-panel"), **asdict(self)}
-        return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return file_text("judge-panel", asdict(self))
 
 
 def panel_card(run: str | Path, labels: Sequence[str | Path] = ()) -> PanelCard:

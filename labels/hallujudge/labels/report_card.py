@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from hallujudge.metrics.calibration.judge_accuracy import (
 )
 from hallujudge.metrics.framework.agreement import spearman
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.file_schemas import file_text, schema_of
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.signature import judge_of
@@ -254,7 +253,7 @@ class JudgeCard:
 
     def to_text(self) -> str:
         """Return the card as JSON, which is deterministic; ends with a line feed."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return file_text("judge-card", self.to_json())
 
     def _content(self) -> dict[str, JsonValue]:
         content = cast("dict[str, JsonValue]", asdict(self))

@@ -16,13 +16,12 @@ do not depend on labels.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias, cast
 
 from ..framework.arrays import FloatArray, np
-from ..framework.file_schemas import schema_of
+from ..framework.file_schemas import file_text, schema_of
 from ..framework.results import JsonValue
 from . import JudgedClaims
 from .judge_accuracy import JudgeAccuracy, beta_quantile
@@ -266,4 +265,4 @@ class Calibration:
 
     def to_text(self) -> str:
         """Return the text of ``calibration.json``, which is deterministic."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return file_text("calibration", self.to_json())

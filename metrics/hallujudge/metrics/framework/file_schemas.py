@@ -6,6 +6,7 @@ older release could misread the file; a new field is no reason. A release reads 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -44,6 +45,12 @@ _NAME = re.compile(r"hallujudge\.(?P<kind>[a-z-]+)/(?P<version>[1-9]\d{0,8})", r
 def schema_of(kind: str) -> str:
     """Return the schema that a file of a kind names."""
     return f"hallujudge.{kind}/{FILE_SCHEMAS[kind]}"
+
+
+def file_text(kind: str, content: Mapping[str, object]) -> str:
+    """Return the text of a file of a kind, which is deterministic; ends with a line feed."""
+    values = {"schema": schema_of(kind), **content}
+    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def schema_problem(found: object, kind: str) -> str:

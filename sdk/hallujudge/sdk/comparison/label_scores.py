@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hallujudge.metrics.families import benchmark_named
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.file_schemas import file_text
 
 from ..archives.label_sets import (
     DROPPED,
@@ -68,11 +67,10 @@ class LabelScores:
     def to_text(self) -> str:
         """Return the content of ``labels.json``."""
         content = {
-            "schema": schema_of("label-scores"),
             "sets": [asdict(each) for each in self.sets],
             "changes": [asdict(each) for each in self.changes],
         }
-        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return file_text("label-scores", content)
 
     @classmethod
     def stored(cls, folder: Path) -> LabelScores | None:

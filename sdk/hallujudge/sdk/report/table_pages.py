@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.file_schemas import file_text
 from hallujudge.metrics.framework.results import JsonValue
 
 from .charts import Chart, draw
@@ -135,8 +134,7 @@ class Shown(ABC):
 
     def to_text(self) -> str:
         """Return the result as JSON text, which is deterministic; ends with a line feed."""
-        content = {"schema": schema_of(self.schema), **self.to_json()}
-        return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return file_text(self.schema, self.to_json())
 
     def to_pandas(self) -> DataFrame:
         """Return the first table as a DataFrame.
