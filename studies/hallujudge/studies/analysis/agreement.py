@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hallujudge.metrics.event_hallusion import DESCRIPTION
 from hallujudge.metrics.framework.agreement import (
+    HumanAgreement,
     JudgedTwice,
     cohen_kappa,
-    kendall,
-    pearson,
-    spearman,
+    human_agreement,
 )
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Verdict
 from hallujudge.metrics.framework.signature import judge_of
@@ -247,14 +246,14 @@ def _correlation(pairs: Sequence[_Pair]) -> dict[str, Cell]:
     for pair in pairs:
         if pair.is_decided:
             decided.setdefault(pair.answer, []).append(pair)
-    one = [_share([pair.one for pair in some]) for some in decided.values()]
-    other = [_share([pair.other for pair in some]) for some in decided.values()]
-    return {
-        "pearson": pearson(one, other),
-        "spearman": spearman(one, other),
-        "kendall": kendall(one, other),
-        "answers": len(decided),
-    }
+    one = {answer: _share([pair.one for pair in some]) for answer, some in decided.items()}
+    other = {answer: _share([pair.other for pair in some]) for answer, some in decided.items()}
+    return correlations(human_agreement(one, other))
+
+
+def correlations(found: HumanAgreement) -> dict[str, Cell]:
+    """Return the cells of a correlation over answers."""
+    return {**cells_of(found, "pearson", "spearman", "kendall"), "answers": found.n}
 
 
 def _share(verdicts: Sequence[Verdict]) -> float:

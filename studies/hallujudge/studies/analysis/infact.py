@@ -8,7 +8,7 @@ from typing import Any
 
 from hallujudge.metrics import Score
 from hallujudge.metrics.answers.answer_text import folded
-from hallujudge.metrics.framework.agreement import pearson, spearman
+from hallujudge.metrics.framework.agreement import human_agreement
 from hallujudge.metrics.infact.operators import (
     INVARIANT,
     TAXONOMY,
@@ -191,20 +191,12 @@ def _reliability(runs: Sequence[AnalyzedRun]) -> Iterator[AnalysisTable]:
     )
     rows: list[Mapping[str, Cell]] = []
     for name in _RELIABILITY:
-        pairs = [
-            (base, value)
-            for _, scores in values
-            if (base := scores["base_accuracy"]) is not None and (value := scores[name]) is not None
-        ]
-        sides = [base for base, _ in pairs], [value for _, value in pairs]
-        rows.append(
-            {
-                "score": name,
-                "pearson": pearson(*sides),
-                "spearman": spearman(*sides),
-                "models": len(pairs),
-            }
+        found = human_agreement(
+            {run.name: scores["base_accuracy"] for run, scores in values},
+            {run.name: scores[name] for run, scores in values},
         )
+        row = {"score": name, **cells_of(found, "pearson", "spearman"), "models": found.n}
+        rows.append(row)
     yield AnalysisTable(
         name="reliability_correlation",
         source="Yang et al., Figure 4: correlation with base accuracy over models",

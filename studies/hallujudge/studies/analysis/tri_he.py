@@ -36,7 +36,7 @@ from hallujudge.synonym_graphs import GraphError
 
 from ..analysis_options import OPTIONS
 from ..graph_tools.suggestions import find_wordnet, open_wordnet
-from .agreement import judge_agreement_tables
+from .agreement import correlations, judge_agreement_tables
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
@@ -298,8 +298,7 @@ def _agreement(answers: Sequence[_Answer], judged: ClaimTable, scale: str) -> An
     for part, values in judged.rate_of_each().items():
         scores = {a.id: value for a, value in zip(answers, values, strict=True)}
         found = human_agreement(scores, human, opposite=scale == "more-is-better")
-        measures = cells_of(found, "pearson", "spearman", "kendall")
-        rows.append({"score": f"{part}hallu_q", **measures, "answers": found.n})
+        rows.append({"score": f"{part}hallu_q", **correlations(found)})
     return AnalysisTable(
         name="human_agreement",
         source="Wu et al., Table 3 (Pearson): correlation with human scores, annotators averaged; "

@@ -174,15 +174,23 @@ def _regurgitation(run: AnalyzedRun, videos: Videos) -> AnalysisTable:
 
 
 def _crossed(
-    runs: Iterable[AnalyzedRun], key: str
+    runs: Iterable[AnalyzedRun], key: str, *values: str
 ) -> dict[tuple[str, str], dict[str, AnalyzedRun]]:
-    """Return runs by metric and the other keys of their names, and by one key within these."""
+    """Return runs by metric and the other keys of their names, and by one key within these.
+
+    Groups of one run are left out; with values, also those without a run for each, and all other
+    runs.
+    """
     found: dict[tuple[str, str], dict[str, AnalyzedRun]] = {}
     for run in runs:
         if key in run.keys:
             others = "/".join(value for name, value in run.keys.items() if name != key)
             found.setdefault((run.metric, others), {})[run.keys[key]] = run
-    return found
+    return {
+        group: {value: by_key[value] for value in values or by_key}
+        for group, by_key in found.items()
+        if len(by_key) > 1 and by_key.keys() >= {*values}
+    }
 
 
 def _shared(
@@ -207,9 +215,6 @@ def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Vid
     summary: list[Mapping[str, Cell]] = []
     notes: list[str] = []
     for (metric, others), by_order in _crossed(runs, "order").items():
-        # One display order alone shows no sensitivity to orders.
-        if len(by_order) < 2:
-            continue
         videos, left_out = _shared(by_order, read, "input order")
         notes += left_out
         # Same answers are counted among orders alone: a wrong choice has no rank, so that letters
@@ -243,10 +248,7 @@ def _input_order(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Vid
 def _frames(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Videos]) -> Tables:
     rows: list[Mapping[str, Cell]] = []
     notes: list[str] = []
-    for (metric, others), by_input in _crossed(runs, "input").items():
-        if not {"video", "frame"} <= by_input.keys():
-            continue
-        pair = {name: by_input[name] for name in ("video", "frame")}
+    for (metric, others), pair in _crossed(runs, "input", "video", "frame").items():
         videos, left_out = _shared(pair, read, "frame reliance")
         notes += left_out
         _check_display(metric, videos, pair)
@@ -299,8 +301,6 @@ def _consensus(runs: Sequence[AnalyzedRun], read: Mapping[tuple[str, str], Video
     notes: list[str] = []
     # Section 10.2 measures consensus on the multiple-choice task alone.
     for (_, others), by_model in _crossed(runs_of(runs, "vidhal-mcqa"), "model").items():
-        if len(by_model) < 2:
-            continue
         videos, left_out = _shared(by_model, read, "consensus")
         notes += left_out
         found = model_consensus(
