@@ -52,6 +52,8 @@ from hallujudge.sdk.runs.manifest import OVERVIEW
 from .leaderboards import ranking_scores, runs_of
 
 _Key = tuple[str, ...]
+# A run, and the values of its own keys.
+_Labelled = tuple[RunData, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,7 @@ def paper_table(
     sources, labels = _labelled(runs, options)
     layout = _with_metric(layout, {label[METRIC] for label in labels})
     data, notes = _read(sources, labels, options)
+    labelled = list(zip(data, labels, strict=True))
     shown = (*layout.rows, *layout.columns)
     _refuse_unknown(shown, data, labels, options)
     ranking = {} if options.scores or SCORE in shown else _ranking(data, options)
@@ -142,9 +145,7 @@ def paper_table(
         unparsed = _unparsed_rates(data)
         options = replace(options, scores=tuple(dict.fromkeys((*options.scores, *unparsed))))
     entries = [
-        entry
-        for run, label in zip(data, labels, strict=True)
-        for entry in _entries(run, label, shown, options, ranking)
+        entry for run, label in labelled for entry in _entries(run, label, shown, options, ranking)
     ]
     tested, untested = _tested(entries, options) if layout.tests else ({}, ())
     return PaperTable(
@@ -152,8 +153,7 @@ def paper_table(
         columns=tuple(layout.columns),
         cells=tuple(table_cells(entries, layout, tested)),
         runs=shared_signatures(
-            (label[METRIC], run_name(label), run.label.signature)
-            for run, label in zip(data, labels, strict=True)
+            (label[METRIC], run_name(label), run.label.signature) for run, label in labelled
         ),
         tests=len(tested),
         confidence=settings.confidence,
@@ -162,11 +162,10 @@ def paper_table(
             *notes,
             *untested,
             *different_sizes(
-                (label[METRIC], run_name(label), run.label.items)
-                for run, label in zip(data, labels, strict=True)
+                (label[METRIC], run_name(label), run.label.items) for run, label in labelled
             ),
-            *_unscored(data, labels),
-            *_own_notes(data, labels),
+            *_unscored(labelled),
+            *_own_notes(labelled),
         ),
     )
 
@@ -231,16 +230,17 @@ def _read(
     for places in families.values():
         names = [run_name(labels[place]) for place in places]
         given = [sources[place] for place in places]
+        own = replace(options, names=names, model_names={})
         try:
-            data = read_runs(given, replace(options, names=names, model_names={}), least=1)
-            notes += data_notes(data, replace(options, names=names, model_names={}))
+            data = read_runs(given, own, least=1)
+            notes += data_notes(data, own)
         except InvalidInputError as err:
-            data = tuple(
-                read_runs([each], replace(options, names=[name], model_names={}), least=1)[0]
+            alone = [
+                read_runs([each], replace(own, names=[name]), least=1)[0]
                 for each, name in zip(given, names, strict=True)
-            )
+            ]
+            data = tuple(replace(run, comparable=False) for run in alone)
             notes.append(f"not tested: {err}")
-            data = tuple(replace(run, comparable=False) for run in data)
         found |= dict(zip(places, data, strict=True))
     return [found[place] for place in range(len(sources))], tuple(notes)
 
@@ -404,17 +404,17 @@ def _against_best(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
                     yield best, place
 
 
-def _own_notes(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:
+def _own_notes(runs: Sequence[_Labelled]) -> Iterable[str]:
     """Return what the runs' reports note, after the metric if there are several."""
-    several = len({label[METRIC] for label in labels}) > 1
+    several = len({label[METRIC] for _, label in runs}) > 1
     return notes_of_runs(
         (f"{label[METRIC]} of {run.name}" if several else run.name, run.label.notes)
-        for run, label in zip(data, labels, strict=True)
+        for run, label in runs
     )
 
 
-def _unscored(data: Sequence[RunData], labels: Sequence[Mapping[str, str]]) -> Iterable[str]:
-    for run, label in zip(data, labels, strict=True):
+def _unscored(runs: Sequence[_Labelled]) -> Iterable[str]:
+    for run, label in runs:
         if unscored := run.label.items - run.label.scored:
             yield (
                 f"{run_name(label)}: {unscored:,} of {counted(run.label.items, 'item')} unscored; "
