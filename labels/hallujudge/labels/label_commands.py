@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 
 LabelledRun = Annotated[Path, argument(help="Folder that hallujudge score wrote.")]
+HumanLabels = Annotated[
+    list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")
+]
 
 
 @label_app.command(epilog=examples("hallujudge label plan results -n 100"))
@@ -126,7 +129,7 @@ def _print_plan(made: LabelPlan) -> None:
 
 @app.command(epilog=examples("hallujudge calibrate results --labels labels.jsonl"))
 def calibrate(
-    run: Annotated[Path, argument(help="Folder that hallujudge score wrote.")],
+    run: LabelledRun,
     labels: Annotated[
         list[Path] | None, input_option(metavar="FILE", help="File of labels; repeatable.")
     ] = None,
@@ -201,9 +204,7 @@ def list_() -> None:
 def panel(
     run: Annotated[Path, argument(metavar="RUN", help="Folder of the panel's run.")],
     *,
-    labels: Annotated[
-        list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")
-    ] = None,
+    labels: HumanLabels = None,
     out: Annotated[
         Path | None, output_option("--out", "-o", metavar="FILE", help="JSON file of weights.")
     ] = None,
@@ -226,9 +227,7 @@ def panel(
 def card(
     run: Annotated[Path, argument(metavar="RUN", help="Folder of the judge's run.")],
     *,
-    labels: Annotated[
-        list[Path] | None, input_option(metavar="FILE", help="File of human labels; repeatable.")
-    ] = None,
+    labels: HumanLabels = None,
     reference: Annotated[
         Path | None, input_option(metavar="RUN", help="Run of a judge taken as the truth.")
     ] = None,

@@ -74,14 +74,6 @@ class DecidedItem:
         return None if all(verdict is None for verdict in verdicts) else True in verdicts
 
 
-KINDS = {
-    "chair": "mention",
-    "tri-he": "claim",
-    "seen-claims": "claim",
-    "event-hallusion": "description",
-}
-"""Metrics whose verdicts labels can correct, and what a verdict is on."""
-
 # Statistics are sums of weights such as 1/3, which differ in the last digits.
 _CLOSE = 1e-6
 
@@ -94,12 +86,12 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
         ArchiveError: A line can't be read.
     """
     name = run.report.metric
-    if name not in KINDS:
+    if name not in CLAIMS_OF:
         raise UnsupportedError(
             f"{run.folder}: scores of {name} do not depend on verdicts that labels could correct; "
-            f"give a run of {', '.join(KINDS)}"
+            f"give a run of {', '.join(CLAIMS_OF)}"
         )
-    claims_of = _CLAIMS_OF[name]
+    claims_of = CLAIMS_OF[name]
     for record in records_of(run.folder / ITEMS, run.signature):
         result = result_of(record, run.metric.columns)
         if result.outcome is Outcome.SCORED and not result.left_out:
@@ -213,9 +205,10 @@ def answer_claims(
         )
 
 
-_CLAIMS_OF: Mapping[str, Callable[[Any, Mapping[str, str]], Iterator[DecidedClaim]]] = {
+CLAIMS_OF: Mapping[str, Callable[[Any, Mapping[str, str]], Iterator[DecidedClaim]]] = {
     "chair": caption_mentions,
     "tri-he": answer_claims,
     "seen-claims": answer_claims,
     "event-hallusion": judged_description,
 }
+"""Metric whose verdicts labels can correct -> reads them from the evidence and the settings."""

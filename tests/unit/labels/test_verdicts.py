@@ -10,7 +10,7 @@ from support.metric_runs import RUNS
 
 from hallujudge.labels.human_labels import Label, match_labels
 from hallujudge.labels.labelled_claims import sampling_of
-from hallujudge.labels.verdicts import KINDS, DecidedItem, answer_claims, read_verdicts
+from hallujudge.labels.verdicts import CLAIMS_OF, DecidedItem, answer_claims, read_verdicts
 from hallujudge.metrics import Report
 from hallujudge.sdk import Client
 from hallujudge.sdk.calibration import calibrate_items
@@ -73,7 +73,7 @@ def test_opposite_labels_turn_a_share_round(tmp_path: Path) -> None:
 
 
 def test_every_kind_of_verdict_is_here() -> None:
-    assert {case["metric"] for case in CASES.values()} | {"tri-he"} == set(KINDS)
+    assert {case["metric"] for case in CASES.values()} | {"tri-he"} == set(CLAIMS_OF)
 
 
 def test_items_are_drawn_if_their_claims_are_labelled_together(tmp_path: Path) -> None:
