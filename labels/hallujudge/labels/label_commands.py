@@ -88,13 +88,14 @@ def import_labels(
     label are left out, so that a sheet may be imported again and again while it is filled in.
     """
     added = room.label_files.add_labels(run, files)
+    found, matched = added.found, added.matched
     click.echo(
-        f"{added.labels:,} labels of {added.claims:,} claims; items labelled in full: "
-        f"{added.items:,}; of claims or items that the run does not have: {added.unknown:,}; "
-        f"without a majority: {added.unsure:,}"
+        f"{len(found.labels):,} labels of {len(matched.claims):,} claims; items labelled in full: "
+        f"{len(matched.items):,}; of claims or items that the run does not have: "
+        f"{matched.unknown:,}; without a majority: {matched.unsure:,}"
     )
-    if added.blank:
-        click.echo(f"{added.blank:,} rows have no label yet")
+    if found.blank:
+        click.echo(f"{found.blank:,} rows have no label yet")
     if added.note:
         click.echo(f"note: {added.note}")
     click.echo(f"written to {added.path}", err=True)

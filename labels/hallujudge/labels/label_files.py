@@ -16,7 +16,15 @@ from hallujudge.sdk.report.report_text import cut
 from hallujudge.sdk.runs.manifest import CALIBRATION, CASCADE
 from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 
-from .human_labels import Label, find_labels, match_labels, matched_labels, read_labels
+from .human_labels import (
+    FoundLabels,
+    Label,
+    MatchedLabels,
+    find_labels,
+    match_labels,
+    matched_labels,
+    read_labels,
+)
 from .label_plans import By, LabelPlan, plan_labels, read_plan
 from .verdicts import read_verdicts
 
@@ -85,18 +93,10 @@ class AddedLabels:
 
     path: Path
     """The file of labels."""
-    labels: int
-    """Number of labels."""
-    claims: int
-    """Number of claims with a label."""
-    items: int
-    """Number of items with a label of their own, or with all their claims labelled."""
-    unsure: int
-    """Claims and items without a majority."""
-    unknown: int
-    """Labels of claims or items that the run does not have."""
-    blank: int
-    """Rows of sheets that are not filled in."""
+    found: FoundLabels
+    """What it holds."""
+    matched: MatchedLabels
+    """The same by claim and item of the run."""
     note: str
     """Warnings about labels that replaced others, or are of another run; empty without any."""
 
@@ -120,12 +120,8 @@ def add_labels(folder: Path, files: Sequence[Path]) -> AddedLabels:
     _write_text(path, labels_text(labels))
     return AddedLabels(
         path=path,
-        labels=len(labels),
-        claims=len(matched.claims),
-        items=len(matched.items),
-        unsure=matched.unsure,
-        unknown=matched.unknown,
-        blank=found.blank,
+        found=found,
+        matched=matched,
         note=" ".join(filter(None, (found.changed_note, _other_run(labels, run)))),
     )
 

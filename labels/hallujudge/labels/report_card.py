@@ -60,19 +60,14 @@ class Flips(Retrial):
     @classmethod
     def of(cls, found: Retrial, confidence: float) -> Flips:
         """Return the share of what was judged again."""
-        share = found.flips / found.claims if found.claims else None
+        if not found.claims:
+            return cls(**asdict(found), share=None, ci_low=None, ci_high=None)
+        share = found.flips / found.claims
+        # Rounded, since a card has a hash, and the last digits of quantiles differ by library.
         low, high = (
-            (None, None)
-            if share is None
-            else jeffreys_interval(share, float(found.claims), confidence)
+            round(end, 12) for end in jeffreys_interval(share, float(found.claims), confidence)
         )
-        return cls(
-            **asdict(found),
-            share=share,
-            # Rounded, since a card has a hash, and the last digits of quantiles differ by library.
-            ci_low=None if low is None else round(low, 12),
-            ci_high=None if high is None else round(high, 12),
-        )
+        return cls(**asdict(found), share=share, ci_low=low, ci_high=high)
 
 
 def measure_flips(run: StoredRun, count: int, judges: Mapping[str, object]) -> tuple[Flips, ...]:
