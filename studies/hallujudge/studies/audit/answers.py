@@ -73,8 +73,10 @@ def counted(
     places = [n for n, c in enumerate(every) if options.category in ("", *c.item.fields.values())]
 
     def shown(counts: Sequence[Counts]) -> list[Counts]:
-        made = circular_rows.fours(counts) if whole else counts
-        return [made[place] for place in places]
+        if whole:
+            # Whatever was asked: the tool takes four rows that follow each other for a question.
+            counts = by_question(counts, [at // TIMES for at in range(len(counts))], stops=True)
+        return [counts[place] for place in places]
 
     stages = [
         Stage("re-derived", "by the tool's rules, from the archive", shown(theirs)),

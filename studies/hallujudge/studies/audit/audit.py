@@ -380,7 +380,8 @@ def numbers_of_archive(
         # Other tools leave no numbers of categories with the archive.
         return {}
     if harness == "lmms-eval":
-        return _of_lmms(archive, metric, scores)
+        path, task = _results_of(archive)
+        return {} if path is None else numbers_of_results(path, metric, scores).get(task, {})
     return _of_table(archive, metric, category, scores) if harness == "vlmevalkit" else {}
 
 
@@ -410,13 +411,6 @@ def _of_chair(archive: Archive, scores: Sequence[str]) -> dict[str, Printed]:
     whole = next(first_values(source), {})
     overall = mapping_at(whole, "overall_metrics")
     return _numbers("chair", overall, f"overall_metrics of {archive.file.name}", scores)
-
-
-def _of_lmms(archive: Archive, metric: str, scores: Sequence[str]) -> dict[str, Printed]:
-    path, task = _results_of(archive)
-    if path is None:
-        return {}
-    return numbers_of_results(path, metric, scores).get(task, {})
 
 
 def numbers_of_results(

@@ -70,11 +70,6 @@ def _text(value: object) -> str:
     return _EMPTY if text in _EMPTY_TEXTS else text
 
 
-def fours(counts: Sequence[Counts]) -> list[Counts]:
-    """Return counts of questions of four rows, each in the row at which the tool stops."""
-    return by_question(counts, [place // TIMES for place in range(len(counts))], stops=True)
-
-
 def by_question(
     counts: Sequence[Counts], keys: Sequence[object], *, stops: bool = False
 ) -> list[Counts]:

@@ -351,14 +351,18 @@ def columns_of(ratios: Iterable[Ratio]) -> frozenset[str]:
     return frozenset(["rows", *used])
 
 
-def _total(counts: Sequence[Counts], columns: Sequence[str]) -> int:
-    return sum(row.get(column, 0) for row in counts for column in columns)
+def _added(row: Counts, columns: Sequence[str]) -> int:
+    return sum(row.get(column, 0) for column in columns)
+
+
+def _total(stage: Stage, columns: Sequence[str]) -> int:
+    return sum(_added(row, columns) for row in stage.counts)
 
 
 def score_of(stage: Stage, ratio: Ratio) -> Fraction | None:
     """Return a score in a stage; None if its denominator is zero."""
-    bottom = _total(stage.counts, ratio.denominator)
-    return Fraction(_total(stage.counts, ratio.numerator), bottom) if bottom else None
+    bottom = _total(stage, ratio.denominator)
+    return Fraction(_total(stage, ratio.numerator), bottom) if bottom else None
 
 
 def changed_rows(before: Stage, after: Stage, columns: Collection[str]) -> Iterator[int]:
@@ -374,20 +378,17 @@ def shares_of(before: Stage, after: Stage, ratio: Ratio) -> dict[int, Fraction]:
     Rows that do not change the score's columns are left out. Both stages must have the score.
     """
     start = score_of(before, ratio)
-    bottom = _total(after.counts, ratio.denominator)
+    bottom = _total(after, ratio.denominator)
     assert start is not None, "the caller left out scores without a value"
     shares: dict[int, Fraction] = {}
     # With top = score * bottom before: after - before = (change of top - before * change of bottom)
     # / bottom after. Both changes are sums over rows, which makes this share of a row exact.
     for place in changed_rows(before, after, {*ratio.numerator, *ratio.denominator}):
-        pair = ([before.counts[place]], [after.counts[place]])
-        top = _change(*pair, ratio.numerator)
-        shares[place] = (top - _change(*pair, ratio.denominator) * start) / bottom
+        old, new = before.counts[place], after.counts[place]
+        top = _added(new, ratio.numerator) - _added(old, ratio.numerator)
+        under = _added(new, ratio.denominator) - _added(old, ratio.denominator)
+        shares[place] = (top - under * start) / bottom
     return shares
-
-
-def _change(old: Sequence[Counts], new: Sequence[Counts], columns: Sequence[str]) -> int:
-    return _total(new, columns) - _total(old, columns)
 
 
 class ScoredRow(NamedTuple):
