@@ -143,8 +143,19 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any], *, keep: bool) -> Tabl
     tables = [
         _hit_ratios(captions, counts, probe, ks),
         _accumulated(captions, with_probe, counts, probe),
-        _frequent(captions, counts),
-        _cooccurring(with_probe, counts, probe),
+        AnalysisTable(
+            name="frequent_objects",
+            source="Li et al. (POPE), Figure 2: hallucination times of objects; rank: by frequency",
+            rows=_objects(captions, counts.by_frequency(), counts.images),
+            chart=_BY_RANK,
+        ),
+        AnalysisTable(
+            name="cooccurring_objects",
+            source=f"Li et al. (POPE), Figure 2: hallucination times in images with {probe}; rank "
+            f"and images: co-occurrence with {probe}",
+            rows=_objects(with_probe, companions(probe, counts), counts.together.get(probe, {})),
+            chart=_BY_RANK,
+        ),
         *_by_position(captions),
         _by_length(captions),
     ]
@@ -239,28 +250,6 @@ def _accumulated(
             headings=("appearance frequency", f"co-occurrence with {probe}"),
             rows="sorted_by",
         ),
-    )
-
-
-def _frequent(captions: Sequence[ChairCaption], counts: ObjectCounts) -> AnalysisTable:
-    return AnalysisTable(
-        name="frequent_objects",
-        source="Li et al. (POPE), Figure 2: hallucination times of objects; rank: by frequency",
-        rows=_objects(captions, counts.by_frequency(), counts.images),
-        chart=_BY_RANK,
-    )
-
-
-def _cooccurring(
-    with_probe: Sequence[ChairCaption], counts: ObjectCounts, probe: str
-) -> AnalysisTable:
-    together = counts.together.get(probe, {})
-    return AnalysisTable(
-        name="cooccurring_objects",
-        source=f"Li et al. (POPE), Figure 2: hallucination times in images with {probe}; rank and "
-        f"images: co-occurrence with {probe}",
-        rows=_objects(with_probe, companions(probe, counts), together),
-        chart=_BY_RANK,
     )
 
 

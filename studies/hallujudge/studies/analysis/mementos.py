@@ -258,38 +258,34 @@ def companions(
 _GENERAL = "general"
 
 
-class _Roots:
-    """Maps behaviours to their roots in the graph of their domain.
+def _roots(chosen: Mapping[str, str]) -> Callable[[str], Callable[[str], str]]:
+    """Return domain -> the function that maps a behaviour to its root in that domain's graph.
 
     Args:
         chosen: Domain -> graph that maps behaviours to roots, a shipped name or a file; the empty
             domain is any other. Empty for the shipped graphs, as in scoring.
     """
 
-    def __init__(self, chosen: Mapping[str, str]) -> None:
-        self._chosen = chosen
-        self._roots: dict[str, Callable[[str], str]] = {}
+    @cache
+    def of(domain: str) -> Callable[[str], str]:
+        graph = read_graph(graph_source(_graph_name(domain, chosen)))
 
-    def of(self, domain: str) -> Callable[[str], str]:
-        """Return the function that maps a behaviour to its root in a domain."""
-        if domain not in self._roots:
-            graph = read_graph(graph_source(self._name(domain)))
+        # Sequences repeat their words, and to look one up takes long.
+        @cache
+        def root(word: str) -> str:
+            # A word with several roots is always mapped to the first one, so that both sides agree.
+            return next(iter(graph.roots_of(word)), word)
 
-            # Sequences repeat their words, and to look one up takes long.
-            @cache
-            def root(word: str) -> str:
-                # A word with several roots is always mapped to the first one, so that both sides
-                # agree.
-                return next(iter(graph.roots_of(word)), word)
+        return root
 
-            self._roots[domain] = root
-        return self._roots[domain]
+    return of
 
-    def _name(self, domain: str) -> str:
-        if (chosen := self._chosen.get(domain, self._chosen.get(""))) is not None:
-            return chosen
-        own = f"{domain}_behaviors"
-        return own if own in shipped_graphs() else f"{_GENERAL}_behaviors"
+
+def _graph_name(domain: str, chosen: Mapping[str, str]) -> str:
+    if (named := chosen.get(domain, chosen.get(""))) is not None:
+        return named
+    own = f"{domain}_behaviors"
+    return own if own in shipped_graphs() else f"{_GENERAL}_behaviors"
 
 
 def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
@@ -300,7 +296,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
         NotFoundError: A graph is unknown.
         InvalidInputError: A graph can't be read.
     """
-    roots = _Roots(by_domain(options["behavior_graph"], "behaviors"))
+    roots = _roots(by_domain(options["behavior_graph"], "behaviors"))
     scored = [_sequence(record, roots) for record in run.scored()]
     # Pairs come from the human descriptions: those of models would hold the very companions that
     # are made up.
@@ -342,7 +338,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any]) -> Tables:
     ], []
 
 
-def _sequence(record: Record, roots: _Roots) -> ScoredSequence:
+def _sequence(record: Record, roots: Callable[[str], Callable[[str], str]]) -> ScoredSequence:
     evidence, scores = record.values.get("evidence"), record.values.get("scores")
     behaviors = evidence.get("behaviors") if isinstance(evidence, Mapping) else None
     if not (
@@ -355,7 +351,7 @@ def _sequence(record: Record, roots: _Roots) -> ScoredSequence:
         )
     domain = str(evidence.get("domain", ""))
     length = evidence.get("episode_length")
-    root = roots.of(domain)
+    root = roots(domain)
     with reading(record, "mementos"):
         # The reference's word of each pair, since companions are counted among reference words.
         matched = [str(pair[1]) for pair in behaviors["matched"]]

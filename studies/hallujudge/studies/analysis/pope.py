@@ -63,7 +63,7 @@ def _stability(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tabl
             kind="bars",
             x="score",
             y=("mean",),
-            by=(*_keys_of(by_model), "metric"),
+            by=(*_names_in(keys for _, keys in by_model), "metric"),
             low="low",
             high="high",
         ),
@@ -71,8 +71,8 @@ def _stability(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tabl
     return [table], []
 
 
-def _keys_of(models: Iterable[tuple[str, _Keys]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(key for _, keys in models for key, _ in keys))
+def _names_in(models: Iterable[_Keys]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for keys in models for key, _ in keys))
 
 
 def _stable_scores(
@@ -142,7 +142,7 @@ def _samplings(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tabl
             kind="bars",
             x="score",
             y=tuple(order),
-            by=tuple(dict.fromkeys(key for keys in shown for key, _ in keys)),
+            by=_names_in(shown),
         ),
     )
     return [table], []
