@@ -336,6 +336,7 @@ def _bias_rows(card: JudgeCard) -> Iterator[tuple[Cell, ...]]:
         yield row(f"of responses up to {length.median_words:g} words", length.short)
     if length.long is not None:
         yield row("of longer responses", length.long)
+    # Under the differences, since it is neither of the judge alone nor of the truth alone.
     yield "rank correlation with length", None, None, length.correlation
 
 

@@ -22,12 +22,14 @@ from hallujudge.sdk.report.export_formats import csv_cell
 from .verdicts import VERDICTS, DecidedItem
 
 _TRUE_WORDS = {True: "not_supported", False: "supported", None: "unsure"}
+# Papers write hallucinated for what is not_supported here.
 _WORDS: Mapping[str, bool | None] = {
     "supported": False,
     "not_supported": True,
     "hallucinated": True,
     "unsure": None,
 }
+# What the buttons of the HTML page say.
 _ANSWERS = ("agree", "disagree")
 _TEXTS = ("text", "annotator", "signature", "run")
 # Equal to 0 and 1, which some tools write instead.
@@ -261,6 +263,7 @@ def _marked(record: Record, known: _Items) -> Iterator[Label]:
         raise ArchiveError(
             f"{record.place}: words is {shown(words)}; give pairs of a word and true or false"
         )
+    # A file of words alone has no response; its words are then all that there is of it.
     text = response if isinstance(response, str) else " ".join(word for word, _ in words)
     item = canonical_id(identifier, record.place)
     item, annotator = (
@@ -422,6 +425,7 @@ def _joined(
     return MatchedLabels(
         claims={key: truth for key, truth in truths.items() if truth is not None},
         items={key: truth for key, truth in items.items() if truth is not None},
+        # Sorted, since calibration.json is deterministic and sets have no order.
         annotators=tuple(sorted({label.annotator for label in labels if label.annotator})),
         alpha=krippendorff_alpha(units),
         unsure=sum(truth is None for truth in truths.values())

@@ -273,6 +273,7 @@ def _rate(
 def _first(units: Sequence[Unit], count: int, seed: str) -> list[Unit]:
     """Return the units that are drawn, spread over images in random order."""
     clusters = sorted({unit.cluster for unit in units})
+    # Shuffled, since images with similar names may be of one source.
     Random(seed).shuffle(clusters)  # noqa: S311 - a seeded draw, no secret
     place = {cluster: at for at, cluster in enumerate(clusters)}
     ordered = sorted(units, key=lambda unit: place[unit.cluster])

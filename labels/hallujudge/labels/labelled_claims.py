@@ -134,6 +134,7 @@ def labelled_samples(
 ) -> Iterator[tuple[JudgedColumn, Sample]]:
     """Yield the samples that have a label, with their columns; those of claims come first."""
     by_name = {score.name: score for score in metric.scores}
+    # The first sample stands for the run in kappa and in cards, which are about claims.
     for column in sorted(metric.judged, key=lambda column: column.of == "item"):
         found = Sample.of(metric, by_name[column.scores[0]], column, items, sampling)
         if found is not None and found.claims.labelled.any():
@@ -217,6 +218,7 @@ def _fixed(
     return sums
 
 
+# Of 50 labels, two or three show an error of the judge (docs/decisions/calibration.md).
 _FEW = 50
 # Below it, labels support no conclusions (Krippendorff, Reliability in Content Analysis, Human
 # Communication Research 30, 2004).

@@ -287,6 +287,7 @@ def _members(
     priced = [cost for cost in costs.values() if cost is not None]
     columns = {name: [claim.votes[at] for claim in claims] for at, name in enumerate(names)}
     columns["panel"] = [claim.verdict for claim in claims]
+    # Judges without a price do not make the cost of the others unknown.
     costs["panel"] = sum(priced) if priced else None
     for name, column in columns.items():
         given = [(of, vote) for of, vote in zip(claims, column, strict=True) if not np.isnan(vote)]

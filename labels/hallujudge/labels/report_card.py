@@ -142,6 +142,7 @@ def _images(run: StoredRun) -> dict[str, tuple[tuple[Triplet, ...], dict[ClaimPa
         scene = tuple(Triplet(*map(str, fact)) for fact in evidence["scene_graph"])
         _, claims = images.setdefault(str(line["group_id"]), (scene, {}))
         for claim in evidence["claims"]:
+            # Equal claims of an image would be asked in the same words.
             claims[_parts(claim["triplet"])] = None
     return images
 
@@ -365,6 +366,7 @@ def _yes_bias(sample: Sample, mask: NDArray[np.bool_]) -> YesBias:
 
 def _length_bias(sample: Sample, words: FloatArray) -> LengthBias | None:
     labelled = sample.claims.labelled
+    # The run kept no responses.
     if not words[labelled].any():
         return None
     median = float(np.median(words[labelled]))

@@ -105,6 +105,7 @@ def _calibrated(
         corrected=_estimate(corrected),
         run_low=corrected.run_low if corrected else None,
         run_high=corrected.run_high if corrected else None,
+        # Rounded, since the last digits differ by library and the file is deterministic.
         tuning=round(corrected.tuning, 12) if corrected else None,
         rogan_gladen=_estimate(other),
         labels_alone=_estimate(alone),
@@ -121,6 +122,7 @@ def _influence(sample: Sample, corrected: Corrected | None) -> dict[str, float]:
     if corrected is None:
         return {}
     parts = zip(sample.clusters, corrected.influence.tolist(), strict=True)
+    # Without zeros, which add nothing to a comparison of two runs.
     return {cluster: part for cluster, number in parts if (part := round(number, 12))}
 
 

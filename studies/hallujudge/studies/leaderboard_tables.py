@@ -83,6 +83,7 @@ class Leaderboard(Shown):
             rows=tuple(map(_shown_test, self.tests)),
             keys=("first", "second", "difference", "ci_low", "ci_high", "p", "p_corrected"),
             values=tuple(tuple(asdict(test).values()) for test in self.tests),
+            # Letters rest on the corrected value, so that a narrow terminal can do without this.
             spare=("p",),
         )
         return Page(
@@ -217,6 +218,7 @@ def _shown_row(row: LeaderboardRow) -> tuple[str, ...]:
 
 def _shown_test(test: PairTest) -> tuple[str, ...]:
     return (
+        # The second run stands first, since a difference is what it has more than the first.
         test.second,
         test.first,
         show_number(test.difference, signed=True),

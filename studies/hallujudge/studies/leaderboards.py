@@ -108,6 +108,7 @@ def leaderboards(
             # The names are replaced already, and would not be found a second time.
             named = replace(options, names=options.names or tuple(runs), model_names={})
             boards[name] = leaderboard(*runs.values(), score=score, options=named)
+        # A metric whose runs can't be ranked must not hide the boards of the others.
         except (InvalidInputError, ArchiveError) as err:
             left_out.append(f"{name}: {err}")
     if not boards:
@@ -246,6 +247,7 @@ def _ranked(
     known = [(row, each) for row, each in rows if row is not None]
     if len(known) == len(data):
         sign = -1 if score.direction == "higher" else 1
+        # The sort is stable: runs with equal scores keep the order in which they were given.
         known.sort(key=lambda entry: entry[0].value * sign)
         return _Ranking(score, [row for row, _ in known], [each for _, each in known])
     # Its own items say whether a run has the score; the common ones may be those of another run.

@@ -209,6 +209,7 @@ def _labelled(
 
 def _with_metric(layout: TableLayout, metrics: set[str]) -> TableLayout:
     """Return the layout with the metric before the scores if there are several."""
+    # Several metrics may have scores of one name, such as accuracy, which can't share a column.
     if len(metrics) == 1 or METRIC in (*layout.rows, *layout.columns):
         return layout
     return replace(layout, columns=(METRIC, *layout.columns))
@@ -262,6 +263,7 @@ def _ranking(data: Sequence[RunData], options: CompareOptions) -> dict[str, str]
     """Return metric -> the first of the scores that rank models that all of its runs have."""
     found = {}
     for metric, each in _by_metric(data).items():
+        # The last one is taken whatever its value, so that a single one needs no report.
         *others, last = ranking_scores(each[0].metric)
         reports = [run.report(options.confidence) for run in each] if others else []
         known = (

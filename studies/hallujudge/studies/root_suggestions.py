@@ -70,6 +70,7 @@ def unknown_words(items: Path, kind: str, domain: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for record in read_records(items):
         evidence = record.values.get("evidence")
+        # An unscored item has no keywords: nothing could be read of it.
         if record.values.get("outcome") == "unscored":
             continue
         if not isinstance(evidence, Mapping):

@@ -71,6 +71,7 @@ def _made(
 ) -> Tables:
     try:
         return joined(each.make(runs, options) for each in analyses)
+    # The variant is read from files of the run, which may have been changed by hand.
     except UnknownVariantError as err:
         sources = ", ".join(run.source for run in runs)
         raise ArchiveError(f"{sources}: not written by hallujudge: {err}; score again") from err
@@ -95,5 +96,6 @@ def _analyses_of(runs: Iterable[AnalyzedRun]) -> list[FamilyAnalyses]:
 @cache
 def all_analyses() -> tuple[FamilyAnalyses, ...]:
     """Return the analyses of all families."""
+    # Imported on use: a run needs the modules of its family, and help pages need none.
     modules = (import_module(f".{name}", __package__) for name in _MODULES)
     return tuple(analyses for module in modules for analyses in module.ANALYSES)

@@ -169,6 +169,7 @@ def judge_agreement_tables(
     rates: list[Mapping[str, Cell]] = []
     notes: list[str] = []
     for (one, mine), (other, theirs) in combinations(runs, 2):
+        # One judge twice shows how it repeats itself, which `judge card --flips` measures.
         if judge_of(one.signature) == judge_of(other.signature):
             continue
         names: dict[str, Cell] = {"judge": one.name, "other_judge": other.name}
@@ -246,6 +247,7 @@ def _correlation(pairs: Sequence[_Pair]) -> dict[str, Cell]:
     for pair in pairs:
         if pair.is_decided:
             decided.setdefault(pair.answer, []).append(pair)
+    # By answer, as Table 3 of the Tri-HE paper correlates scores of answers and not of claims.
     one = {answer: _share([pair.one for pair in some]) for answer, some in decided.items()}
     other = {answer: _share([pair.other for pair in some]) for answer, some in decided.items()}
     return correlations(human_agreement(one, other))

@@ -135,6 +135,7 @@ class AnalyzedRun:
         return cls(
             keys=keys,
             report=report,
+            # A report has the settings of its metric, from which the metric is made again.
             metric_object=metric_of(report.metric, report.variant, report.settings),
             source="the report's items",
             folder=None,

@@ -49,6 +49,7 @@ _BY_RANK = Chart(kind="bars", x="object", y=("hallucinated",), order="rank")
 _WORDS_OF_A_ROW, _MOST_ROWS = 10, 30
 
 
+# Not seen by the garbage collector: a run has many captions, and none is part of a cycle.
 class ChairCaption(Struct, frozen=True, kw_only=True, gc=False):
     """A caption with its mentions, as a run of chair stored them."""
 
@@ -131,6 +132,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any], *, keep: bool) -> Tabl
     captions = chair_captions(run, keep=keep)
     root = _roots(run)
     counts = _counts(captions, options["counts"], root)
+    # Objects of runs are roots, and a user may name any form, such as sofa for couch.
     probe = root(str(options["probe"]))
     notes = []
     if probe not in counts.images:

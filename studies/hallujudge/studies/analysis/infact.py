@@ -150,6 +150,7 @@ def _overconfidence(run: AnalyzedRun) -> Tables:
         kind = _error_kind(record)
         fields = record.values.get("fields")
         dimension = str(fields.get("dimension", "")) if isinstance(fields, Mapping) else ""
+        # Without duplicates, so that a dimension that is itself called "all" counts once.
         for name in dict.fromkeys(("all", dimension)):
             if kind and name:
                 found[name] = found.get(name, Overconfidence()).plus(kind)
@@ -173,6 +174,7 @@ def _error_kind(record: Record) -> str:
     evidence_of(record, "answers")
     with reading(record, "infact"):
         counts: Any = record.values["statistics"]
+        # Appendix A.4 is about wrong answers; one that could not be parsed chose nothing.
         if counts["right_base"] or not counts["read_base"]:
             return ""
         if not counts["split"]:
@@ -218,6 +220,7 @@ def _over_dimensions(run: AnalyzedRun) -> dict[str, float | None]:
 
 
 def _audit(run: AnalyzedRun, path: Path) -> AnalysisTable:
+    # Unscored items too: people checked the question, whatever the model answered to it.
     labels = dict(_labels(run.items()))
     cases: dict[tuple[str, str], list[AuditedCase]] = {}
     seen: dict[tuple[str, ...], str] = {}

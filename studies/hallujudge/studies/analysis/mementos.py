@@ -28,6 +28,7 @@ from hallujudge.synonym_graphs import shipped_graphs
 from ..analysis_options import OPTIONS
 from .analyzed_run import AnalyzedRun, FamilyAnalyses, Tables, reading, run_by_run
 
+# The columns of Table 3, in its order.
 _MEASURES = ("recall", "precision", "f1")
 # Half the width of a normal 95 % interval, in standard errors.
 _NORMAL_95 = 1.959963984540054
@@ -160,6 +161,7 @@ def _trend(domain: str, measure: str, points: Sequence[tuple[float, float]]) -> 
     spread, count = float(around @ around), len(points)
     slope = float(around @ recall) / spread if spread > 0 else None
     low = high = None
+    # A line through two points has no residuals, from which an error could be estimated.
     if slope is not None and count > 2:
         moved = around * (recall - recall.mean() - slope * around)
         error = math.sqrt(float(moved @ moved) * count / (count - 2)) / spread
@@ -237,12 +239,14 @@ def companions(
             if behavior not in usual:
                 usual[behavior] = frozenset(pairs.companions(behavior, k))
             near |= usual[behavior]
+        # A behaviour that the reference names can't be made up, however usual it is.
         near -= true
         # A second word for a reference behaviour is not hallucinated.
         made_up = set(sequence.hallucinated_behaviors) - true
         row = counts[sequence.domain]
         row[0] += len(made_up & near)
         row[1] += len(made_up)
+        # As many would be companions if each were drawn by how often people describe it.
         row[2] += len(made_up) * pairs.frequency(near)
     return [
         Companionship(

@@ -38,6 +38,7 @@ from .analyzed_run import (
 from .chair import chair_captions
 
 _PROMPT, _SPLIT, _CATEGORY, _OBJECT = "prompt", "split", "category", "object"
+# The order of Table 3.
 _SAMPLINGS = ("random", "popular", "adversarial")
 
 _Keys: TypeAlias = "tuple[tuple[str, str], ...]"
@@ -157,6 +158,7 @@ def _consistency(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Ta
     captions = runs_of(runs, "chair")
     if not captions:
         return [], ["no consistency: give the run of chair over the same images too"]
+    # Once for all runs of answers, since to read the captions takes longest.
     mentioned = [_mentioned(run) for run in captions]
     rows: list[Mapping[str, Cell]] = []
     notes: list[str] = []

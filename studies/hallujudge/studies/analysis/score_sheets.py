@@ -31,6 +31,7 @@ follow from the image. Leave the score empty if you can't tell.
 """
 """The guideline for annotators: the paper's scale (Table 8) in our own words."""
 
+# Table 8 of the paper.
 _SCALE = range(1, 6)
 _COLUMNS = ("key", "image", "item", "response", "score", "annotator")
 # 48 bits: among 10,000 responses, two share a key in one of 5.6 million sheets.
@@ -64,6 +65,7 @@ def score_sheet(*runs: RunSource, images: int, seed: int = 0) -> str:
     drawn = set(rng.sample(known, min(images, len(known))))
     # All responses to the drawn images, as in section 5.3 of the paper.
     chosen = sorted(key for key, (image, _, _) in rows.items() if image in drawn)
+    # Mixed, since neighbours in the order of the runs would show which model wrote them.
     rng.shuffle(chosen)
     return csv_text(_COLUMNS, ((key, *rows[key], "", "") for key in chosen))
 

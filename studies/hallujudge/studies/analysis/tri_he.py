@@ -113,6 +113,7 @@ def _tables(
     metric = TriHeMetric(variant=run.variant, judge="of the run", soft=soft)
     every = [_answer(record, sheets) for record in run.items()]
     known.update(answer.key for answer in every if answer.key is not None)
+    # For the agreement of two runs, so that no items are read a second time.
     run.kept[_VERDICTS_KEPT] = {a.id: (a.judged.group_id, a.judged.verdicts) for a in every}
     answers = [answer for answer in every if answer.is_scored]
     judged = ClaimTable([answer.judged for answer in answers], metric)
@@ -293,6 +294,7 @@ def _agreement(answers: Sequence[_Answer], judged: ClaimTable, scale: str) -> An
     The paper's scale runs from 1 to 5 for no hallucination (appendix C, Table 8), against the
     rates of hallucination, and its correlations are positive.
     """
+    # The mean of the annotators: Table 3 has one human score for each response.
     human = {a.id: math.fsum(a.human) / len(a.human) for a in answers if a.human}
     rows: list[Mapping[str, Cell]] = []
     for part, values in judged.rate_of_each().items():

@@ -107,6 +107,7 @@ def pairs_tables(
 def _pair_orders(videos: Videos, answers: Mapping[str, Sequence[PairAnswer]]) -> AnalysisTable:
     scores, same = [], 0
     for name, given in answers.items():
+        # Sorted: the letters of the label are in the right order, which must not break ties.
         order = order_of_pairs(sorted(videos[name].letters), given)
         if order is not None:
             scores.append(ndcg_of(tuple(videos[name].letters.index(x) + 1 for x in order)))
@@ -221,6 +222,7 @@ def quality_of(*paths: Path) -> dict[str, dict[str, float | None]]:
     try:
         return caption_quality(_vote(record) for path in paths for record in read_records(path))
     except ValueError as err:
+        # Votes of all files are counted together, so that the first one is named for all.
         raise InvalidInputError(f"{paths[0]}: {err}") from err
 
 

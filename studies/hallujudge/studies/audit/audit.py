@@ -116,6 +116,7 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
     options = options or AuditOptions()
     file, metric = _opened(str(archive))
     notes: list[str] = []
+    # The tool scores that copy, and it alone has the verdicts.
     if (judged := _judged_copy(file)) is not None:
         notes.append(f"{judged.name} is read: it has the tool's own verdicts")
         file = open_file(structs.replace(file.file, path=judged, name=str(judged)))

@@ -99,6 +99,7 @@ def audit_totals(archive: str | Path, run: str | Path) -> TotalsAudit:
             f"{archive} is not a results file of lmms-eval, which a run is compared with; leave "
             "the run out to audit an archive of answers"
         )
+    # The file has no responses, so that ours are those of a run of the same answers.
     report = read_run(run).report
     totals = tuple(_totals(files[0].path, report))
     if not totals:

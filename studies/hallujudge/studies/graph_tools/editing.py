@@ -55,6 +55,7 @@ class PatchEntry:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as it is written to a patch file."""
+        # People read the file, and more digits would say nothing: the scores only order roots.
         rounded = (replace(each, score=round(each.score, 4)) for each in self.candidates)
         return asdict(replace(self, candidates=tuple(rounded)))
 
@@ -225,6 +226,7 @@ def _with_pairs(
 ) -> SynonymGraph:
     pairs = {(word, second): dict.fromkeys(roots) for word, second, roots in graph.pairs}
     for form, root in links:
+        # A root is a keyword of its own, as in the released graphs.
         pairs.setdefault((root, ""), {}).setdefault(root)
         pairs.setdefault((form, ""), {}).setdefault(root)
     entries = tuple(sorted((w, second, tuple(roots)) for (w, second), roots in pairs.items()))

@@ -103,6 +103,7 @@ def _ranked(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     for candidate in candidates:
         by_root.setdefault(candidate.root, []).append(candidate)
     ranked = [_joined(same) for same in by_root.values()]
+    # Of equal scores, the root that more sources propose comes first; then by name.
     ranked.sort(key=lambda c: (-c.score, -c.source.count("+"), c.root))
     return tuple(ranked)
 
@@ -160,6 +161,7 @@ def _by_shared_word(
     """
     content = _content(word, kind)
     for part in dict.fromkeys(reversed(content)):
+        # A bound on the work for words that many forms share.
         for form in index.get(part, ())[:50]:
             words = _content(form, kind)
             share = len(set(words) & set(content)) / max(len(words), len(content))
@@ -207,6 +209,7 @@ def wordnet_candidates(
 def _in_wordnet(graph: SynonymGraph, word: str, wordnet: WordNet, kind: str) -> Iterator[Candidate]:
     weight, senses = 1.0, wordnet.senses(clean_word(word), kind)
     content = _content(word, kind)
+    # A main word that the graph knows is proposed already, as a shared word.
     if not senses and len(content) > 1 and not graph.roots_of(content[-1]):
         weight, senses = _PART, wordnet.senses(content[-1], kind)
     for number, sense in enumerate(senses[:_SENSES]):
