@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import click
 
@@ -223,9 +223,42 @@ class _Asking:
             model=self.model_settings(),
             **{name: getattr(self, name) for name in _SAME},
         )
-        files = _Files(self.references or (), self.images or (), self.options, self.out)
-        names = self.benchmarks
-        return [files.run_of(name, asked, names) for name in dict.fromkeys(names)]
+        return [self._run_of(name, asked) for name in dict.fromkeys(self.benchmarks)]
+
+    def _run_of(self, name: str, asked: room.AskRun) -> room.AskRun:
+        """Return the run of a benchmark, which is asked as all are.
+
+        Raises:
+            InvalidInputError: A file can be that of several benchmarks, or a folder is missing.
+        """
+        names, out = self.benchmarks, Path(asked.out)
+        references, shared = _of(name, self.references or (), names)
+        if shared and len(names) > 1:
+            path = shared[0].rpartition("=")[2]
+            raise InvalidInputError(
+                f"--references {shared[0]}: several benchmarks are asked; name its own, such as "
+                f"{name}={path if Path(path).exists() else shared[0]}"
+            )
+        images, all_images = _of(name, self.images or (), names)
+        if len(images or all_images) != 1:
+            raise InvalidInputError(
+                f"--images of {name}: {len(images or all_images)} folders; give one, such as "
+                f"--images {name}=DIR"
+            )
+        if len(names) > 1 and (out.suffix == ".jsonl" or out.is_file()):
+            raise InvalidInputError(
+                f"--out {out}: {len(names)} benchmarks are asked, and each gets an archive of "
+                "its own; give a folder"
+            )
+        return replace(
+            asked,
+            benchmark=name,
+            out=out / f"{name}.jsonl" if len(names) > 1 else out,
+            images=Path((images or all_images)[0]),
+            references=list(map(Path, (*references, *shared))),
+            # Alone, a benchmark refuses a file that it does not use; among several, it is VidHal's.
+            options=self.options if len(names) == 1 or name.startswith("vidhal-") else None,
+        )
 
 
 @app.command(
@@ -252,63 +285,6 @@ def ask(context: click.Context, given: _Asking) -> ExitCode:
         of = f"{run.benchmark}: " if len(runs) > 1 else ""
         click.echo(f"{of}{estimate_line(room.estimate_asking(run))}")
     return ExitCode.OK
-
-
-class _Files(NamedTuple):
-    """The files of one or more benchmarks, as they are typed."""
-
-    references: Sequence[str]
-    """``FILE`` or ``METRIC=FILE``: questions."""
-    images: Sequence[str]
-    """``DIR``, of every benchmark without one of its own, or ``METRIC=DIR``."""
-    options: Path | None
-    """The display order of captions."""
-    out: Path
-    """The archive of one benchmark, or the folder of several."""
-
-    def run_of(self, name: str, asked: room.AskRun, names: Sequence[str]) -> room.AskRun:
-        """Return the run of a benchmark.
-
-        Args:
-            name: The benchmark.
-            asked: How all are asked.
-            names: All benchmarks.
-
-        Raises:
-            InvalidInputError: A file can be that of several benchmarks, or a folder is missing.
-        """
-        references, shared = _of(name, self.references, names)
-        if shared and len(names) > 1:
-            path = shared[0].rpartition("=")[2]
-            raise InvalidInputError(
-                f"--references {shared[0]}: several benchmarks are asked; name its own, such as "
-                f"{name}={path if Path(path).exists() else shared[0]}"
-            )
-        images, all_images = _of(name, self.images, names)
-        if len(images or all_images) != 1:
-            raise InvalidInputError(
-                f"--images of {name}: {len(images or all_images)} folders; give one, such as "
-                f"--images {name}=DIR"
-            )
-        return replace(
-            asked,
-            benchmark=name,
-            out=self.out / f"{name}.jsonl" if self._is_folder(names) else self.out,
-            images=Path((images or all_images)[0]),
-            references=list(map(Path, (*references, *shared))),
-            # Alone, a benchmark refuses a file that it does not use; among several, it is VidHal's.
-            options=self.options if len(names) == 1 or name.startswith("vidhal-") else None,
-        )
-
-    def _is_folder(self, names: Sequence[str]) -> bool:
-        if len(names) == 1:
-            return False
-        if self.out.suffix == ".jsonl" or self.out.is_file():
-            raise InvalidInputError(
-                f"--out {self.out}: {len(names)} benchmarks are asked, and each gets an archive of "
-                "its own; give a folder"
-            )
-        return True
 
 
 def _of(
@@ -378,8 +354,7 @@ def _asked(
 
 def _kept(run: room.AskRun) -> str:
     """Return how many replies the next run will find; empty if there are none."""
-    count = _kept_replies(run)
-    if not count:
+    if not (count := _kept_replies(run)):
         return ""
     return (
         f"{count:,} replies are kept in {run.files.replies}; start the same command again to go on"
