@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hallujudge.judge_service.llm.chat_replies import THOUGHT_KEYS
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions, Keys, SetFiles
 from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
 from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, OwnAsking, Shown, is_name
 from hallujudge.metrics.framework.claims import well_formed
@@ -24,6 +24,8 @@ from hallujudge.sdk.media.media_files import MediaFolder, is_address, path_of_ad
 
 from .asked_benchmarks import Benchmark
 
+# Without a declaration a record is known by its own keys alone.
+_UNDECLARED = Keys(response=(), label=(), id=(), question=(), media=(), own_media=True, options=())
 # What a record that also has an answer says of it, besides the response.
 _OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})
 
@@ -254,8 +256,11 @@ def _with_options(
 
 
 def _id_keys(benchmark: Benchmark) -> tuple[str, ...]:
-    declared = benchmark.declared.keys.id if benchmark.declared is not None else ()
-    return (*benchmark.own.id, *declared)
+    return (*benchmark.own.id, *_keys_of(benchmark).id)
+
+
+def _keys_of(benchmark: Benchmark) -> Keys:
+    return _UNDECLARED if benchmark.declared is None else benchmark.declared.keys
 
 
 class _Maker:
@@ -267,22 +272,19 @@ class _Maker:
         self._benchmark = benchmark
         self._asking = benchmark.asking
         self._declared = declared = benchmark.declared
+        self._keys = keys = _keys_of(benchmark)
         self._folder = folder
         self._given = conditions
         self._ids = _id_keys(benchmark)
-        of_question = (*declared.keys.question, *declared.keys.asked) if declared else ("question",)
+        of_question = (*keys.question, *(keys.asked if declared else ("question",)))
         self._question = (*benchmark.own.question, *dict.fromkeys(of_question))
-        of_media = declared.keys.media if declared else ()
         # The number of a question is none of an image.
-        ids = declared is None or declared.keys.own_media
-        own = [key for key in self._ids if ids and key != "question_id"]
+        own = [key for key in self._ids if keys.own_media and key != "question_id"]
         usual = ("image", "video", "file_name", "image_id", "video_id")
-        self._media = (*of_media, *usual, *own)
-        of_answers = declared.keys.response[0] if declared else "response"
-        self._response = benchmark.own.response or of_answers
-        own_fields = declared.keys.fields.values() if declared else ()
+        self._media = (*keys.media, *usual, *own)
+        self._response = benchmark.own.response or (*keys.response, "response")[0]
         self._of_other_answers = {
-            *_OF_ANSWERS.difference(self._question, *own_fields),
+            *_OF_ANSWERS.difference(self._question, *keys.fields.values()),
             *(_said_of_answers(declared) if declared else ()),
         }
         self.asked: list[Inquiry] = []
@@ -386,18 +388,18 @@ class _Maker:
         if question is None and "question" not in more.slots and self._benchmark.needs_question:
             self._without_question.append(self._no_question(record))
         # Of a record that also has answers under the key of another one, or of another model.
-        for name in () if self._declared is None else self._declared.keys.response:
-            if name not in self._question and name not in self._labels():
+        for name in self._keys.response:
+            if name not in self._question and name not in self._keys.label:
                 out.pop(name, None)
         # The same of what it says of such answers: verdicts would pass for ones on the new answer.
         for name in self._of_other_answers:
             out.pop(name, None)
-        keys = self._declared.keys.question if self._declared is not None else ()
+        keys = self._keys.question
         if question and keys and not any(name in out for name in keys):
             out[keys[0]] = question
         options = more.options
         if options is None:
-            options = self._usual_options(record, values)
+            options = options_of(record._replace(values=values), self._keys.options)
         shown, field = shown_options(options), self._benchmark.condition_field
         media = None if more.media is None else (*more.media, *self._media)
         return Inquiry(
@@ -427,9 +429,6 @@ class _Maker:
             return err
         return ArchiveError(f"{record.place}: its question is not a text; correct it")
 
-    def _labels(self) -> tuple[str, ...]:
-        return self._declared.keys.label if self._declared is not None else ()
-
     def _shown(self, record: Record, values: Mapping[str, object]) -> Shown:
         try:
             return self._asking.shown(values)
@@ -437,11 +436,6 @@ class _Maker:
             # What is wrong, what to do about it, and perhaps an example.
             fault, remedy, *_ = (*err.args, "Correct its options")
             raise ArchiveError(f"{record.place}: {fault}. {remedy}") from err
-
-    def _usual_options(self, record: Record, values: Mapping[str, object]) -> Mapping[str, str]:
-        if self._declared is None:
-            return {}
-        return options_of(record._replace(values=values), self._declared.keys.options)
 
     def _media_of(self, values: Mapping[str, object], keys: Sequence[str]) -> str:
         found = [str(name) for key in keys if is_name(name := values.get(key))]
