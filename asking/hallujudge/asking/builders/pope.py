@@ -296,9 +296,17 @@ class _Building:
     def shown(self) -> Mapping[str, list[str]]:
         """Return image -> the objects that it shows."""
         known = read_graph(graph_source(self.graph)) if self.graph is not None else None
-        return objects_of_images(
-            self.objects, self.instances, self.detections, self.min_score, known
-        )
+        if self.detections is not None:
+            found = read_detections(self.detections, min_score=self.min_score, graph=known)
+            _say(found)
+            return found.objects
+        shown = objects_of_images(self.objects, self.instances)
+        if known is None:
+            return shown
+        return {
+            image: sorted({known.root_of(name) or name for name in names})
+            for image, names in shown.items()
+        }
 
     def built(self, shown: Mapping[str, list[str]]) -> PopeBuild:
         """Return the questions about images.
@@ -348,24 +356,10 @@ def build_pope_command(given: _Building) -> ExitCode:
 
 
 def objects_of_images(
-    objects: Path | None,
-    instances: Sequence[Path] | None,
-    detections: Path | None = None,
-    min_score: float = 0.0,
-    graph: SynonymGraph | None = None,
+    objects: Path | None, instances: Sequence[Path] | None
 ) -> Mapping[str, list[str]]:
     """Return the objects of images, from whichever file was given."""
-    if detections is not None:
-        found = read_detections(detections, min_score=min_score, graph=graph)
-        _say(found)
-        return found.objects
-    shown = read_coco(instances or ()) if objects is None else _read_objects(objects)
-    if graph is None:
-        return shown
-    return {
-        image: sorted({graph.root_of(name) or name for name in names})
-        for image, names in shown.items()
-    }
+    return read_coco(instances or ()) if objects is None else _read_objects(objects)
 
 
 def _say(found: DetectedObjects) -> None:
