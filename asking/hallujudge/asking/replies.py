@@ -27,7 +27,6 @@ from .asked_benchmarks import OPTIONAL_SLOTS, Benchmark
 from .inquiries import Inquiry, shown_options
 from .shown_media import ShownMedia
 
-_LABEL = "asked model"
 THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
 """The reason of a reply with a thought and no answer."""
 _TRUNCATED, _REFUSED = "REPLY_TRUNCATED", "JUDGE_REFUSED"
@@ -62,6 +61,16 @@ class Reply(ChatReply):
         if self.is_unfinished_thought and problem.reason != _REFUSED:
             return problem._replace(reason=THOUGHT_UNFINISHED)
         return problem._replace(reason=own_reason(problem.reason))
+
+    def checked(self) -> Reply:
+        """Return the reply if it is whole.
+
+        Raises:
+            NoReplyError: The model refused, or the reply was cut off.
+        """
+        if (problem := self.problem) is not None:
+            raise NoReplyError(problem.reason, problem.detail, self)
+        return self
 
     @property
     def lacks_tokens(self) -> bool:
@@ -135,12 +144,71 @@ class Answered:
         return {"reason": self.reason, "detail": self.detail}
 
 
-class _UnansweredError(Exception):
-    """A question has no answer."""
+class NoReplyError(Exception):
+    """A call has no whole reply, or none that can be used.
 
-    def __init__(self, reason: str, detail: str, reply: Reply | None = None) -> None:
-        super().__init__(detail)
-        self.reason, self.detail, self.reply = reason, detail, reply
+    Attributes:
+        reason: A fixed name, such as ``MODEL_REFUSED``.
+        detail: The same in words.
+        reply: The reply that is not whole; None if there is none.
+        is_kept: Whether there is a reply, which the next run finds too; a failed call is repeated.
+    """
+
+    def __init__(
+        self, reason: str, detail: str, reply: Reply | None = None, *, is_kept: bool = True
+    ) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason, self.detail, self.reply, self.is_kept = reason, detail, reply, is_kept
+
+
+class ModelCalls:
+    """Calls of a model, each of them made once.
+
+    Args:
+        client: Calls the model.
+        store: Keeps replies; None keeps them in memory.
+        label: What calls are for, in words, for people who look at the file of replies.
+    """
+
+    def __init__(self, client: ChatClient, store: VerdictStore | None, label: str) -> None:
+        self._once = AskOnce[Reply](client, store)
+        self._settings = client.settings
+        self._label = label
+
+    def key(self, request: ChatRequest, **more: object) -> str:
+        """Return everything that a reply depends on, as a key.
+
+        Args:
+            request: The call.
+            more: What is shown, and the version of these keys, which tells them from other ones.
+        """
+        parameters = self._settings.sampling.parameters(self._settings.dialect)
+        return cache_key(
+            {
+                "model": self._settings.model,
+                "parameters": {**parameters, **request.extra},
+                "max_tokens": request.max_tokens,
+                "messages": request.messages,
+                **more,
+            }
+        )
+
+    async def known(self, key: str, *, uncut: bool = False) -> Reply | None:
+        """Return a reply that is kept, which may have to be whole; None if there is none."""
+        return await self._once.known(key, _UNCUT if uncut else _READING)
+
+    async def made(self, key: str, request: ChatRequest) -> Reply:
+        """Return the reply to a call.
+
+        Raises:
+            NoReplyError: The call failed.
+            InvalidInputError: The key is rejected, or the model does not exist.
+            UnavailableError: The model answered no call for a long time.
+        """
+        try:
+            return await self._once.ask(key, request, _READING, label=self._label)
+        except CallFailedError as err:
+            raise NoReplyError(reason_of(err), err.detail, is_kept=False) from err
 
 
 class Asker:
@@ -168,7 +236,7 @@ class Asker:
         self._benchmark = benchmark
         self._client = client
         self._store = store
-        self._once = AskOnce[Reply](client, store)
+        self._calls = ModelCalls(client, store, "asked model")
         self.shown = shown
         self._max_tokens = max_tokens
         self._smaller_limits: list[int] = []
@@ -225,7 +293,7 @@ class Asker:
                 response = replies[-1][1].content
         except MediaError as err:
             return _unanswered(replies, err.reason, err.detail)
-        except _UnansweredError as err:
+        except NoReplyError as err:
             return _unanswered(replies, err.reason, err.detail, err.reply)
         if self._benchmark.reads == CONFIDENCE:
             # The whole reply is a step, since the response is only a part of it.
@@ -251,7 +319,7 @@ class Asker:
             self._check_slots(inquiry)
             media = await self.shown.find(inquiry)
             images = await self.shown.estimated(media)
-        except (MediaError, _UnansweredError):
+        except (MediaError, NoReplyError):
             # A question that can't be asked costs no call; the run gives its reason.
             return []
         earlier: dict[str, str] = {}
@@ -279,7 +347,7 @@ class Asker:
         """Check that a record has what its prompts ask about: an empty prompt costs a call.
 
         Raises:
-            _UnansweredError: A slot is empty.
+            NoReplyError: A slot is empty.
         """
         for step in self._benchmark.protocol.steps:
             for name in self._benchmark.slots_of(step.name):
@@ -287,14 +355,14 @@ class Asker:
                 value = inquiry.slots.get(name)
                 if value is not None and not value.strip() and name not in OPTIONAL_SLOTS:
                     detail = f"the prompt asks about {name}, of which the record has none"
-                    raise _UnansweredError(f"{name.upper()}_MISSING", detail)
+                    raise NoReplyError(f"{name.upper()}_MISSING", detail)
 
     async def _ordered(
         self, inquiry: Inquiry, media: Media | None, replies: list[tuple[str, Reply]]
     ) -> str:
         """Return the order that questions about pairs lead to."""
         if len(inquiry.options) < 2:
-            raise _UnansweredError("OPTIONS_MISSING", "there are fewer than two options to order")
+            raise NoReplyError("OPTIONS_MISSING", "there are fewer than two options to order")
         plan = RelativeOrdering(list(inquiry.options))
         [step] = self._benchmark.protocol.steps
         while plan.question is not None:
@@ -306,7 +374,7 @@ class Asker:
             chosen = read_choice(answer, offered).choice
             if chosen is None:
                 detail = f"{answer[:80]!r} chooses neither {pair.first} nor {pair.second}"
-                raise _UnansweredError("ANSWER_UNPARSED", detail)
+                raise NoReplyError("ANSWER_UNPARSED", detail)
             plan.answer(chosen)
         assert plan.order is not None, "no question is open"
         ends = plan.pair_of(plan.order[0], plan.order[-1])
@@ -332,14 +400,9 @@ class Asker:
             images = await self.shown.images(shown)
             # Questions about one image go to one server, which may still have it in its cache.
             request = replace(request, images=images, affinity=shown.name if shown else "")
-            try:
-                reply = await self._once.ask(key, request, _READING, label=_LABEL)
-            except CallFailedError as err:
-                raise _UnansweredError(reason_of(err), err.detail) from err
+            reply = await self._calls.made(key, request)
         self._used[key] = reply
-        if (problem := reply.problem) is not None:
-            raise _UnansweredError(problem.reason, problem.detail, reply)
-        return reply
+        return reply.checked()
 
     async def _known(self, request: ChatRequest, media: Media | None) -> tuple[str, Reply | None]:
         """Return the key of a call, and its reply if it is known.
@@ -347,10 +410,10 @@ class Asker:
         A reply that was not cut off at a smaller limit of tokens is the same at this one.
         """
         key = await self._key(request, media)
-        reply = await self._once.known(key, _READING)
+        reply = await self._calls.known(key)
         for limit in self._smaller_limits if reply is None else ():
             smaller = await self._key(replace(request, max_tokens=limit), media)
-            if (reply := await self._once.known(smaller, _UNCUT)) is not None:
+            if (reply := await self._calls.known(smaller, uncut=True)) is not None:
                 return smaller, reply
         return key, reply
 
@@ -372,19 +435,8 @@ class Asker:
         )
 
     async def _key(self, request: ChatRequest, media: Media | None) -> str:
-        """Return everything that a reply depends on, as a key."""
-        settings = self._client.settings
-        return cache_key(
-            {
-                # The version of these keys, and what tells them from builders' keys.
-                "asks": 1,
-                "model": settings.model,
-                "parameters": {**settings.sampling.parameters(settings.dialect), **request.extra},
-                "max_tokens": request.max_tokens,
-                "messages": request.messages,
-                "media": await self.shown.digest(media) if media is not None else "",
-            }
-        )
+        shown = await self.shown.digest(media) if media is not None else ""
+        return self._calls.key(request, asks=1, media=shown)
 
 
 def reason_of(failure: CallFailedError) -> str:

@@ -16,28 +16,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.llm.ask_once import AskOnce, Reading, run_bounded
+from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.budget import VerdictStore
-from hallujudge.judge_service.llm.cache_file import cache_key
 from hallujudge.judge_service.llm.chat import ChatImage, ChatRequest, Sampling
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import PlannedCall
-from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
 from hallujudge.sdk.runs.progress_bar import Progress
 
 from .first_checks import waiting
-from .replies import Reply, reason_of
+from .replies import ModelCalls
 
 _T = TypeVar("_T")
-
-_READING: Reading[Reply] = Reading(
-    read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
-)
-_LABEL = "builder's model"
-
 
 # The outermost brackets: models write text before a list, or fence it, whatever they are asked.
 _LIST = re.compile(r"\[.*\]", re.DOTALL)
@@ -51,22 +43,6 @@ def listed(reply: str) -> list[Any] | None:
     except (ValueError, RecursionError):
         return None
     return values if isinstance(values, list) else None
-
-
-class NoReplyError(Exception):
-    """A call has no whole reply.
-
-    Attributes:
-        reason: A fixed name, such as ``MODEL_REFUSED``.
-        detail: The same in words.
-        is_kept: Whether there is a reply, which the next run finds too; a failed call is repeated.
-    """
-
-    def __init__(self, reason: str, detail: str, *, is_kept: bool = True) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason = reason
-        self.detail = detail
-        self.is_kept = is_kept
 
 
 class TextModel:
@@ -83,7 +59,7 @@ class TextModel:
     ) -> None:
         self.client = client
         """What calls it."""
-        self._once = AskOnce[Reply](client, store)
+        self._calls = ModelCalls(client, store, "builder's model")
         self._progress = progress or Progress(0)
 
     @property
@@ -120,36 +96,19 @@ class TextModel:
         """
         request = _request(prompt, max_tokens, images)
         key = self._key(request)
-        reply = await self._once.known(key, _READING)
-        if reply is None:
-            try:
-                reply = await self._once.ask(key, request, _READING, label=_LABEL)
-            except CallFailedError as err:
-                raise NoReplyError(reason_of(err), err.detail, is_kept=False) from err
-        if (problem := reply.problem) is not None:
-            raise NoReplyError(problem.reason, problem.detail)
-        return reply.content
+        reply = await self._calls.known(key) or await self._calls.made(key, request)
+        return reply.checked().content
 
     async def plan(self, prompt: str | Sequence[Message], *, max_tokens: int = 512) -> PlannedCall:
         """Return the call of a prompt, which is not made."""
         request = _request(prompt, max_tokens, ())
         key = self._key(request)
-        known = await self._once.known(key, _READING)
+        known = await self._calls.known(key)
         return PlannedCall(key=key, cached=known is not None, request=request)
 
     def _key(self, request: ChatRequest) -> str:
-        settings = self.client.settings
-        return cache_key(
-            {
-                # The version of these keys, and what tells them from those of hallujudge ask.
-                "builds": 1,
-                "model": settings.model,
-                "parameters": settings.sampling.parameters(settings.dialect),
-                "max_tokens": request.max_tokens,
-                "messages": request.messages,
-                "images": [sha256(image.data).hexdigest() for image in request.images],
-            }
-        )
+        images = [sha256(image.data).hexdigest() for image in request.images]
+        return self._calls.key(request, builds=1, images=images)
 
 
 def _request(

@@ -20,7 +20,8 @@ from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.media.media_files import MediaError, MediaFolder, read_image
 
-from .text_calls import NoReplyError, TextModel, listed
+from .replies import NoReplyError
+from .text_calls import TextModel, listed
 
 _ASK = """Look at the image. Its scene graph has these triplets:
 {triplets}

@@ -22,7 +22,8 @@ from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
 from hallujudge.sdk.errors import ArchiveError
 
-from .text_calls import NoReplyError, TextModel, listed
+from .replies import NoReplyError
+from .text_calls import TextModel, listed
 
 ASPECTS: Mapping[str, str] = MappingProxyType(
     {

@@ -24,7 +24,8 @@ from hallujudge.sdk.cli.output import estimate_line
 from hallujudge.sdk.errors import InvalidInputError
 
 from ..inquiries import shown_options
-from ..text_calls import NoReplyError, TextModel, text_model
+from ..replies import NoReplyError
+from ..text_calls import TextModel, text_model
 from ..video.infact_questions import Question, by_stem, read_questions, stem_of
 from ..vidhal_captions import read_sentence
 from .infact import DegradeOptions
