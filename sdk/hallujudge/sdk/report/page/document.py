@@ -18,8 +18,8 @@ from urllib.parse import quote
 from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics import Item, ItemResult, Report
 
+from ... import media
 from ...errors import InvalidInputError, MissingExtraError
-from ...media.pictures import shown_colours
 from ..item_views import ANSWER_WORDS
 from ..report_text import clean
 from . import MOST_PAGE_ITEMS
@@ -202,7 +202,7 @@ def _thumbnail_maker() -> Callable[[Path], str]:
                 # A small file may decompress to a picture that fills the memory.
                 if image.width * image.height > _MOST_PIXELS:
                     return ""
-                small = shown_colours(ImageOps.exif_transpose(image))
+                small = media.shown_colours(ImageOps.exif_transpose(image))
                 small.thumbnail((_THUMBNAIL, _THUMBNAIL))
         except (OSError, ValueError, Image.DecompressionBombError):
             return ""
