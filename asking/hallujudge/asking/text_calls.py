@@ -24,6 +24,7 @@ from hallujudge.judge_service.llm.estimate import PlannedCall
 from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
+from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk.runs.progress_bar import Progress
 
 from .first_checks import waiting
@@ -98,6 +99,16 @@ class TextModel:
         key = self._key(request)
         reply = await self._calls.known(key) or await self._calls.made(key, request)
         return reply.checked().content
+
+    async def yes_or_no(self, question: str, images: tuple[ChatImage, ...] = ()) -> str | None:
+        """Return whether the model says yes or no; None if it says neither, or both.
+
+        Raises:
+            NoReplyError: See :meth:`reply`.
+        """
+        prompt = f"{question}\nAnswer with yes or no only."
+        # Strict, since an answer that says both words decides nothing.
+        return YES_NO_PARSERS["strict"](await self.reply(prompt, max_tokens=64, images=images))
 
     async def plan(self, prompt: str | Sequence[Message], *, max_tokens: int = 512) -> PlannedCall:
         """Return the call of a prompt, which is not made."""

@@ -15,7 +15,6 @@ from random import Random
 from typing import Any
 
 from hallujudge.judge_service.llm.chat import ChatImage
-from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.media.media_files import MediaError, MediaFolder, read_image
@@ -42,7 +41,6 @@ _CHECK_TRIPLET = (
     "Look at the image. Does this triplet describe the answer correctly, and does it name only "
     "objects that the image shows?\nQuestion: {question}\nAnswer: {answer}\nTriplet: {triplet}"
 )
-_YES_NO = "\nAnswer with yes or no only."
 # A part with one of these can't be written as "(subject, relation, object)".
 _MARKS = re.compile(r"[,()]")
 # Room for ten questions with their answers and triplets, as JSON.
@@ -234,24 +232,18 @@ async def _check(
     """Return a question with the triplets that hold; None if it fails a check."""
     values = {"question": written.question, "answer": written.answer}
     for check in _CHECKS:
-        if not await _says_yes(check.format(**values), image, model):
+        # An unclear reply is a no, so that nothing slips in.
+        if await model.yes_or_no(check.format(**values), image) != "yes":
             built.rejected_questions += 1
             return None
     kept = []
     for triplet in written.triplets:
         prompt = _CHECK_TRIPLET.format(**values, triplet=_shown(triplet))
-        if await _says_yes(prompt, image, model):
+        if await model.yes_or_no(prompt, image) == "yes":
             kept.append(triplet)
         else:
             built.rejected_triplets += 1
     return _Written(question=written.question, answer=written.answer, triplets=tuple(kept))
-
-
-async def _says_yes(prompt: str, image: tuple[ChatImage, ...], model: TextModel) -> bool:
-    """Return whether the model says yes; an unclear reply is a no, so that nothing slips in."""
-    reply = await model.reply(prompt + _YES_NO, max_tokens=64, images=image)
-    # Strict, since an answer that says both words decides nothing.
-    return YES_NO_PARSERS["strict"](reply) == "yes"
 
 
 def _own(scene: Scene) -> list[Parts]:

@@ -18,7 +18,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
 from hallujudge.sdk.errors import ArchiveError
 
@@ -83,7 +82,6 @@ _QUALITY: Mapping[str, tuple[str, str, str]] = MappingProxyType(
         ),
     }
 )
-_YES_NO = "Answer with yes or no only."
 
 
 class QualityQuestion(NamedTuple):
@@ -167,20 +165,16 @@ def quality_questions(captions: Sequence[str], aspect: str) -> Iterator[QualityQ
     for number in range(3):
         for place, caption in enumerate(captions, 1):
             text = _QUALITY["realism"][number].format(caption=caption)
-            yield _question("realism", f"{number + 1}/{place}", text)
+            yield QualityQuestion("realism", f"{number + 1}/{place}", text)
             if place > 1:
                 text = _QUALITY["relevance"][number].format(
                     caption=caption, anchor=anchor, aspect=aspect
                 )
-                yield _question("relevance", f"{number + 1}/{place}", text)
+                yield QualityQuestion("relevance", f"{number + 1}/{place}", text)
         for place in range(2, len(captions)):
             better, worse = captions[place - 1], captions[place]
             text = _QUALITY["ordering"][number].format(anchor=anchor, better=better, worse=worse)
-            yield _question("ordering", f"{number + 1}/{place}-{place + 1}", text)
-
-
-def _question(criterion: str, prompt: str, text: str) -> QualityQuestion:
-    return QualityQuestion(criterion, prompt, f"{text}\n{_YES_NO}")
+            yield QualityQuestion("ordering", f"{number + 1}/{place}-{place + 1}", text)
 
 
 _NOTES = ("description", "notes", "caption", "answer")
@@ -320,7 +314,7 @@ async def ask_quality(videos: Sequence[DescribedVideo], model: TextModel) -> Bui
     async def work(video: DescribedVideo) -> bool:
         for question in quality_questions(video.captions, video.aspect):
             try:
-                reply = await model.reply(question.text, max_tokens=64)
+                answer = await model.yes_or_no(question.text)
             except NoReplyError as err:
                 failed[f"{video.video} {question.criterion} {question.prompt}"] = str(err)
                 continue
@@ -331,7 +325,7 @@ async def ask_quality(videos: Sequence[DescribedVideo], model: TextModel) -> Bui
                     "criterion": question.criterion,
                     "prompt": question.prompt,
                     # Null is a vote too: section 7.2 counts all but a yes as 0.
-                    "answer": YES_NO_PARSERS["strict"](reply),
+                    "answer": answer,
                 }
             )
         return video.video in votes
