@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import click
 
 from hallujudge.sdk.archives.chair_references import read_coco
 from hallujudge.sdk.cli.app import ExitCode, build_app, examples, input_option, output_option
-from hallujudge.sdk.cli.options import Instances
+from hallujudge.sdk.cli.options import Instances, refuse_input
 from hallujudge.sdk.cli.output import write_file
 from hallujudge.sdk.errors import InvalidInputError
 
@@ -40,8 +39,7 @@ def build_references(
         raise InvalidInputError(
             "give --instances, --captions, or both as the published script does"
         )
-    if os.path.realpath(out) in map(os.path.realpath, paths):
-        raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
+    refuse_input(out, *paths)
     objects = read_coco(paths)
     # A line for each image, so that files can be compared and searched.
     lines = (f"{json.dumps(image)}: {json.dumps(names)}" for image, names in objects.items())

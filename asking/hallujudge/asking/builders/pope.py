@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from hallujudge.sdk.cli.app import (
     output_option,
     statistics_option,
 )
-from hallujudge.sdk.cli.options import Instances, Objects
+from hallujudge.sdk.cli.options import Instances, Objects, refuse_input
 from hallujudge.sdk.cli.output import write_lines
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.runs.run_spec import graph_source
@@ -287,8 +286,7 @@ class _Building:
         # Several files of instances are one kind: any other file besides makes it one too many.
         if len(given) != max(1, len(self.instances or ())):
             raise InvalidInputError("give one of --objects, --instances and --detections")
-        if os.path.realpath(self.out) in map(os.path.realpath, given):
-            raise InvalidInputError(f"--out {self.out} is one of the inputs; name another file")
+        refuse_input(self.out, *given)
         if self.detections is None and self.min_score:
             raise InvalidInputError("--min-score is for --detections; leave it out")
         return given

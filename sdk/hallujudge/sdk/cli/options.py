@@ -268,10 +268,19 @@ def checked_out(out: Path, *inputs: Path) -> Path:
     Raises:
         InvalidInputError: It is one of the inputs.
     """
-    if out.resolve() in (path.resolve() for path in inputs):
-        raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
+    refuse_input(out, *inputs)
     out.parent.mkdir(parents=True, exist_ok=True)
     return out
+
+
+def refuse_input(out: Path, *inputs: Path) -> None:
+    """Refuse to write a file that is read.
+
+    Raises:
+        InvalidInputError: It is one of the inputs.
+    """
+    if out.resolve() in (path.resolve() for path in inputs):
+        raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
 
 
 def prompt_text(path: str) -> str:
