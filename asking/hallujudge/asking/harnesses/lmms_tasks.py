@@ -12,7 +12,8 @@ functions the YAML names.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -77,17 +78,13 @@ def write_lmms_task(task: HarnessTask, folder: str | Path) -> Path:
 
 def _absolute(task: HarnessTask) -> HarnessTask:
     """Return a task whose files are found from any folder."""
-
-    def whole(paths: Iterable[str]) -> tuple[str, ...]:
-        return tuple(str(Path(path).resolve()) for path in paths)
-
     return msgspec.structs.replace(
         task,
-        questions=whole(task.questions),
-        references=whole(task.references),
-        images=str(Path(task.images).resolve()),
-        own={name: str(Path(path).resolve()) for name, path in task.own.items()},
-        shown_options=str(Path(task.shown_options).resolve()) if task.shown_options else "",
+        questions=tuple(map(os.path.realpath, task.questions)),
+        references=tuple(map(os.path.realpath, task.references)),
+        images=os.path.realpath(task.images),
+        own={name: os.path.realpath(path) for name, path in task.own.items()},
+        shown_options=os.path.realpath(task.shown_options) if task.shown_options else "",
     )
 
 
