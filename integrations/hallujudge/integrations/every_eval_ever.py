@@ -21,7 +21,7 @@ from typing import Any
 from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
-from hallujudge.metrics.framework.report import JudgeShare, Score
+from hallujudge.metrics.framework.report import Score
 from hallujudge.sdk.errors import InvalidInputError, OutputError
 from hallujudge.sdk.report.report_text import definitions_of
 
@@ -135,7 +135,7 @@ class _Log:
                 "evaluator_relationship": "other",
             },
             "eval_library": {"name": _LIBRARY, "version": __version__},
-            "model_info": _model(self._model),
+            "model_info": _model(self._model, developer=self._model.partition("/")[0]),
             "evaluation_results": [self._result(score) for score in scored],
         }
         if samples is not None:
@@ -190,7 +190,7 @@ class _Log:
         judges = [share for share in report.judging if share.calls]
         if judges:
             config["llm_scoring"] = {
-                "judges": list(map(_judge, judges)),
+                "judges": [{"model_info": _model(share.judge)} for share in judges],
                 "input_prompt": "named by its hash in the signature",
             }
         return config
@@ -261,15 +261,8 @@ class _Log:
         }
 
 
-def _model(model: str) -> dict[str, Any]:
-    developer = model.partition("/")[0]
-    found = {"name": model, "id": model, "developer": developer}
-    return found | {"additional_details": dict(_DEPLOYMENT)}
-
-
-def _judge(share: JudgeShare) -> dict[str, Any]:
-    info = {"name": share.judge, "id": share.judge, "additional_details": dict(_DEPLOYMENT)}
-    return {"model_info": info}
+def _model(name: str, **more: str) -> dict[str, Any]:
+    return {"name": name, "id": name, **more, "additional_details": dict(_DEPLOYMENT)}
 
 
 def _declared(known: ScoreDefinition) -> dict[str, Any]:
