@@ -186,11 +186,9 @@ def panel_card(run: str | Path, labels: Sequence[str | Path] = ()) -> PanelCard:
     stored = read_run(run)
     names, claims = _claims(stored)
     truths = _truths(stored, labels) if labels else {}
-    votes = np.array([claim.votes for claim in claims])
-    known = np.array([claim.place in truths for claim in claims], dtype=bool)
-    if labels and not known.any():
+    if labels and not any(claim.place in truths for claim in claims):
         raise InvalidInputError(f"{stored.folder}: no label is of a claim that the panel judged")
-    model = _model(votes, known, claims, truths, len(names))
+    model = _model(claims, truths)
     rows = zip(names, model.votes_for, model.votes_against, strict=True)
     return PanelCard(
         run_signature=stored.signature,
@@ -259,16 +257,14 @@ def _truths(run: StoredRun, labels: Sequence[str | Path]) -> dict[tuple[str, int
     return {place: float(not wrong) for place, wrong in matched.claims.items()}
 
 
-def _model(
-    votes: FloatArray,
-    known: FloatArray,
-    claims: Sequence[_Claim],
-    truths: Mapping[tuple[str, int], float],
-    judges: int,
-) -> VoteModel:
+def _model(claims: Sequence[_Claim], truths: Mapping[tuple[str, int], float]) -> VoteModel:
+    """Return what the labels say of votes, or without any what the votes say of each other."""
     if truths:
-        labels = np.array([truths[claim.place] for claim in claims if claim.place in truths])
-        return weights_of_labels(votes[known], labels)
+        known = [claim for claim in claims if claim.place in truths]
+        labels = np.array([truths[claim.place] for claim in known])
+        return weights_of_labels(np.array([claim.votes for claim in known]), labels)
+    votes = np.array([claim.votes for claim in claims])
+    judges = votes.shape[1]
     if judges < _FEWEST:
         raise InvalidInputError(
             f"weights of {judges} judges can't be learnt from their votes alone, which needs "
