@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from hallujudge.metrics.framework.agreement import krippendorff_alpha
@@ -290,17 +289,16 @@ def _is_marked(pair: object) -> bool:
 
 def _places(record: Record, words: list[list[str]], text: str) -> list[tuple[int, int]]:
     """Return where words are in a response, one after the other."""
-    ends = [0]
-    starts = []
+    places = []
+    end = 0
     for word, _ in words:
         # From the last word on, so that a word that is repeated has a place each time.
-        start = text.find(word, ends[-1])
+        start = text.find(word, end)
         if start < 0:
             raise ArchiveError(f"{record.place}: the word {word!r:.60} is not in the response")
-        starts.append(start)
-        ends.append(start + len(word))
-    assert all(one <= other for one, other in pairwise(ends)), "searched from left to right"
-    return list(zip(starts, ends[1:], strict=True))
+        end = start + len(word)
+        places.append((start, end))
+    return places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
