@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ _CAPTIONS = "captions"
 # The columns of Table 8, up to all 80 objects of COCO.
 _STEPS = tuple(range(10, 81, 10))
 _TENTHS = 10
+_WORD = re.compile(r"\S+")
 # The paper's Figure 2 orders objects by their frequency, whether or not they are hallucinated.
 _BY_RANK = Chart(kind="bars", x="object", y=("hallucinated",), order="rank")
 # Lengths are shown by ten words; longer captions than these share the last row.
@@ -211,6 +214,7 @@ def _hit_ratios(
     # By caption and not by image, so that several captions of one image all count.
     hallucinated = {caption.id: caption.hallucinated for caption in captions}
     shown = {caption.id: caption.shown for caption in captions}
+    # Formula 3 divides by all images, of which those without a hallucination have no ratio.
     by_frequency = hit_ratio_by_frequency(hallucinated.values(), counts, ks)
     by_company = hit_ratio_by_company(hallucinated, shown, probe, counts, ks)
     return AnalysisTable(
@@ -231,6 +235,7 @@ def _accumulated(
     counts: ObjectCounts,
     probe: str,
 ) -> AnalysisTable:
+    # Pooled over all mentions, as Tables 8 and 9 are, and not a mean over captions.
     appearing = accumulated_proportions(
         [caption.hallucinated for caption in captions], counts.by_frequency(), _STEPS
     )
@@ -305,29 +310,12 @@ def _by_position(captions: Sequence[ChairCaption]) -> list[AnalysisTable]:
 
 def _tenths(caption: ChairCaption) -> list[int]:
     """Return the tenth of the caption's words in which each mention begins, from 1."""
-    text = caption.text or ""
-    words = len(text.split())
+    words = [word.start() for word in _WORD.finditer(caption.text or "")]
     if not words:
         return []
-    places = _words_before(text, caption.starts)
-    return [max(place - 1, 0) * _TENTHS // words + 1 for place in places]
-
-
-def _words_before(text: str, starts: Iterable[int]) -> Iterator[int]:
-    """Yield how many words begin at each position or before it.
-
-    Only the text since the last position is split, since captions have many mentions.
-    """
-    at, words = 0, 0
-    for start in starts:
-        if start < at:
-            at, words = 0, 0
-        # The word in which the last part ended is not counted again.
-        inside = at > 0 and not text[at - 1 : at].isspace()
-        part = text[at : start + 1]
-        words += len(part.split()) - (inside and not part[:1].isspace() and bool(part))
-        at = start + 1
-        yield words
+    # A search in the words' places, since captions have many mentions.
+    begun = (bisect_right(words, start) for start in caption.starts)
+    return [max(number - 1, 0) * _TENTHS // len(words) + 1 for number in begun]
 
 
 def _by_length(captions: Sequence[ChairCaption]) -> AnalysisTable:
