@@ -161,6 +161,7 @@ def _choice(
         few = amount(count, "label says", "labels say")
         return "raw", f"{few} too little; label at least {FEW_LABELS}, better 100."
     if sampling.plan is None and differs_from_run(sample):
+        # Rogan and Gladen's estimator takes error rates only, which other samples have as well.
         if other is not None:
             return "rogan-gladen", (
                 "The labels are no random sample of the run, so that only the judge's error rates "

@@ -150,6 +150,7 @@ def caption_mentions(
     wrong = {tuple(span) for span in evidence["hallucinated_spans"]}
     pairs = evidence["mentioned"]
     times = Counter(name for _, name in pairs)
+    # One object counts once then, so that its mentions share what it adds.
     once = settings.get("count") == "objects"
     spans = evidence["mentioned_spans"]
     for index, ((word, name), span) in enumerate(zip(pairs, spans, strict=True)):

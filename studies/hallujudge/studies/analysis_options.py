@@ -43,6 +43,7 @@ _DECLARED: Mapping[str, Sequence[_Declared]] = {
         ("probe", "text", PROBE, "object of co-occurrence"),
         # The columns of Tables 2 and 10.
         ("ks", "text", "10,20,30", "values of k of hit ratios, such as 10,20"),
+        # The paper counts in MSCOCO and publishes no list (docs/explanation/pope-hit-ratios.md).
         ("counts", "file", None, "objects of images to count"),
     ),
     "tri-he": (
@@ -51,6 +52,7 @@ _DECLARED: Mapping[str, Sequence[_Declared]] = {
         ("share", "number", 0.2, "share of object pairs that are frequent"),
         ("wordnet", "text", "", "WordNet folder, for object pairs by synset, or auto"),
         ("sheet", "texts", (), "filled sheet of label scores; repeatable"),
+        # Table 8: 5 is a response without hallucination.
         ("human_scale", "text", "more-is-better", "more-is-better or more-is-worse"),
     ),
     "mementos": (

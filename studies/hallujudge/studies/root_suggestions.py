@@ -132,6 +132,7 @@ def suggested(
 
 def kept(patch: GraphPatch, earlier: GraphPatch | None) -> GraphPatch:
     """Return the patch with the decisions of an earlier one, including those on missing words."""
+    # So that people can ask again with more sources or more items.
     made = {e.form: e for e in earlier.entries if e.decision != "pending"} if earlier else {}
     if not made:
         return patch
@@ -304,6 +305,7 @@ def _root(question: RootQuestion, answer: object) -> str | None:
     """The root that a reply names; None if it is not one of those offered."""
     if answer == NO_ROOT:
         return None
+    # A language model chooses and does not propose (docs/decisions/mementos.md).
     root = question.choices().get(answer) if isinstance(answer, str) else None
     if root is None:
         shown = str(answer)[:SHOWN_CHARS]

@@ -84,6 +84,7 @@ def counted(
         Stage("answer parser", f"answers are parsed by {variant} instead of {rule}", shown(ours)),
     ]
     items, ours = [every[place].item for place in places], [ours[place] for place in places]
+    # The paper's mean is over topics, which have different numbers of questions.
     if name == "vlms-are-biased" and variant == "paper":
         by_topic = _by_topic(ours, [item.fields.get("topic", "") for item in items])
         stages.append(Stage("means over topics", "every topic has the same weight", by_topic))

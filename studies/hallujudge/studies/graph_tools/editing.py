@@ -190,6 +190,7 @@ def apply_patch(graph: SynonymGraph, patch: GraphPatch, *, version: str = "") ->
 
 def _to_roots(graph: SynonymGraph, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the links; a target that is a form of the graph is replaced by the form's roots."""
+    # A person may accept mug as a root, which is a form of cup: it leads to cup then.
     roots, own = set(graph.roots), dict(graph.edges)
     return [
         (form, target)
