@@ -133,6 +133,7 @@ def find_labels(*paths: str | Path, items: Iterable[DecidedItem] = ()) -> FoundL
             blank += (given := _labels_of(record, known)) is None
             for label in given or ():
                 earlier = found.get(label.key)
+                # A label that repeats an earlier one takes nothing from it.
                 changed += earlier is not None and earlier.hallucinated != label.hallucinated
                 found[label.key] = label
             if len(found) > _MOST:

@@ -146,6 +146,7 @@ def units_of(items: Iterable[DecidedItem], by: By) -> list[Unit]:
             ]
         elif item.hallucinated is not None:
             known = [c.margin for c in decided if c.margin is not None]
+            # An item is wrong as soon as one of its claims is: the least sure one decides.
             margin = min(known, default=None)
             out.append(Unit(item.id, None, item.cluster, item.hallucinated, margin, item.response))
     return out
@@ -186,6 +187,7 @@ def plan_labels(
     units = units_of(items, by)
     if not units:
         raise InvalidInputError("the run has no verdicts to label; score items with claims first")
+    # Other strata would give the labels that exist already other weights.
     strata = before.strata if before else tuple(_strata(units, count))
     return _drawn(units, strata, signature, by, seed, count, truths or {})
 

@@ -160,6 +160,7 @@ def _choice(
     if count < FEW_LABELS:
         few = amount(count, "label says", "labels say")
         return "raw", f"{few} too little; label at least {FEW_LABELS}, better 100."
+    # A planned sample differs on purpose: its strata are made of verdicts.
     if sampling.plan is None and differs_from_run(sample):
         # Rogan and Gladen's estimator takes error rates only, which other samples have as well.
         if other is not None:

@@ -94,6 +94,7 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
     claims_of = CLAIMS_OF[name]
     for record in records_of(run.folder / ITEMS, run.signature):
         result = result_of(record, run.metric.columns)
+        # What counts in no score can't be corrected.
         if result.outcome is Outcome.SCORED and not result.left_out:
             names = (column.name for column in run.metric.columns)
             statistics = dict(zip(names, map(float, result.statistics), strict=True))

@@ -139,6 +139,7 @@ def merge(
             if patch is None:
                 grown = tools.merge_graphs(grown, _open(other), version=version or grown.version)
             else:
+                # All patches of a call are made for the given graph, not for what has grown of it.
                 if patch.graph not in ("", before.label):
                     click.echo(
                         f"note: {other} was made for {patch.graph}, not for {before.label}",

@@ -225,6 +225,7 @@ def _ranking(data: Sequence[RunData], name: str, options: CompareOptions) -> _Ra
         return found
     if not _over_common_items(data, main):
         raise InvalidInputError("no item is scored in all runs; see the coverage in report.json")
+    # The largest of several scores has no paired test, which a leaderboard needs.
     rest = (s for s in metric.scores if s.direction != "neither" and not s.largest_of)
     others = (*declared, *(score for score in rest if score is not main))
     found = next(filter(None, (_ranked(data, each, options) for each in others)), None)

@@ -41,6 +41,7 @@ def checked_options(
             raise InvalidInputError(
                 f"no analysis of these runs has the option {name} (given {str(value)!r:.60}); {has}"
             )
+        # From Python, options come without the checks of the command line.
         if known[name].kind == "count" and not (isinstance(value, int) and value >= 1):
             raise InvalidInputError(
                 f"the option {name} is {value!r:.60}; give a whole number of at least 1"
@@ -121,6 +122,7 @@ class AnalyzedRun:
 
     @classmethod
     def _in_memory(cls, report: RunReport, keys: Mapping[str, str]) -> AnalyzedRun:
+        # An analysis of the items that were kept would look like one of the whole run.
         if not report.holds_items:
             raise InvalidInputError(
                 f"the report holds {len(report.items)} of its {report.coverage.items} items; "
@@ -292,6 +294,7 @@ def run_by_run(
         by_name: dict[str, AnalysisTable] = {}
         notes: list[str] = []
         for run in own:
+            # A single run needs no columns that tell it from others.
             keys = run.keys if len(own) > 1 else {}
             tables, problems = make(run, options)
             notes += [f"{run.name}: {problem}" if keys else problem for problem in problems]

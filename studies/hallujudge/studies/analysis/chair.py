@@ -100,6 +100,7 @@ def _caption(record: Record) -> ChairCaption:
         hallucinated = [name for _, name in evidence["hallucinated"]]
         starts = [start for start, _ in evidence["mentioned_spans"]]
         missed, text = evidence["missed"], values.get("response")
+        # Checked here, where the line can still be named.
         if {*map(type, mentioned), *map(type, hallucinated), *map(type, missed)} - {str}:
             raise TypeError("an object is not a text")
         if len(starts) != len(mentioned) or {*map(type, starts)} - {int}:
@@ -144,6 +145,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any], *, keep: bool) -> Tabl
             raise InvalidInputError(_unknown(str(options["probe"]), counts))
         notes = [f"no co-occurrence: no image shows a {PROBE}; name an object with the option "
                  "probe"]  # fmt: skip
+    # Formula 4 is over the images that show the probe, whether or not a caption names it.
     with_probe = [caption for caption in captions if probe in caption.shown]
     tables = [
         _hit_ratios(captions, counts, probe, ks),

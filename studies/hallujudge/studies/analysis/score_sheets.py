@@ -92,6 +92,7 @@ def key_of(record: Record) -> str | None:
     response = record.values.get("response")
     if not isinstance(response, str) or not response.strip():
         return None
+    # JSON may hold half of a surrogate pair, which UTF-8 refuses without the handler.
     text = f"{record.values['id']}\n{response}".encode("utf-8", "surrogatepass")
     return f"r{blake2b(text, digest_size=_KEY_BYTES).hexdigest()}"
 
@@ -136,6 +137,7 @@ def read_sheets(paths: Sequence[str | Path]) -> SheetScores:
             if score is None:
                 blank += 1
                 continue
+            # Two scores of one person would count as agreement of two people.
             if annotator in scores.setdefault(key, {}):
                 raise ArchiveError(
                     f"{record.place}: {annotator} has scored the response {key} before; name "

@@ -249,6 +249,7 @@ def _synset_names(wordnet: str) -> Callable[[str], str] | None:
 
     @cache
     def name(text: str) -> str:
+        # WordNet's index is in small letters.
         words = " ".join(text.casefold().split())
         synset = next(iter(found.senses(words, "objects")), None)
         if synset is None:

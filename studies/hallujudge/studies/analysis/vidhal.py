@@ -199,6 +199,7 @@ def _shared(
     """Return the videos that all runs have scored, and a note on the others."""
     tables = {name: read[run.label] for name, run in runs.items()}
     every = dict.fromkeys(video for table in tables.values() for video in table)
+    # Videos of all runs alone, or a difference might be that of other videos.
     kept = [video for video in every if all(video in table for table in tables.values())]
     if not kept:
         raise InvalidInputError(

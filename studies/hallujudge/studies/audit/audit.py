@@ -451,6 +451,7 @@ def _of_table(
     archive: Archive, metric: str, category: str, scores: Sequence[str]
 ) -> dict[str, Printed]:
     path = archive.file.path
+    # Scores are named after the predictions, also those of the judged copy.
     stem = path.name.removesuffix(path.suffix).removesuffix("_auxmatch")
     tables = (
         path.with_name(f"{stem}{end}{s}") for end in ("_score", "_acc") for s in _SCORE_SUFFIXES
@@ -465,6 +466,7 @@ def _of_table(
     for record in read_records(read_format(table).source):
         if str(record.values.get("split")) == wanted:
             values = {k: v for k, v in record.values.items() if k != "split"}
+            # VLMEvalKit writes the scores of POPE in percent.
             return _numbers("pope", values, f"{table.name}, {wanted}", scores, percent=True)
     return {}
 

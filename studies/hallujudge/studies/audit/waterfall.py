@@ -464,6 +464,7 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
             references=references or None,
             variant=options.variant,
             inputs=inputs,
+            # The batches are kept already; a report with items would hold them a second time.
             keep_items=False,
             on_batch=keep,
         )

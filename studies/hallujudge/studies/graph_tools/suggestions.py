@@ -304,6 +304,8 @@ class _Part:
 
     def offsets(self, lemma: str) -> tuple[int, ...]:
         """Return the offsets of a lemma's synsets, the commonest sense first; empty if unknown."""
+        # An empty key would find the licence at the head of the file, whose lines begin with
+        # blanks.
         if not lemma:
             return ()
         # Searched as bytes: only a few of the index's many lines are ever needed.
