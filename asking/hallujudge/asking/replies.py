@@ -283,9 +283,6 @@ class Asker:
             media = await self.shown.find(inquiry)
             if self._benchmark.protocol.pairs:
                 response = await self._ordered(inquiry, media, replies)
-                # The order is no reply of its own, so that all replies are steps.
-                steps = _steps_of(replies, inquiry.options)
-                return Answered(response=response, thought=replies[-1][1].thought, steps=steps)
             else:
                 for step in self._benchmark.protocol.steps:
                     earlier = {name: answer_of(reply.content) for name, reply in replies}
@@ -295,19 +292,19 @@ class Asker:
             return _unanswered(replies, err.reason, err.detail)
         except NoReplyError as err:
             return _unanswered(replies, err.reason, err.detail, err.reply)
+        thought = replies[-1][1].thought
+        if self._benchmark.protocol.pairs:
+            # The order is no reply of its own, so that all replies are steps.
+            steps = _steps_of(replies, inquiry.options)
+            return Answered(response=response, thought=thought, steps=steps)
         if self._benchmark.reads == CONFIDENCE:
             # The whole reply is a step, since the response is only a part of it.
             # INFACT's appendix A.4 asks for a confidence in a run of its own and prints no words;
             # our prompt asks for answer and confidence at once.
             said, confidence = read_confidence(answer_of(response))
-            return Answered(
-                response=said,
-                thought=replies[-1][1].thought,
-                steps=_steps_of(replies),
-                confidence=confidence,
-            )
-        _, last = replies.pop()
-        return Answered(response=response, thought=last.thought, steps=_steps_of(replies))
+            steps = _steps_of(replies)
+            return Answered(response=said, thought=thought, steps=steps, confidence=confidence)
+        return Answered(response=response, thought=thought, steps=_steps_of(replies[:-1]))
 
     async def plan(self, inquiry: Inquiry) -> list[PlannedCall]:
         """Return the calls of a question as far as they are known; nothing is sent.
