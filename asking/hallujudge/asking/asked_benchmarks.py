@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 
@@ -228,13 +228,28 @@ def _template(what: str, text: str, own: str | None) -> Template:
     slots = set(_SLOT.findall(text))
     if own is None:
         return replace(own_template(text, sorted(slots)), name=what.replace(", ", "-"), version="1")
-    given = set(_SLOT.findall(own))
+    return own_prompt(f"the prompt of {what}", own, sorted(slots), OPTIONAL_SLOTS)
+
+
+def own_prompt(what: str, own: str, slots: Iterable[str], optional: Container[str]) -> Template:
+    """Return a user's own prompt.
+
+    Args:
+        what: What messages call it.
+        own: Its text.
+        slots: The slots of the prompt that it replaces.
+        optional: Those of them that it may leave out.
+
+    Raises:
+        InvalidInputError: It has other slots.
+    """
+    given = _SLOT.findall(own)
     # Optional slots are wanted if the prompt has them, so that they count as its own.
-    wanted = slots - OPTIONAL_SLOTS | given & slots
+    wanted = [slot for slot in slots if slot not in optional or slot in given]
     try:
-        return own_template(own, sorted(wanted))
+        return own_template(own, wanted)
     except InvalidInputError as err:
-        raise InvalidInputError(f"the prompt of {what}: {err}") from err
+        raise InvalidInputError(f"{what}: {err}") from err
 
 
 def preset_names(benchmark: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,16 +12,12 @@ from typing import Any, TypeVar
 import click
 
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
-from hallujudge.judge_service.llm.prompt_templates import (
-    Message,
-    Template,
-    load_template,
-    own_template,
-)
+from hallujudge.judge_service.llm.prompt_templates import Message, Template, load_template
 from hallujudge.sdk.cli.options import prompt_text, replies_of, say_failed
 from hallujudge.sdk.cli.output import estimate_line
 from hallujudge.sdk.errors import InvalidInputError
 
+from ..asked_benchmarks import own_prompt
 from ..inquiries import shown_options
 from ..replies import NoReplyError
 from ..text_calls import TextModel, text_model
@@ -34,8 +29,6 @@ from .model_work import written
 _T = TypeVar("_T")
 
 _PROMPT = "infact_misleading"
-_NEEDED, _OPTIONAL = ("answer", "question"), ("options",)
-_SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 # Room for a line that is too long, which is then refused with its length.
 _MOST_TOKENS = 128
 # Three lines at 360p, which hide a tenth of the picture.
@@ -69,12 +62,7 @@ def prompt_of(own: str | None) -> Template:
     if own is None:
         return load_template(_PROMPT)
     # A question about no choices has none to show, so that a prompt may go without them.
-    left_out = set(_OPTIONAL).difference(_SLOT.findall(own))
-    slots = [slot for slot in (*_NEEDED, *_OPTIONAL) if slot not in left_out]
-    try:
-        return own_template(own, slots)
-    except InvalidInputError as err:
-        raise InvalidInputError(f"--prompt: {err}") from err
+    return own_prompt("--prompt", own, ("answer", "question", "options"), ("options",))
 
 
 def questions_of(videos: Iterable[str], questions: Sequence[Question]) -> dict[str, list[Question]]:
