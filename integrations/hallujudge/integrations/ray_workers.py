@@ -408,6 +408,7 @@ class RayParts:
 
         node = self._ray.get_runtime_context().get_node_id()
         here = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        # Without a processor of its own: the workers take all, and it would never start.
         make = self._ray.remote(num_cpus=0, scheduling_strategy=here)(CallKeeper)
         return make.remote(keeper_settings(settings.judges))
 

@@ -144,6 +144,7 @@ def build_probes(
         built = build_pope(
             shown,
             sampling=sampling,
+            # POPE's questions are balanced: half of them are about objects that are shown.
             questions_per_image=2 * per_image,
             images=images,
             seed=seed,

@@ -65,6 +65,7 @@ _PRESET = "superfast"
 # Encoders miss low bitrates of short videos. Another attempt aims as much lower as this one missed.
 _TOLERANCE = 0.02
 _ATTEMPTS = 4
+# FFmpeg passes whole kilobits a second to x264, so that less would be no bitrate at all.
 _LEAST_BITS = 1_000
 # What the measurements of a few hundred frames take.
 _MORE_ROOM = 1 << 16

@@ -71,7 +71,7 @@ _SEGMENTS = 5
 _PARTS = 5
 # Share of its slot, an equal part of the video, that a segment takes.
 _SHORTEST, _LONGEST = 0.4, 0.8
-# Pillow's own font has Latin letters only.
+# Pillow's own font has Latin letters only; Latin Extended-B ends here.
 _LAST_LATIN = 0x24F
 # How opaque the box behind the letters is, of 256.
 _BOX = 160
