@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from hallujudge.metrics.chair import ChairMetric
 from hallujudge.sdk.archives.layouts.archive_reader import mapping_at
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.errors import ArchiveError
 
-from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, stages_of
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, ScoredRow, Stage, stages_of
 
 RATIOS: Mapping[str, Ratio] = {
     "chair_i": Ratio(numerator=("hallucinated",), denominator=("mentioned",)),
@@ -27,16 +27,14 @@ _COLUMNS = {
 _LMMS_SCORES = ("coco_cap_chair_i", "coco_cap_chair_s", "coco_cap_chair_recall", "coco_cap_recall")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Caption:
-    """What is known of one caption."""
+class _Caption(NamedTuple):
+    """A caption with the script's numbers."""
 
-    row: Row
-    copied: Counts
+    scored: ScoredRow
     found: Counts
-    repeated: bool
-    reason: str
-    ours: Counts
+    """By the archive's words and references."""
+    copied: Counts
+    """By the archive's own verdicts."""
 
 
 _COPIED, _REPEATED, _FAILED, _OTHERS = (
@@ -58,39 +56,28 @@ def counted(
     scored: Scored, _harness: str, _options: AuditOptions
 ) -> tuple[tuple[Row, ...], tuple[Stage, ...]]:
     """Return the captions, and the ways of counting their mentions."""
-    captions = list(_captions(scored))
+    captions = [_Caption(each, *_theirs(each.record)) for each in scored.rows]
     last = Stage(
         "object words",
         "objects are found by our synonym graph and references, not taken from the archive",
-        [{} if caption.repeated else caption.ours for caption in captions],
+        [{} if each.is_repeated else each.counts(_COLUMNS) for each in scored.rows],
     )
     stages = stages_of("script", _RULES, captions, _count)
-    return tuple(caption.row for caption in captions), (*stages, last)
+    rows = tuple(Row(id=each.result.id, response=each.response) for each in scored.rows)
+    return rows, (*stages, last)
 
 
 def _count(caption: _Caption, rules: Collection[str]) -> Counts:
     """Return how rules count one caption; empty if they leave it out."""
-    failed = caption.reason == "RESPONSE_FAILED"
+    reason = caption.scored.result.reason
+    failed = reason == "RESPONSE_FAILED"
     if (
-        (caption.repeated and _REPEATED not in rules)
+        (caption.scored.is_repeated and _REPEATED not in rules)
         or (failed and _FAILED not in rules)
-        or (caption.reason and not failed and _OTHERS not in rules)
+        or (reason and not failed and _OTHERS not in rules)
     ):
         return {}
     return caption.copied if _COPIED in rules else caption.found
-
-
-def _captions(scored: Scored) -> Iterator[_Caption]:
-    for each in scored.rows:
-        found, copied = _theirs(each.record)
-        yield _Caption(
-            row=Row(id=each.result.id, response=each.response),
-            copied=copied,
-            found=found,
-            repeated=each.is_repeated,
-            reason=each.result.reason,
-            ours=each.counts(_COLUMNS),
-        )
 
 
 def _theirs(record: Record) -> tuple[Counts, Counts]:

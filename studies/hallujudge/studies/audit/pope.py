@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import one_answer
@@ -14,7 +14,7 @@ from hallujudge.sdk.archives.question_files import given_label, label_of
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.archives.split_files import questions_of_file
 
-from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage, stages_of
+from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, ScoredRow, Stage, stages_of
 
 RATIOS: Mapping[str, Ratio] = {
     "accuracy": Ratio(numerator=("right",), denominator=("answered",)),
@@ -44,24 +44,21 @@ _JOINED_BY_ORDER = ("pope", "llava", "opera")
 _NO_RESPONSE = frozenset(["RESPONSE_EMPTY", "RESPONSE_MISSING"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Copied:
+class _Copied(NamedTuple):
     """A verdict that the archive carries."""
 
     answer: str
     right: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
+class _Answer(NamedTuple):
     """What is known of one row."""
 
+    scored: ScoredRow
     row: Row
     copied: _Copied | None
     by_order: str | None
-    repeated: bool
-    reason: str
-    ours: Counts
+    """The label that the scripts give it."""
 
 
 _COPIED, _YES_OF_LABELS, _BY_ORDER, _REPEATED, _CATEGORIES, _FAILED, _EMPTY = (
@@ -124,7 +121,7 @@ def counted(
     last = Stage(
         "answer parser",
         f"answers are parsed by {ours} instead of {theirs}",
-        [{} if a.repeated else _times(a.ours, _weight(a.row) if expanded else 1) for a in answers],
+        [_times(_ours(a.scored), _weight(a.row) if expanded else 1) for a in answers],
     )
     return tuple(a.row for a in answers), (*stages, last)
 
@@ -144,11 +141,12 @@ def _times(counts: Counts, weight: int) -> Counts:
 def _count(answer: _Answer, rules: Collection[str], metric: AnswersMetric) -> Counts:
     """Return how rules count one answer; empty if they leave it out."""
     label = answer.by_order if _BY_ORDER in rules else answer.row.label
-    if label is None or (answer.repeated and _REPEATED not in rules):
+    if label is None or (answer.scored.is_repeated and _REPEATED not in rules):
         return {}
-    if answer.reason == "RESPONSE_FAILED" and _FAILED not in rules:
+    reason = answer.scored.result.reason
+    if reason == "RESPONSE_FAILED" and _FAILED not in rules:
         return {}
-    if answer.reason in _NO_RESPONSE and _EMPTY not in rules:
+    if reason in _NO_RESPONSE and _EMPTY not in rules:
         return {}
     copied = answer.copied if _COPIED in rules else None
     text = answer.row.response if copied is None else copied.answer
@@ -161,6 +159,11 @@ def _count(answer: _Answer, rules: Collection[str], metric: AnswersMetric) -> Co
         # lmms-eval sums the labels where it prints a yes ratio.
         counts["yes"] = int(label == "yes")
     return counts
+
+
+def _ours(scored: ScoredRow) -> Counts:
+    counts = {} if scored.is_repeated else scored.counts(_COLUMNS)
+    return _with_sums(counts) if counts else {}
 
 
 def _with_sums(columns: Mapping[str, int]) -> dict[str, int]:
@@ -177,17 +180,9 @@ def _answers(scored: Scored, harness: str, options: AuditOptions) -> Iterator[_A
     by_order = list(_labels_by_order(scored, harness, options, categories))
     for each, category, ordered in zip(scored.rows, categories, by_order, strict=True):
         known = label_of(BENCHMARK, each.label)
-        if known is None:
-            continue
-        ours = each.counts(_COLUMNS)
-        yield _Answer(
-            row=Row(id=each.result.id, response=each.response, label=known, category=category),
-            copied=_copied(each.record),
-            by_order=ordered,
-            repeated=each.is_repeated,
-            reason=each.result.reason,
-            ours=_with_sums(ours) if ours else {},
-        )
+        if known is not None:
+            row = Row(id=each.result.id, response=each.response, label=known, category=category)
+            yield _Answer(each, row, _copied(each.record), ordered)
 
 
 def _copied(record: Record) -> _Copied | None:
