@@ -265,11 +265,8 @@ def _marked(record: Record, known: _Items) -> Iterator[Label]:
         )
     # A file of words alone has no response; its words are then all that there is of it.
     text = response if isinstance(response, str) else " ".join(word for word, _ in words)
-    item = canonical_id(identifier, record.place)
-    item, annotator = (
-        known.named(item, text, _label_text(record, "image_id")),
-        _label_text(record, "annotator"),
-    )
+    image, annotator = _label_text(record, "image_id"), _label_text(record, "annotator")
+    item = known.named(canonical_id(identifier, record.place), text, image)
     for (word, marked), span in zip(words, _places(record, words, text), strict=True):
         yield Label(item=item, hallucinated=bool(marked), span=span, text=word, annotator=annotator)
     # HAT's captions have the key too, and it agrees with their words; other files have words alone.

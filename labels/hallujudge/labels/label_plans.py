@@ -189,7 +189,8 @@ def plan_labels(
         raise InvalidInputError("the run has no verdicts to label; score items with claims first")
     # Other strata would give the labels that exist already other weights.
     strata = before.strata if before else tuple(_strata(units, count))
-    return _drawn(units, strata, signature, by, seed, count, truths or {})
+    empty = LabelPlan(signature=signature, by=by, seed=seed, strata=strata, units=(), gains=())
+    return _drawn(empty, units, count, truths or {})
 
 
 def _strata(units: Sequence[Unit], count: int) -> Iterable[PlanStratum]:
@@ -213,18 +214,14 @@ def _strata(units: Sequence[Unit], count: int) -> Iterable[PlanStratum]:
 
 
 def _drawn(
+    empty: LabelPlan,
     units: Sequence[Unit],
-    strata: Sequence[PlanStratum],
-    signature: str,
-    by: By,
-    seed: int,
     count: int,
     truths: Mapping[tuple[str, int | None], bool],
 ) -> LabelPlan:
+    """Return the plan with what is drawn, and with the gains of drawing more."""
+    strata = empty.strata
     members: dict[int, list[Unit]] = defaultdict(list)
-    empty = LabelPlan(
-        signature=signature, by=by, seed=seed, strata=tuple(strata), units=(), gains=()
-    )
     for unit in units:
         members[empty.stratum_of(unit)].append(unit)
     sizes = [len(members[place]) for place in range(len(strata))]
@@ -239,7 +236,7 @@ def _drawn(
         PlannedUnit(item=unit.item, claim=unit.claim, stratum=place, text=unit.text[:400])
         for place in range(len(strata))
         # A seed for each stratum, so that they are drawn independently of each other.
-        for unit in _first(members[place], numbers[place], f"{seed}/{place}")
+        for unit in _first(members[place], numbers[place], f"{empty.seed}/{place}")
     ]
     gains = []
     # What is drawn now stays drawn: these are the gains of extending the plan.
