@@ -97,6 +97,7 @@ def dawid_skene(votes: FloatArray) -> VoteModel:
     Source: Dawid and Skene, Maximum Likelihood Estimation of Observer Error-Rates Using the EM
     Algorithm, Applied Statistics 28 (1979), for two classes, with Laplace's rule.
     """
+    # From majorities: from elsewhere, both classes may end up exchanged.
     probability = np.nanmean(votes, axis=1)
     for _ in range(_ROUNDS):
         model = weights_of_labels(votes, probability)

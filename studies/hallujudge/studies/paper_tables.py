@@ -302,6 +302,7 @@ def _entries(
 def _known(run: RunData, wanted: Sequence[str]) -> tuple[ScoreDefinition, ...]:
     """Return the scores of a run that are wanted; all if none is."""
     known = {score.name for score in run.metric.scores}
+    # Scores are named for all runs, whose metrics need not have each of them.
     found = [name for name in wanted if name in known]
     return checked_scores(run.metric, found) if found or not wanted else ()
 

@@ -198,6 +198,7 @@ def judge_agreement_tables(
             rows=tuple(rates),
         ),
     )
+    # Most analyses are of one run or of one judge, which needs no empty tables.
     return [table for table in tables if table.rows], notes
 
 

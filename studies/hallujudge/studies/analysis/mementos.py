@@ -259,6 +259,7 @@ def companions(
     ]
 
 
+# Behaviours of other domains lead to roots of this graph, as in scoring.
 _GENERAL = "general"
 
 

@@ -70,6 +70,7 @@ def counted(
         rule = circular_rows.ITS_RULE
         theirs = circular_rows.rows_of([each.record.values for each in scored.rows])
     once = [{} if c.repeated else counts for c, counts in zip(every, theirs, strict=True)]
+    # Benchmarks call it category, topic or type.
     places = [n for n, c in enumerate(every) if options.category in ("", *c.item.fields.values())]
 
     def shown(counts: Sequence[Counts]) -> list[Counts]:

@@ -215,6 +215,7 @@ def _labels_by_order(
     # The scripts join the answers of a category with the file of labels of that category.
     queues = _queues(options.references, by_category=len(set(categories)) > 1)
     for category in categories:
+        # Answers of one category have one queue, whatever its name.
         queue = queues.get(category, queues.get("", iter(())))
         yield next(queue, None)
 

@@ -274,6 +274,7 @@ _Folder: TypeAlias = "Path | zipfile.Path"
 _MAX_BYTES: Final = 64 << 20
 # In WordNet 3.0 the verb break has the most senses, 59.
 _MAX_SENSES: Final = 64
+# Of a kind, and of a single instance of it, such as a name (wninput(5)).
 _HYPERNYM: Final = ("@", "@i")
 _ENDINGS: Final = {
     "noun": (("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
@@ -457,6 +458,7 @@ def _database(place: Path) -> _Folder | None:
             folder = zipfile.Path(place, f"{place.stem}/")
         except zipfile.BadZipFile:
             return None
+    # Verbs are looked for once behaviours are: objects can do without their files.
     needed = ("index.noun", "data.noun")
     return folder if all(folder.joinpath(name).is_file() for name in needed) else None
 
