@@ -41,6 +41,7 @@ from .replies import CUT_OFF, Answered, Asker
 from .shown_media import ShownMedia
 from .text_calls import text_client
 
+# As often as progress is drawn: what changes in between is not seen.
 _TICK_SECONDS = 1.0
 _URL = "llm.url, the base address of its server (such as http://localhost:8000/v1)"
 # A run of the first records is tried before one of all. Calls' keys have the hashes of images.
@@ -327,19 +328,14 @@ class _Prepared:
         """Tokens of a reply at most."""
         return self.run.max_tokens or self.benchmark.own.max_tokens
 
-    def how(self, *, videos: bool, sounds: bool) -> str:
-        """Return how the questions were asked, for signatures.
-
-        Args:
-            videos: Whether frames of videos were sent.
-            sounds: Whether sounds were sent.
-        """
+    def how(self, shown: ShownMedia) -> str:
+        """Return how the questions were asked, for signatures, by what was shown."""
         parts = ["chat", self.benchmark.protocol.name]
-        if videos:
+        if shown.had_videos:
             parts.append(self.frames.label)
         elif self.frames.combined:
             parts.append("combined")
-        if sounds:
+        if shown.had_sounds:
             parts.append("audio")
         if self.run.temperature:
             parts.append(f"temp={self.run.temperature:g}")
@@ -438,8 +434,7 @@ class _Prepared:
         Raises:
             OutputError: A file can't be written.
         """
-        shown = asker.shown
-        how = self.how(videos=shown.had_videos, sounds=shown.had_sounds)
+        how = self.how(asker.shown)
         about: dict[str, JsonValue] = {
             "benchmark": self.benchmark.name,
             "model": self.settings.judges.llm.model,

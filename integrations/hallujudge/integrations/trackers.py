@@ -169,8 +169,8 @@ def _checked_dataset(dataset: str) -> tuple[str, str]:
     return found[1], found[2] or _TASK
 
 
-def _write_hub_results(report: Report, folder: Path, *, dataset: str) -> Path:
-    """Write the entry of a report, and return its file.
+def _write_hub_results(report: Report, folder: Path, *, dataset: str) -> None:
+    """Write the entry of a report.
 
     The Hub reads ``.eval_results/*.yaml`` of a model's repository, and lists the values of a
     benchmark dataset as a leaderboard. An entry has one value; variant, interval, unscored items
@@ -205,7 +205,6 @@ def _write_hub_results(report: Report, folder: Path, *, dataset: str) -> Path:
         target.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as err:
         raise OutputError.of(target, err, "give another folder") from err
-    return target
 
 
 def _quoted(text: str) -> str:

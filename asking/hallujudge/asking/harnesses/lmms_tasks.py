@@ -96,7 +96,7 @@ def _python(score: str) -> str:
 def _yaml(name: str, task: HarnessTask, docs: Path) -> str:
     scores = metric_of(task.metric, task.variant, task.options).scores
     definitions = {one.name: one for one in scores}
-    asking = json.dumps(str(docs))
+    asking, tokens = json.dumps(str(docs)), benchmark_of(task.metric).own.max_tokens
     lines = [
         f"# {metric_entry(task.metric).metric.summary}",
         f"task: {name}",
@@ -108,7 +108,7 @@ def _yaml(name: str, task: HarnessTask, docs: Path) -> str:
         "doc_to_text: !function scored.doc_to_text",
         # The metric has the labels, so that lmms-eval needs none.
         'doc_to_target: ""',
-        f"generation_kwargs:\n  max_new_tokens: {task_tokens(task)}\n  temperature: 0\n"
+        f"generation_kwargs:\n  max_new_tokens: {tokens}\n  temperature: 0\n"
         "  do_sample: false\n  until: []",
         "process_results: !function scored.process_results",
         "metric_list:",
@@ -121,11 +121,6 @@ def _yaml(name: str, task: HarnessTask, docs: Path) -> str:
             f"    higher_is_better: {str(better).lower()}",
         ]
     return "\n".join([*lines, "metadata:", "  - version: 1"]) + "\n"
-
-
-def task_tokens(task: HarnessTask) -> int:
-    """Return how many tokens an answer may have."""
-    return benchmark_of(task.metric).own.max_tokens
 
 
 class LmmsTask:

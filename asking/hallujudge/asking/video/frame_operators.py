@@ -288,8 +288,8 @@ def _shuffle(order: MutableSequence[int], draw: Random) -> None:
 
 def reorder(
     info: VideoInfo, target: Path, operator: str, parameters: Parameters, encoding: Encoding
-) -> int:
-    """Write a video with its frames in another order, and return how many there are.
+) -> None:
+    """Write a video with its frames in another order.
 
     The times at which frames are shown stay, as does each frame's duration under ``reverse``: a
     video of variable frame rate is mirrored in time.
@@ -308,7 +308,6 @@ def reorder(
             writer.write(frame)
         order = frame_order(operator, parameters, times, info.time_base)
         writer.show(order, mirrored(times, last) if operator == "reverse" else times)
-    return len(times)
 
 
 def mirrored(times: Sequence[int], last: int) -> Iterator[int]:
