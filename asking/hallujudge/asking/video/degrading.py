@@ -266,7 +266,7 @@ def settings_of(making: Making) -> dict[str, Any]:
     settings = making.settings
     if settings is None:
         return dict(making.described["settings"])
-    font = str(settings.captions.font) if settings.captions.font else None
+    font = settings.captions.font_name
     of_operator: Mapping[str, Callable[[], Mapping[str, Any]]] = {
         "gaussian_noise": lambda: asdict(settings.noise),
         "motion_blur": lambda: asdict(settings.blur),
@@ -338,7 +338,7 @@ def _drawn(making: Making, info: VideoInfo) -> Parameters:
             return {
                 "subtitles": str(path),
                 "subtitles_sha256": hash_of(path),
-                "font": str(settings.captions.font) if settings.captions.font else None,
+                "font": settings.captions.font_name,
                 **draw_corruption(draw, settings.corruption),
             }
         case "adversarial_noise":

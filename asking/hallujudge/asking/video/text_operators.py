@@ -90,6 +90,11 @@ class CaptionSettings:
     font: Path | None = None
     """File of a font; None for Pillow's own, which has Latin letters."""
 
+    @property
+    def font_name(self) -> str | None:
+        """The font as manifests name it."""
+        return str(self.font) if self.font else None
+
 
 def draw_captions(draw: Random, info: VideoInfo, settings: CaptionSettings) -> Parameters:
     """Return the captions of a file: when each is shown, and what it says.
@@ -114,7 +119,7 @@ def draw_captions(draw: Random, info: VideoInfo, settings: CaptionSettings) -> P
         checked_letters([text], settings.font)
         span = {"start": round(start, 3), "end": round(start + length, 3)}
         shown.append({**span, "kind": kind, "text": text})
-    return {"captions": shown, "font": str(settings.font) if settings.font else None}
+    return {"captions": shown, "font": settings.font_name}
 
 
 def checked_letters(lines: Iterable[str], font: object) -> None:
@@ -194,6 +199,7 @@ class _Drawn:
         points = max(12, height // 16)
         face = _face(font, points)
         pen = ImageDraw.Draw(Image.new("L", (1, 1)))
+        # A twentieth of the width stays free at either side, as of the height below.
         wrapped = _wrapped(text, lambda line: pen.textlength(line, font=face), width * 0.9)
         left, above, right, below = pen.multiline_textbbox((0, 0), wrapped, face, align="center")
         margin = points // 3
