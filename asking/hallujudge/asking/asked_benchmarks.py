@@ -86,6 +86,7 @@ class Benchmark:
     @property
     def prompt_hashes(self) -> str:
         """The beginnings of the prompts' hashes, for signatures."""
+        # As many digits as hashes of declared prompts have.
         return "+".join(template.digest[:12] for template in self.templates.values())
 
     @property

@@ -107,6 +107,7 @@ def _shown(value: JsonValue) -> str:
     text = json.dumps(value, sort_keys=True)
     if isinstance(value, (bool, int, float, type(None))):
         return text
+    # 32 bits tell the few values of a parameter apart, and keep signatures short.
     return f"#{sha256(text.encode()).hexdigest()[:8]}"
 
 

@@ -89,6 +89,7 @@ def write_every_eval_ever(
         target.parent.mkdir(parents=True, exist_ok=True)
         if rows:
             (folder / samples).write_bytes(content)
+        # The collection's checks read JSON, which has no NaN and no infinity.
         text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         target.write_text(text, encoding="utf-8")
     except OSError as err:
@@ -213,6 +214,7 @@ class _Log:
         found: dict[str, Any] = {"num_samples": score.n}
         if score.ci_low is not None and score.ci_high is not None:
             interval: dict[str, Any] = {"lower": score.ci_low, "upper": score.ci_high}
+            # A report says level and method of its intervals in its signature alone.
             stated = re.search(r"\|ci:([a-z-]*)-(0?\.\d+)\b", self._report.signature)
             if stated:
                 interval |= {"confidence_level": float(stated[2]), "method": stated[1]}

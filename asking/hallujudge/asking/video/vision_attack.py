@@ -98,6 +98,7 @@ class EncoderEnsemble:
             with torch.no_grad():
                 # The mean in place of the L1 norm is another constant factor, which the sign
                 # removes.
+                # A frame without any gradient is not divided by zero.
                 size = slope.abs().mean(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)
                 speed = settings.momentum * speed + slope / size
                 noisy = noisy + (limit / settings.steps) * speed.sign()
@@ -169,6 +170,7 @@ class _Encoder:
         inner = next((part for name in _VISION_PARTS if (part := getattr(model, name, None))), None)
         self._model = (inner or model).to(device).eval().requires_grad_(False)
         config = self._model.config
+        # The side that CLIP's and ViT's first models take.
         self._size = _side(getattr(config, "image_size", 224))
         # Encoders of clips, such as VideoMAE, take a number of frames at a time.
         self.frames = int(getattr(config, "num_frames", 0) or 0)
