@@ -10,30 +10,22 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from hallujudge.judge_service.llm.cache_file import kept_replies
-    from hallujudge.sdk.media.video_frames import Sampling
+    from hallujudge.judge_service.llm.cache_file import kept_replies as kept_replies
+    from hallujudge.sdk.media.video_frames import Sampling as Sampling
 
-    from .asked_benchmarks import asked_metrics, preset_names, prompts_text
-    from .asked_files import AskedFiles
-    from .asking_run import AskResult, AskRun, ask, ask_async, check_asking, estimate_asking
-    from .first_checks import parsed_parameters
-
-__all__ = [
-    "AskResult",
-    "AskRun",
-    "AskedFiles",
-    "Sampling",
-    "ask",
-    "ask_async",
-    "asked_metrics",
-    "check_asking",
-    "estimate_asking",
-    "kept_replies",
-    "parsed_parameters",
-    "preset_names",
-    "prompts_text",
-]
+    from .asked_benchmarks import asked_metrics as asked_metrics
+    from .asked_benchmarks import preset_names as preset_names
+    from .asked_benchmarks import prompts_text as prompts_text
+    from .asked_files import AskedFiles as AskedFiles
+    from .asking_run import AskResult as AskResult
+    from .asking_run import AskRun as AskRun
+    from .asking_run import ask as ask
+    from .asking_run import ask_async as ask_async
+    from .asking_run import check_asking as check_asking
+    from .asking_run import estimate_asking as estimate_asking
+    from .first_checks import parsed_parameters as parsed_parameters
 
 _NAMES = {
     "hallujudge.judge_service.llm.cache_file": "kept_replies",
@@ -45,4 +37,5 @@ _NAMES = {
 }
 """Module -> the public names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)

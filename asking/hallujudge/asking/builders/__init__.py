@@ -9,27 +9,20 @@ from typing import TYPE_CHECKING
 
 from hallujudge.metrics.framework import names_on_use
 
+# Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
-    from ..tri_he_questions import drawn, read_scenes, write_questions
-    from ..video.infact_questions import audit_sheets, collected, needing_video, read_questions
-    from ..vidhal_captions import ask_quality, read_videos, write_captions
-    from .degraded_videos import build_videos
-    from .model_work import written
-
-__all__ = [
-    "ask_quality",
-    "audit_sheets",
-    "build_videos",
-    "collected",
-    "drawn",
-    "needing_video",
-    "read_questions",
-    "read_scenes",
-    "read_videos",
-    "write_captions",
-    "write_questions",
-    "written",
-]
+    from ..tri_he_questions import drawn as drawn
+    from ..tri_he_questions import read_scenes as read_scenes
+    from ..tri_he_questions import write_questions as write_questions
+    from ..video.infact_questions import audit_sheets as audit_sheets
+    from ..video.infact_questions import collected as collected
+    from ..video.infact_questions import needing_video as needing_video
+    from ..video.infact_questions import read_questions as read_questions
+    from ..vidhal_captions import ask_quality as ask_quality
+    from ..vidhal_captions import read_videos as read_videos
+    from ..vidhal_captions import write_captions as write_captions
+    from .degraded_videos import build_videos as build_videos
+    from .model_work import written as written
 
 _NAMES = {
     "..tri_he_questions": "drawn read_scenes write_questions",
@@ -40,4 +33,5 @@ _NAMES = {
 }
 """Module -> the names that it defines."""
 
+__all__ = sorted(" ".join(_NAMES.values()).split())
 __getattr__, __dir__ = names_on_use(__name__, _NAMES)
