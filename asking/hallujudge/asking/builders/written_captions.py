@@ -172,23 +172,6 @@ def _why_not(failed: Mapping[str, NoReplyError], written: Mapping[str, str]) -> 
     return "" if written else "QUESTION_MISSING: no question names it"
 
 
-async def estimate_lines(
-    asked: Mapping[str, Sequence[Question]], model: TextModel, prompt: Template
-) -> Estimate:
-    """Return the number of calls and tokens, and the cost, without calling the model."""
-
-    async def calls() -> AsyncIterator[PlannedCall]:
-        for _, question in _jobs(asked):
-            try:
-                messages = prompt_about(question, prompt)
-            except NoReplyError:
-                # Such a question is never asked: the run gives its reason.
-                continue
-            yield await model.plan(messages, max_tokens=_MOST_TOKENS)
-
-    return await estimate_calls(model.name, model.client, calls())
-
-
 def _jobs(asked: Mapping[str, Sequence[Question]]) -> Iterator[tuple[str, Question]]:
     return ((video, question) for video, questions in asked.items() for question in questions)
 
@@ -234,13 +217,22 @@ def asked_questions(
 
 
 def say_estimate(given: DegradeOptions, questions: Mapping[str, Sequence[Question]]) -> None:
-    """Print the number of calls, tokens and the cost."""
+    """Print the number of calls and tokens, and the cost, without calling the model."""
     prompt = _template(given)
 
+    async def calls(model: TextModel) -> AsyncIterator[PlannedCall]:
+        for _, question in _jobs(questions):
+            try:
+                messages = prompt_about(question, prompt)
+            except NoReplyError:
+                # Such a question is never asked: the run gives its reason.
+                continue
+            yield await model.plan(messages, max_tokens=_MOST_TOKENS)
+
     async def estimate() -> Estimate:
-        model = given.writer.settings(), replies_of(given.out), given.temperature
-        async with text_model(*model, keeps=False) as writer:
-            return await estimate_lines(questions, writer, prompt)
+        settings = given.writer.settings(), replies_of(given.out), given.temperature
+        async with text_model(*settings, keeps=False) as model:
+            return await estimate_calls(model.name, model.client, calls(model))
 
     click.echo(estimate_line(asyncio.run(estimate())))
 
