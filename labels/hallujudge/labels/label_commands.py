@@ -248,6 +248,7 @@ def card(
     again, except with --flips: N claims are repeated, reworded, put together and reordered, which
     takes about six calls for each.
     """
+    # Shares and costs need neither labels nor calls.
     if not (labels or reference or flips or out):
         shares = room.report_card.judging_of(run)
         content = {"judging": [share.to_json() for share in shares]}

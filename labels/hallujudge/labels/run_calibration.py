@@ -75,6 +75,7 @@ def calibrate(folder: str | Path, options: CalibrateOptions | None = None) -> Ca
             "hallujudge label import, or name files with --labels"
         )
     path = options.plan or run.folder / PLAN
+    # A plan that is named must exist; labels may come without one.
     plan = read_plan(path) if options.plan or path.exists() else None
     # The plan gives labels their weights; those of another run's plan would be wrong unnoticed.
     if plan is not None and plan.signature != run.signature:

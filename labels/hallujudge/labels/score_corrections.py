@@ -208,6 +208,7 @@ def _reasons(
             f"{LEAST_INFORMATION}, where a guess has 1 and a perfect judge 2."
         )
     out += _errors_not_seen(sample.claims)
+    # Bias² = (raw - corrected)² - error² is below error² then (docs/explanation/statistics.md).
     if errors.raw < errors.corrected:
         out.append(_nearer(abs(raw - corrected.value), errors.corrected))
     elif corrected.run_low <= raw <= corrected.run_high:

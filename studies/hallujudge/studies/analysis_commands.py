@@ -49,6 +49,7 @@ class _AnalysisOptions(Declared):
         """Yield a parameter for each option."""
         for each in chain.from_iterable(OPTIONS.values()):
             flag = metric_option(help=f"{each.meaning}.", metavar=_METAVARS.get(each.name))
+            # No default here: an option of another family would count as given, and be refused.
             yield parameter_of(each.name, cast("Any", Annotated)[_KINDS[each.kind], flag], None)
 
     def build(self, given: Mapping[str, object]) -> dict[str, Any]:

@@ -70,6 +70,7 @@ def audit(
     )
     result = audits.audit(archive, options)
     if items is not None:
+        # Compared as files, since one file may be named in two ways.
         read = [path for path in map(Path, (archive, *(references or ()))) if path.exists()]
         if items.exists() and any(map(items.samefile, read)):
             raise InvalidInputError(f"--items {items} is an input; give a new file")

@@ -78,6 +78,7 @@ def table(
         tests=tests,
     )
     result = comparison.paper_table(*runs, layout=layout, options=comparing.options(score or ()))
+    # A terminal has no room for the columns of several metrics; other formats have.
     if output_format == "table":
         show_page(result.narrow_page(), output_format)
     else:

@@ -210,6 +210,7 @@ def _over_dimensions(run: AnalyzedRun) -> dict[str, float | None]:
     """Return the mean of both dimensions; None if one lacks a score. Without any, all questions."""
     groups = run.report.groups.get("dimension", {})
     known = [_mode_values(groups[name]) for name in TAXONOMY if name in groups]
+    # Questions need not name their dimension; then there is one mean only.
     tables = known or [_mode_values(run.report.scores)]
     means: dict[str, float | None] = {}
     for name in _SHOWN:

@@ -65,6 +65,7 @@ def counted(
     name, variant = scored.report.metric, scored.report.variant
     every, rule = _items(scored, name), THEIRS[name]
     theirs, ours = [c.theirs for c in every], [{} if c.repeated else c.ours for c in every]
+    # lmms-eval counts each answer of CRPE by itself.
     whole = name == "crpe" and harness == circular_rows.HARNESS
     if whole:
         rule = circular_rows.ITS_RULE

@@ -90,6 +90,7 @@ def _theirs(record: Record) -> tuple[Counts, Counts]:
     sample = next((own for name in _LMMS_SCORES if (own := mapping_at(values, name))), None)
     if sample is not None:
         found = _compared(_words(sample.get("pred")), _words(sample.get("answer")))
+        # A sample of lmms-eval holds no verdict apart from its words.
         return found, found
     if "mscoco_generated_words" not in values or "mscoco_gt_words" not in values:
         raise ArchiveError(
