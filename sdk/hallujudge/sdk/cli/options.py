@@ -7,6 +7,7 @@ The commands that build a benchmark with a language model share options of their
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -279,7 +280,8 @@ def refuse_input(out: Path, *inputs: Path) -> None:
     Raises:
         InvalidInputError: It is one of the inputs.
     """
-    if out.resolve() in (path.resolve() for path in inputs):
+    # Path.resolve raises RuntimeError for a link that leads to itself, before a file is opened.
+    if os.path.realpath(out) in map(os.path.realpath, inputs):
         raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
 
 
