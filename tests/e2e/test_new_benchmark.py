@@ -146,9 +146,17 @@ def test_questions_are_asked_with_their_options(package: Path, tmp_path: Path) -
         ('"reference": "label"', '"mine": "label"', "a prompt of judged lacks the slot {{mine}}"),
         ('prompts={"": ', 'prompts={"open": ', "judged.prompts needs one prompt"),
         ('prompts={"": ', 'counted="opens", prompts={"": ', "no field 'counted': leave it out"),
+        (
+            '"reference": "label"',
+            '"reference": "lable"',
+            "judged.slots has 'lable' for 'reference'",
+        ),
+        ('by=("pair",)', 'by=("pairs",)', "bundle.by names 'pairs', which is no field"),
+        ('seen=("part",', 'seen=("parts",', "seen names 'parts', which is no field"),
+        ('places={"part"', 'places={"prt"', "places names 'prt', which is no field"),
     ],
 )
-def test_a_mistake_about_prompts_is_a_sentence_when_it_is_loaded(
+def test_a_mistake_is_a_sentence_when_it_is_loaded(
     package: Path, tmp_path: Path, old: str, new: str, problem: str
 ) -> None:
     assert_refused(
@@ -211,3 +219,41 @@ def test_asking_for_an_unknown_benchmark_beside_one_of_one_s_own_is_a_sentence(
     )  # fmt: skip
     assert_refused(done, "benchmark 'nosuch' does not exist")
     assert NAME in done.stderr
+
+
+def test_the_example_is_what_an_installation_checks(package: Path) -> None:
+    checked = here("doctor", "--benchmark", file_of(package))
+    assert f"ok  metric {NAME} here" in checked.stdout
+
+
+def test_only_what_a_verdict_decides_is_judged(package: Path, tmp_path: Path) -> None:
+    def record(part: str, number: int, answer: str | None, label: str) -> dict[str, object]:
+        options = {"options": {"A": "red", "B": "blue"}} if part == "choice" else {}
+        about = {"part": part, "pair": f"{part} {number}", "side": "a", "category": "bars"}
+        asked = {"question": f"{part} {number}?", "label": label, "image": f"{number}.png"}
+        return {**about, **asked, **options, "answer": answer}
+
+    answers = [
+        record("open", 1, "Forty.", "40"),
+        record("open", 2, None, "40"),
+        record("open", 3, "", "40"),
+        record("choice", 4, "I can't tell.", "B"),
+        record("pair", 5, "Perhaps.", "yes"),
+    ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in answers))
+    with scripted(step({"Forty.": "right"}, "RESPONSE")) as judge:
+        run = here(
+            "score", NAME, "--benchmark", file_of(package), "-r", path, "-o", tmp_path / "out",
+            "--judgements", "llm", "--llm-url", judge.url, "--llm-model", "tiny",
+        )  # fmt: skip
+    assert run.returncode == 3, run.stderr
+    assert [blocks_of(each)["RESPONSE"] for each in judge.requests] == ["Forty."]
+    lines = (tmp_path / "out" / "items.jsonl").read_text().splitlines()
+    found = {line["id"]: line.get("reason") for line in map(json.loads, lines)}
+    assert {name: reason for name, reason in found.items() if reason} == {
+        "open 2": "RESPONSE_MISSING",
+        "open 3": "RESPONSE_EMPTY",
+    }
+    scores = report_of(tmp_path / "out")["scores"]
+    assert (scores["open_accuracy"]["value"], scores["choice_accuracy"]["value"]) == (1.0, 0.0)

@@ -78,6 +78,11 @@ def families() -> list[str]:
     return FAMILIES
 
 
+def known_now() -> tuple[object, ...]:
+    """Return what remembered metrics depend on: a file that is added again is another one."""
+    return (*FAMILIES, *_outside.values())
+
+
 def broken_benchmarks() -> Mapping[str, str]:
     """Return installed benchmarks that can't be used, by name, with the reason of each."""
     families()
@@ -300,15 +305,15 @@ def family_of(metric: str) -> str:
 
 def metric_named(name: str) -> type[Metric] | None:
     """Return a metric; None if there is none of this name."""
-    return _metric_named(name, tuple(FAMILIES)) or next(
+    return _metric_named(name, known_now()) or next(
         (found for family in families() for found in metrics_of(family) if found.name == name), None
     )
 
 
 # Callers choose names, so that only the last ones are kept.
 @lru_cache(64)
-def _metric_named(name: str, known: tuple[str, ...]) -> type[Metric] | None:
-    own = _begun_by(name, known)
+def _metric_named(name: str, _known: tuple[object, ...]) -> type[Metric] | None:
+    own = _begun_by(name, FAMILIES)
     return next((f for family in own for f in metrics_of(family) if f.name == name), None)
 
 

@@ -158,9 +158,17 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         return {n: self._question(item, each) for n, each in judged if self._needs_verdict(each)}
 
     def _needs_verdict(self, answer: Answer) -> bool:
-        if self._each:
-            return self.metric.parse(self._changed(answer, {})).value is None
-        return self.responses.problem(answer.response) is None
+        if self.responses.problem(answer.response) is not None:
+            return False
+        return not self._each or self._decides(answer)
+
+    def _decides(self, answer: Answer) -> bool:
+        """Return whether only a verdict tells what an answer says, and any verdict does."""
+        if self.metric.parse(self._changed(answer, {})).value is not None:
+            return False
+        verdicts = [{self._verdict_field: verdict} for verdict in self._how.choices.values()]
+        changed = [self._changed(answer, verdict) for verdict in verdicts]
+        return any(self.metric.parse(each).value is not None for each in changed)
 
     def _question(self, item: AnswersItem, answer: Answer) -> Question:
         assert self.judge is not None, "only asked then"
@@ -295,7 +303,8 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""
         if self._each:
-            return next(filter(None, map(self._verdict_problem, item.answers)), None)
+            found = (self._problem_of_each(item, answer) for answer in item.answers)
+            return next(filter(None, found), None)
         if not self._partial and len(item.answers) != 1:
             return ONE_EACH
         if (problem := self.place_problem(item)) is not None:
@@ -313,12 +322,17 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
             problem = UnscoredReason.REFERENCE_MISSING, detail
         return problem or next(filter(None, map(self.label_problem, others)), None)
 
-    def _verdict_problem(self, answer: Answer) -> Problem | None:
-        """Return why an answer has no verdict, and can get none from a judge."""
+    def _problem_of_each(self, item: AnswersItem, answer: Answer) -> Problem | None:
+        """Return why an answer can't be scored: its response, or a verdict that it needs."""
+        if problem := self.responses.problem(answer.response, "the answer"):
+            return None if self.metric.counts_missing(item) else problem
+        # An empty verdict of a file counts by the variant's rule of unparsed ones.
+        if self.judge is None and self._verdict_field in answer.fields:
+            return None
+        if not self._decides(answer):
+            return None
         if self.judge is not None:
             return self._reference_problem(answer)
-        if self._verdict_field in answer.fields:
-            return None
         missing = (
             f"the {self._how.noun} came without {self.metric.judge_option}; set the option "
             f"{self.metric.judge_option} to a judge"
@@ -369,7 +383,10 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         """Return why a bundle is unscored whose answer, or verdict of the file, can't be parsed."""
         if self._partial or (self._choices and not self._given):
             return super().unread(item)
-        verdict = item.answers[0].fields.get(self._verdict_field, "").strip()
+        unread = [each for each in item.answers if self.metric.parse(each).value is None]
+        if self._each and not any(map(self._decides, unread)):
+            return super().unread(item)
+        verdict = (unread or item.answers)[0].fields.get(self._verdict_field, "").strip()
         what = self._verdict_field if self._given else "judge's text"
         detail = f"the {what} {verdict[-_SHOWN_CHARS:]!r} has no verdict"
         return UnscoredReason.NO_VERDICT, detail

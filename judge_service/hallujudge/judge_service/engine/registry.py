@@ -19,6 +19,7 @@ from hallujudge.metrics.families import (
     declaration_hash,
     families,
     has_module,
+    known_now,
 )
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import ASKED, PROMPTS
@@ -159,22 +160,23 @@ class MetricEntry:
 
 def entries() -> Mapping[str, MetricEntry]:
     """Return the metrics of all families by name."""
-    return _entries(tuple(families()))
+    families()
+    return _entries(known_now())
 
 
 @cache
-def _entries(known: tuple[str, ...]) -> Mapping[str, MetricEntry]:
-    return {entry.name: entry for family in known for entry in _entries_of(family)}
+def _entries(_known: tuple[object, ...]) -> Mapping[str, MetricEntry]:
+    return {entry.name: entry for family in FAMILIES for entry in _entries_of(family)}
 
 
 def entry_of(name: str) -> MetricEntry | None:
     """Return a metric. Only families whose name it begins with are imported, if one has it."""
-    return _entry_of(name, tuple(FAMILIES))
+    return _entry_of(name, known_now())
 
 
 # Each call of a server asks six times. Callers choose names, so that only the last ones are kept.
 @lru_cache(64)
-def _entry_of(name: str, _known: tuple[str, ...]) -> MetricEntry | None:
+def _entry_of(name: str, _known: tuple[object, ...]) -> MetricEntry | None:
     families_of = (each for each in FAMILIES if name.startswith(each.replace("_", "-")))
     own = (entry for family in families_of for entry in _entries_of(family))
     return next((entry for entry in own if entry.name == name), None) or entries().get(name)

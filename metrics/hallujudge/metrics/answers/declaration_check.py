@@ -90,6 +90,8 @@ _INSTEAD = {
     "trial_score": _BASE.format("method trial_value"),
     "worst": _BASE.format("method ends"),
 }
+# What slots of a judge's prompts may hold of an answer, beside its fields.
+_OF_ANSWERS = ("question", "response", "label")
 _DECIMALS = 9
 _UNEXPECTED = re.compile(r"(?:Unexpected keyword argument|has no field) '(\w+)'")
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -97,7 +99,12 @@ _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 def declaration_fault(declared: ClosedQuestions) -> str:
     """Return what is wrong with a declaration and the next step; empty if nothing is found."""
-    faults = chain(_type_faults(declared), _name_faults(declared), _judge_faults(declared))
+    faults = chain(
+        _type_faults(declared),
+        _name_faults(declared),
+        _field_faults(declared),
+        _judge_faults(declared),
+    )
     if fault := next(faults, ""):
         return fault
     # Functions of the declaration may raise anything.
@@ -199,6 +206,25 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
             yield f"the label of trial is {answer.label!r}, which is none of its labels {known}"
 
 
+def _field_faults(declared: ClosedQuestions) -> Iterator[str]:
+    """Yield where a field is named that keys do not have: nothing would ever be under it."""
+    fields, bundle = declared.keys.fields, declared.bundle
+    named = {
+        "bundle.by": bundle.by,
+        "bundle.name": bundle.name,
+        "bundle.same": [name for name in bundle.same if name not in ("label", "media")],
+        "keys.optional": declared.keys.optional,
+        "places": declared.places,
+    }
+    if not _makes_fields(declared):
+        named |= {"kept": declared.kept, "seen": declared.seen}
+    for place, names in named.items():
+        for name in names:
+            if name not in fields:
+                known = ", ".join(fields) or "none"
+                yield f"{place} names {name!r}, which is no field of keys.fields ({known})"
+
+
 def _judge_faults(declared: ClosedQuestions) -> Iterator[str]:
     """Yield what is wrong with the option and the prompts of a judge."""
     judged = declared.judged
@@ -210,12 +236,22 @@ def _judge_faults(declared: ClosedQuestions) -> Iterator[str]:
         yield (
             "judged.prompts needs one prompt under the key '', or the values of a field in places"
         )
+    known = {*_OF_ANSWERS, *declared.keys.fields}
+    for slot, of in judged.slots.items():
+        if isinstance(of, str) and of not in known and not _makes_fields(declared):
+            what = ", ".join([*_OF_ANSWERS, *declared.keys.fields])
+            yield f"judged.slots has {of!r} for {slot!r}; give one of {what}, or a function"
     for prompt in filter(is_prompt_text, judged.prompts.values()):
         found = set(_SLOT.findall(prompt))
         if odd := sorted(found ^ set(judged.slots)):
             what = "has" if odd[0] in found else "lacks"
             slots = ", ".join(f"{{{{{slot}}}}}" for slot in judged.slots)
             yield f"a prompt of judged {what} the slot {{{{{odd[0]}}}}}; write {slots}"
+
+
+def _makes_fields(declared: ClosedQuestions) -> bool:
+    """Return whether a function of the declaration may give answers fields that no key has."""
+    return declared.complete is not None or declared.base is not None
 
 
 def _repeated(names: Iterable[str]) -> Iterator[str]:

@@ -179,7 +179,8 @@ class FamilyGroup(_OrderedGroup):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as err:
-            why = "".join(f". Not usable: {fault}" for fault in broken_benchmarks().values())
+            why = f". A benchmark of your own is read from the file that {BENCHMARK} names"
+            why += "".join(f". Not usable: {fault}" for fault in broken_benchmarks().values())
             raise click.UsageError(f"{err.message}{why}", err.ctx) from err
 
     def _with(self, families: Iterable[str]) -> MutableMapping[str, click.Command]:
