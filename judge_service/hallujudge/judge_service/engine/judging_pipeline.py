@@ -8,7 +8,7 @@ which the file may hold already.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,12 +24,11 @@ from hallujudge.metrics.answers.closed_questions import (
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES
-from hallujudge.metrics.framework.results import JsonValue, ScoredItem, UnscoredReason
+from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
-from ..judges import Asked, payer_of
+from ..judges import judging_of, payer_of
 from ..judges.questions import Question
-from ..llm.budget import Usage
 from ..llm.estimate import Estimate
 from ..threads import map_cpu, of_each
 from .answers_pipeline import ONE_EACH, AnswersPipeline
@@ -164,11 +163,10 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
 
     def _decides(self, answer: Answer) -> bool:
         """Return whether only a verdict tells what an answer says, and any verdict does."""
-        if self.metric.parse(self._changed(answer, {})).value is not None:
-            return False
-        verdicts = [{self._verdict_field: verdict} for verdict in self._how.choices.values()]
-        changed = [self._changed(answer, verdict) for verdict in verdicts]
-        return any(self.metric.parse(each).value is not None for each in changed)
+        choices = self._how.choices.values()
+        given = [{}, *({self._verdict_field: verdict} for verdict in choices)]
+        without, *said = [self.metric.parse(self._changed(answer, each)).value for each in given]
+        return without is None and any(value is not None for value in said)
 
     def _question(self, item: AnswersItem, answer: Answer) -> Question:
         assert self.judge is not None, "only asked then"
@@ -257,7 +255,8 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
             for place, answer in enumerate(item.answers)
         ]
         made = self.metric.score_answers(answers)
-        evidence = structs.replace(made.evidence, judging=judging_of(found.values()))
+        asked = (part for each in found.values() for part in each.asked)
+        evidence = structs.replace(made.evidence, judging=judging_of(asked))
         return self.made_result(item, made._replace(evidence=evidence))
 
     def _unjudged(self, item: AnswersItem, chosen: Chosen | None) -> ItemResult:
@@ -400,23 +399,6 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
                 yield structs.replace(answer, response=None)
             else:
                 yield answer
-
-
-def judging_of(chosen: Iterable[Chosen]) -> tuple[dict[str, JsonValue], ...]:
-    """Return the judges that were asked several questions about an item, each with all of them."""
-    parts: dict[str, list[Asked]] = {}
-    for asked in (part for each in chosen for part in each.asked):
-        parts.setdefault(asked.judge, []).append(asked)
-    return tuple(
-        Asked(
-            judge=judge,
-            answered=sum(part.answered for part in asked),
-            declined=tuple(each for part in asked for each in part.declined),
-            usage=Usage.total(part.usage for part in asked),
-            shares=tuple(share for part in asked for share in part.shares),
-        ).to_json()
-        for judge, asked in parts.items()
-    )
 
 
 def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
@@ -147,6 +147,23 @@ class Asked:
     def _votes(self) -> dict[str, JsonValue]:
         votes: list[JsonValue] = [vote.value if vote else "" for vote in self.votes]
         return {"votes": votes, "dissents": self.dissents}
+
+
+def judging_of(asked_each: Iterable[Asked]) -> tuple[dict[str, JsonValue], ...]:
+    """Return the judges that were asked several questions about an item, each with all of them."""
+    parts: dict[str, list[Asked]] = {}
+    for each in asked_each:
+        parts.setdefault(each.judge, []).append(each)
+    return tuple(
+        Asked(
+            judge=judge,
+            answered=sum(part.answered for part in asked),
+            declined=tuple(each for part in asked for each in part.declined),
+            usage=Usage.total(part.usage for part in asked),
+            shares=tuple(share for part in asked for share in part.shares),
+        ).to_json()
+        for judge, asked in parts.items()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,13 +21,13 @@ from hallujudge.metrics.argus import (
 from hallujudge.metrics.argus.caption_lines import is_heading, lines_of
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
-from ...judges import payer_of
+from ...judges import judging_of, payer_of
 from ...judges.choice_judge import ChoiceJudge, Chosen
 from ...judges.questions import Question
 from ..judge_options import SHARE_OPTION
 from ..judge_prompts import choice_question, prompt_option
 from ..judge_quality import asked_judge_note, given_verdicts_note
-from ..judging_pipeline import AskingPipeline, choice_judge, judging_of
+from ..judging_pipeline import AskingPipeline, choice_judge
 from ..pipelines import scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
@@ -141,7 +141,8 @@ class ArgusPipeline(AskingPipeline[ArgusItem, ArgusMetric]):
         failed = failed or self.metric.problem(item)
         made = None if failed else self.metric.score(item)
         evidence = made.evidence if made else _NOTHING
-        evidence = structs.replace(evidence, judging=judging_of(found.values()))
+        asked = (part for each in found.values() for part in each.asked)
+        evidence = structs.replace(evidence, judging=judging_of(asked))
         if failed is None and made is not None:
             return scored_result(item, made._replace(evidence=evidence))
         assert failed is not None, "one of the two"
