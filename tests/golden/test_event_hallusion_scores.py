@@ -12,6 +12,8 @@ from oracles import event_hallusion_published as oracle
 
 from hallujudge.metrics import Report, Score
 from hallujudge.sdk import Client
+from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.errors import ArchiveError
 
 MODELS = ("gemini", "video_llava")
 
@@ -71,3 +73,8 @@ def test_corrected_leaves_out_what_cannot_be_parsed(goldens: Path) -> None:
     assert report.scores["question_accuracy"].n == 409 - round(unparsed.value * 409)
     assert report.scores["description_accuracy"].n == 395, "two descriptions have no judgement"
     assert report.coverage.unscored == 2, "of two videos nothing was answered"
+
+
+def test_a_set_of_python_values_whose_key_is_no_text_is_named() -> None:
+    with pytest.raises(ArchiveError, match="3 is not a split with a list of records"):
+        list(read_items("event-hallusion", {3: [{"id": "1"}]}, None))

@@ -63,8 +63,9 @@ _ENDS = (
     # What a tokenizer leaves of Kimi-K3's ends of a response and a message.
     BARE_END,
 )
-# Within a text too, these are of no language; "</s>" may be HTML, others are marks of thoughts.
-_AT_THE_END = ("</s>", "<|end|>", "<|return|>", "<|end_message|>")
+# Within a text too, these are of no language; "</s>" may be HTML, others are marks of thoughts, or
+# what a picture of code may show.
+_AT_THE_END = ("</s>", "<|end|>", "<|return|>", "<|end_message|>", "[unused10]", BARE_END)
 _WITHIN = re.compile("|".join(re.escape(token) for token in _ENDS if token not in _AT_THE_END))
 _SPACE = " \t\r\n\u00a0"
 

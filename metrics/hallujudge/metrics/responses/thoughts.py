@@ -50,7 +50,8 @@ _BARE_CHANNELS = re.compile(
 )
 
 # As well of Kimi-K3's, whose names of channels are words between special tokens.
-_BARE_KIMI = re.compile(r"\s*(?:think)?(.*)thinkresponse(.*)", re.DOTALL)
+# A word of their letters has a space before it.
+_BARE_KIMI = re.compile(r"\s*(?:think)?(.*)(?<! )thinkresponse(.*)", re.DOTALL)
 
 # Hunyuan 3 and 4 write a suffix of their checkpoint: <think:opensource>.
 _SUFFIX = re.compile(r"<(/?think):[^\s<>]++>")
@@ -322,7 +323,7 @@ def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None
 # Models style letters in a box: \boxed{\text{B}} is the answer B.
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 # Boxes that are one answer: an order such as \boxed{A}, \boxed{C}, \boxed{B}.
-_BETWEEN_BOXES = re.compile(r"[\s,;>&$]*(?:and|then|->|→)?[\s,;>&$]*")
+_BETWEEN_BOXES = re.compile(r"[\s,;>&$]*+(?:and|then|->|→)?+[\s,;>&$]*+")
 
 
 def _boxed(text: str) -> Said | None:

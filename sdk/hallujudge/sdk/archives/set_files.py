@@ -140,7 +140,8 @@ def _records_in(path: Path) -> Iterator[Record]:
 
 def _sets_of(sets: SetFiles, content: Mapping[str, object], place: str) -> Iterator[Part]:
     for key, held in content.items():
-        name = set_in(sets, key)
+        # Keys of Python's mappings may be anything.
+        name = set_in(sets, key) if isinstance(key, str) else ""
         # A list of records, or an object id -> record.
         if not name or not isinstance(held, (Mapping, list, tuple)):
             raise ArchiveError(

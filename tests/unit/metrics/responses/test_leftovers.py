@@ -56,6 +56,8 @@ def test_what_is_not_the_models_is_left_out(
         "<b>Note:</b> a cat.",
         "A user\nand an assistant\nsit there.",
         "<think>A dog?</think>A cat.",
+        "The label reads: responsemessage is a field.",
+        "The tag is: [unused10]. A cat.",
     ],
 )
 def test_the_models_own_words_stay(text: str) -> None:

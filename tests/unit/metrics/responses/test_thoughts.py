@@ -132,6 +132,7 @@ def test_an_answer_of_a_model_that_did_not_think_is_read(text: str) -> None:
         "I think: a cat, and <think:er> is a joke.",
         "The screen shows [BEGIN FINAL RESPONSE] in green.",
         "A label to=user on a parcel.",
+        "The screen shows: the chain thinkresponse app.",
         "The word <answer> is on the poster.",
         "A whiteboard with `</think>` and `<answer>yes</answer>` on it.",
         "The analysis of the image: a cat.",
