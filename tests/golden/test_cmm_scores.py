@@ -12,6 +12,7 @@ from msgspec import structs
 from support.running import here
 
 from hallujudge.metrics import Report
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.cmm import BENCHMARK
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import read_items
@@ -207,3 +208,10 @@ def test_corrected_gives_the_figures_of_a_plain_loop(
     (pa, asked), (hr, others) = right["yes"], right["no"]
     wanted = ((pa + hr) / len(rows), pa / asked, hr / others)
     assert tuple(values(found["scores"]).values()) == pytest.approx(wanted, abs=EXACT)
+
+
+def test_an_unscored_answer_moves_the_resistance_to_its_limits() -> None:
+    # The trial item's label is yes.
+    worst, best = metric_of(BENCHMARK)().ends()
+    assert (worst["asked_no"], best["asked_no"]) == (1, 1)
+    assert (worst["right_no"], best["right_no"]) == (0, 1)

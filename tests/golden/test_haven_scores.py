@@ -15,9 +15,10 @@ from support.qa_running import report_of
 from support.qa_samples import write_lines
 from support.running import ServerProcess, here, read_rows
 
-from hallujudge.metrics import Report
+from hallujudge.metrics import AnswersItem, Report
 from hallujudge.metrics.haven import BENCHMARK
 from hallujudge.sdk import Client
+from hallujudge.sdk.archives import read_items
 
 
 @pytest.mark.parametrize(
@@ -356,3 +357,12 @@ def test_other_variants_grade_responses_in_one_call(answers: Path, tmp_path: Pat
     report = report_of(tmp_path / "out")
     assert json.dumps(report["scores"]["accuracy"]["value"]) == "0.25"
     assert "haven-extract" not in report["signature"]
+
+
+def test_a_question_has_no_verdict_on_the_answer() -> None:
+    """It would be one on another model's answer."""
+    place = {"Causes": "a", "Aspects": "b", "Form": "c", "Video Path": "v.mp4"}
+    question = {"id": "1", "Question": "What?", "Answer": "A dog.", **place, "judgement": "1"}
+    [item] = read_items("haven", [{"id": "1", "Model Answer": "A cat."}], [question])
+    assert isinstance(item, AnswersItem)
+    assert not item.answers[0].fields["judgement"]

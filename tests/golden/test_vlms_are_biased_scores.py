@@ -215,3 +215,10 @@ def test_published_rows_are_the_means_of_the_seven_tasks() -> None:
     assert len(rows) == 5
     for name, found in tasks.items():
         assert rows[name] == {"mean_accuracy": pytest.approx(mean(found) / 100, abs=5e-5)}
+
+
+def test_a_lower_score_is_at_its_low_limit_at_best() -> None:
+    worst, best = metric_of(BENCHMARK)().ends()
+    [rate] = [s.definition for s in BENCHMARK.scores if s.definition.name == "bias_ratio"]
+    [biased] = {*rate.columns} - {"answered"}
+    assert (worst[biased], best[biased]) == (1, 0)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hallujudge.metrics import AnswersItem
 from hallujudge.sdk import Client, Report
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.errors import ArchiveError
@@ -162,12 +161,3 @@ def test_choices_that_are_no_texts_are_an_error(choices: Any, problem: str) -> N
     assert read_items("vidhalluc-mcq", [{**row, "Choices": CHOICES}], None)
     with pytest.raises(ArchiveError, match=problem):
         read_items("vidhalluc-mcq", [{**row, "Choices": choices}], None)
-
-
-def test_a_question_has_no_verdict_on_the_answer() -> None:
-    """It would be one on another model's answer."""
-    place = {"Causes": "a", "Aspects": "b", "Form": "c", "Video Path": "v.mp4"}
-    question = {"id": "1", "Question": "What?", "Answer": "A dog.", **place, "judgement": "1"}
-    [item] = read_items("haven", [{"id": "1", "Model Answer": "A cat."}], [question])
-    assert isinstance(item, AnswersItem)
-    assert not item.answers[0].fields["judgement"]
