@@ -55,7 +55,9 @@ _HASH_BYTES = 8
 _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 DECLARATION = "declaration"
 """The option by which a caller sends a server the hash of its declaration."""
-_outside: dict[str, ClosedQuestions] = {}
+OUTSIDE: dict[str, ClosedQuestions] = {}
+"""Family -> a declaration from outside. What remembers metrics depends on it: a file that is added
+again is another one."""
 # Family -> what declares it.
 _declared_in: dict[str, str] = {}
 _sources: dict[str, None] = {}
@@ -76,11 +78,6 @@ def families() -> list[str]:
                 # A package that is broken must not keep others from being scored.
                 _broken[name] = str(err)
     return FAMILIES
-
-
-def known_now() -> tuple[object, ...]:
-    """Return what remembered metrics depend on: a file that is added again is another one."""
-    return (*FAMILIES, *_outside.values())
 
 
 def broken_benchmarks() -> Mapping[str, str]:
@@ -145,9 +142,9 @@ def declaring_line(error: BaseException) -> str:
 
 def remove_benchmarks() -> None:
     """Forget all benchmarks from outside, so that a changed file can be added again."""
-    for family in _outside:
+    for family in OUTSIDE:
         FAMILIES.remove(family)
-    _outside.clear()
+    OUTSIDE.clear()
     declarations.clear()
     _declared_in.clear()
     _sources.clear()
@@ -157,13 +154,13 @@ def remove_benchmarks() -> None:
 
 def has_module(package: str | None, family: str) -> bool:
     """Return whether a package has a module of a family; benchmarks from outside have none."""
-    return family not in _outside and find_spec(f"{package}.{family}") is not None
+    return family not in OUTSIDE and find_spec(f"{package}.{family}") is not None
 
 
 def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
     family = declared.name.replace("-", "_")
     known = declaration_hash(declared.name)
-    if _outside.get(family) is declared or (digest and digest == known):
+    if OUTSIDE.get(family) is declared or (digest and digest == known):
         return
     if not _NAME.fullmatch(declared.name):
         raise BenchmarkError(f"{source}: {benchmark_name_fault(declared.name)}")
@@ -181,7 +178,7 @@ def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
         variants = tuple(structs.replace(v, parse=parsers[v.parse]) for v in declared.variants)
         declared = structs.replace(declared, variants=variants)
         declarations[declared.name] = digest
-    _outside[family] = declared
+    OUTSIDE[family] = declared
     _declared_in[family] = source
     FAMILIES.append(family)
 
@@ -279,8 +276,8 @@ def _installed() -> EntryPoints:
 
 def benchmarks_of(family: str) -> tuple[ClosedQuestions, ...]:
     """Return the benchmarks that a family declares; empty if it is not one of closed questions."""
-    if family in _outside:
-        return (_outside[family],)
+    if family in OUTSIDE:
+        return (OUTSIDE[family],)
     found: Any = _listed_in(import_module(f".{family}", __package__))
     return found if isinstance(found, tuple) else (found,)
 
@@ -305,7 +302,7 @@ def family_of(metric: str) -> str:
 
 def metric_named(name: str) -> type[Metric] | None:
     """Return a metric; None if there is none of this name."""
-    return _metric_named(name, known_now()) or next(
+    return _metric_named(name, (*FAMILIES, *OUTSIDE.values())) or next(
         (found for family in families() for found in metrics_of(family) if found.name == name), None
     )
 

@@ -15,11 +15,11 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import (
     DECLARATION,
     FAMILIES,
+    OUTSIDE,
     benchmarks_of,
     declaration_hash,
     families,
     has_module,
-    known_now,
 )
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.signature import ASKED, PROMPTS
@@ -161,7 +161,7 @@ class MetricEntry:
 def entries() -> Mapping[str, MetricEntry]:
     """Return the metrics of all families by name."""
     families()
-    return _entries(known_now())
+    return _entries((*FAMILIES, *OUTSIDE.values()))
 
 
 @cache
@@ -171,7 +171,7 @@ def _entries(_known: tuple[object, ...]) -> Mapping[str, MetricEntry]:
 
 def entry_of(name: str) -> MetricEntry | None:
     """Return a metric. Only families whose name it begins with are imported, if one has it."""
-    return _entry_of(name, known_now())
+    return _entry_of(name, (*FAMILIES, *OUTSIDE.values()))
 
 
 # Each call of a server asks six times. Callers choose names, so that only the last ones are kept.
