@@ -129,6 +129,7 @@ class Asked:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the entry of ``evidence.judging``."""
+        # Reversed, so that the first detail of a reason is the one that stays.
         details = {reason: detail for _, reason, detail in reversed(self.declined)}
         counts = Counter(reason for _, reason, _ in self.declined)
         reasons: dict[str, JsonValue] = {

@@ -102,6 +102,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
             InvalidInputError: A key is rejected, or the model does not exist.
             UnavailableError: A judge answered no call for a long time.
         """
+        # Keys name the server's version, which the look-ups below need.
         for judge in self.judges:
             await judge.identify()
 
@@ -111,6 +112,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
                 count_verdicts(chosen.asked[-1].judge, 1)
             return chosen
 
+        # More workers than the widest judge takes calls would only wait.
         most = max(judge.client.settings.all_concurrency for judge in self.judges)
         return await run_bounded(questions, work, min(most, len(questions)))
 
@@ -151,6 +153,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
                 [passed.declined for passed in small],
                 escalates=self.escalation is not None,
             )
+            # A choice that other options led to does not count in this run.
             if history is None:
                 continue
             if declined := self._declines(judge, reply):

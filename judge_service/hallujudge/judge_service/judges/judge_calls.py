@@ -354,6 +354,7 @@ class Draft:
 
     def measure(self, key: str, question: Question, measured: MeasuredShare) -> None:
         """Add what a call with this cache key says of the claim of a question."""
+        # A failed call is made again by a second run, whose bytes must not differ.
         if not measured.reason:
             again = key in self.measuring
             self.usages.append(measured.usage.again() if again else measured.usage_of(question))
@@ -439,6 +440,7 @@ def settled_choice(
         rule: Whether the share of the choices is measured, and which one is enough.
         measured: The share, if a call measured it.
     """
+    # A draft of one claim, so that a choice's calls are counted by the rules of claims.
     draft = Draft(JudgeRequestItem(id="", claims=(), reference_triplets=(), measuring=rule))
     draft.add("", replace(question, claims=(0,)), reply)
     if measured is not None:

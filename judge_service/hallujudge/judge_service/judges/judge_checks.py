@@ -73,6 +73,7 @@ async def check_endpoint(judge: LlmJudge, *, patience: float = _PATIENCE_SECONDS
             checks += [await _listed(client, server) for server in client.servers]
             if before.is_dialect_guessed:
                 checks.append(_found_dialect(before, client.settings))
+            # Without room for a thought, so that a model that thinks is found out at once.
             brief = await client.ask(request, takes_room=False)
         if not is_cut_thought(brief.reply):
             replies.append(brief.reply)
@@ -352,6 +353,7 @@ async def retry_claims(judge: LlmJudge, items: Sequence[JudgeRequestItem]) -> li
     for change, way in ways.items():
         last = await _verdicts_of(way, items)
         found.append(_compared_verdicts(change, alone, first, last))
+        # The last way has the most claims in a call; the reversed order is asked in such calls.
         together = last if chats else first
     turned = [replace(item, claims=item.claims[::-1]) for item in items]
     back = [v[::-1] for v in await _verdicts_of(judge.fresh(claims_per_call=_MANY[-1]), turned)]

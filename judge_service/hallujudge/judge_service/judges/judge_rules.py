@@ -38,6 +38,7 @@ def option_file(
     """
     try:
         content: Any = json.loads(text)
+        # A newer file first: the checks below would only call it wrong.
         if problem := newer_schema(content["schema"]):
             raise InvalidInputError(f"the option {option} can't be read: {problem}")
         if problem := schema_problem(content["schema"] or "", kind):

@@ -251,6 +251,8 @@ class LlmJudge:
         if not self._server and settings.dialect == "vllm":
             self._server = await versions_at(self.client.servers, settings.model, self.cache)
         self._label = f"{self.name}: {self.identity}"
+        # Here, so that a model whose letters are not tokens of their own ends a run before any
+        # call.
         if self.client.settings.api == "scoring":
             with suppress(CallFailedError):  # a call, if one is needed, will report what is wrong
                 await self.client.exchanges.letters(

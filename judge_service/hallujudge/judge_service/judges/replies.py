@@ -169,6 +169,7 @@ def _alternatives(token: TokenChoice, skipped: int) -> list[tuple[str, float]]:
 
 def choice_begun_by(written: str, answer: str, choices: Sequence[str]) -> str:
     """Return the choice that a text may become, or is with other text after it; or empty."""
+    # The answer first: what it has in common with another choice counts as its own.
     order = (answer, *(choice for choice in choices if choice != answer))
     begun = [choice for choice in order if choice.startswith(written)]
     whole = [

@@ -52,6 +52,7 @@ _WAYS: tuple[tuple[Dialect, str], ...] = (
     ("openai", "json_schema"),
     ("plain", "none"),
 )
+# Several ways are tried in a row, and none that fails is waited for.
 _ONCE = RetryPolicy(attempts=1, outage_seconds=0, give_up_after=20)
 _ENFORCED, _ANSWERED = "enforced", "answered"
 # What no dialect changes.
@@ -90,7 +91,7 @@ class Check:
 
 async def first_verdict(judge: LlmJudge) -> ClaimVerdict:
     """Return the verdict on a claim, for which the judge is called in any case."""
-    # Without the cache, so that the server is called.
+    # Without the cache, so that the server is called; with any version, so that none is asked for.
     plain = LlmJudge(judge.name, judge.client, server=judge.identity.server or "unknown")
     return (await plain.judge([CHECKED_ITEM]))[0].verdicts[0]
 
@@ -250,7 +251,9 @@ def _coloured(colour: str) -> ChatRequest:
 
 def picture_of(colour: tuple[int, int, int], side: int = _SIDE) -> bytes:
     """Return a square PNG of one colour."""
+    # Eight bits a channel and colour type 2, which is RGB in the PNG specification.
     head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    # A row begins with the number of its filter; 0 is none.
     rows = (b"\0" + bytes(colour) * side) * side
     parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(

@@ -112,6 +112,8 @@ class AskOnce(Generic[_T]):
                 self._remember(key, value)
             return value
 
+        # An item whose calls only wait can't be what ends the server, so it is no suspect
+        # meanwhile.
         tenancy().flight.waits()
         # How long an outage is waited for depends on the fallback, so such calls are not shared.
         return await self._flights.do(f"{key}:{has_fallback}", tenancy().user.id, fly)
@@ -156,6 +158,7 @@ class AskOnce(Generic[_T]):
         asked = begun(call())
         try:
             while not asked.done():
+                # Unlike wait_for, this leaves the call running when its time is over.
                 await asyncio.wait({asked}, timeout=self._renew_seconds)
                 if not asked.done():
                     await cache.renew(key)
@@ -277,12 +280,14 @@ class _Flight(Generic[_T]):
     async def _value(self, call: Callable[[Turn], Awaitable[_T]]) -> _T:
         question = self.question
         while True:
+            # Again after each sender: another payer that waited may have begun to send first.
             while question.sender is not None:
                 await question.freed.wait()
             if question.value is not None:
                 return question.value[0]
             try:
                 value = await call(self)
+            # Another payer began to send while this call waited for its place.
             except TakenError:
                 continue
             question.value = (value,)
@@ -303,6 +308,8 @@ class _Flight(Generic[_T]):
             return
         if self.question.sender is self:
             self.question.free()
+        # A sent call outlives its callers for the others' sake only; once failed, it is not made
+        # again.
         if not self.waiting:
             self.cancel()
 
@@ -322,6 +329,7 @@ async def run_bounded(
     Returns:
         What the work returned, in the order of the jobs.
     """
+    # One iterator for all workers: a job that takes long holds up none of those after it.
     queue = enumerate(jobs)
     done: dict[int, _R] = {}
 

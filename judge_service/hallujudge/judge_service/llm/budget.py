@@ -159,6 +159,7 @@ class Budget:
         ledger: Spending | None = None,
     ) -> None:
         for name, value in (("max_calls", max_calls), ("max_cost", max_cost)):
+            # Not "below zero", which would let NaN pass.
             if value is not None and not value >= 0:
                 raise InvalidInputError(f"{name} is {value!r}; give zero or more")
         self._max_calls = max_calls
@@ -216,6 +217,7 @@ class Budget:
     async def _room(self, cost: float) -> None:
         """Wait while other reservations take what a call would fit into."""
         while crowded := [budget for budget in self._all() if budget._only_held(cost)]:
+            # The narrowest budget first; the loop looks at the wider ones after it.
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             crowded[0]._waiting.append(turn)
             await turn
@@ -234,8 +236,10 @@ class Budget:
             # Floating-point sums of additions and subtractions may not end at zero.
             budget._held = budget._held - reservation.cost if budget._holders else 0.0
             budget.spent += cost or 0.0
+            # All are woken, because each knows only for itself whether the room is enough for it.
             waiting, budget._waiting = budget._waiting, []
             for turn in waiting:
+                # A caller that was cancelled leaves its future behind.
                 if not turn.done():
                     turn.set_result(None)
 

@@ -27,9 +27,11 @@ MIGRATIONS: Migrations = {}
 Record = dict[str, JsonValue]
 """What is kept of a reply, as JSON."""
 
+# Tells a verdict cache from another program's database, in which no table must be made.
 _APPLICATION_ID = 0x68616C6A  # "halj"
 # SQLite's busy timeout does not cover the switch to the write-ahead log.
 _WAL_PAUSE = 0.02
+# Rows are found by their hash only: with row ids each look-up would search a second tree.
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS answers "
     "(key BLOB PRIMARY KEY, judge TEXT NOT NULL, record TEXT NOT NULL) WITHOUT ROWID",
@@ -74,6 +76,7 @@ def cache_key(parts: Mapping[str, object]) -> str:
 
 def kept_replies(path: Path) -> int:
     """Return how many replies a file has; 0 if it is missing or can't be read now."""
+    # SQLite would create the file.
     if not path.exists():
         return 0
     with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=0)) as file:
@@ -107,6 +110,7 @@ class CacheFile:
         try:
             with self._refused():
                 self._prepare()
+        # Nobody else has the file yet, so nobody else can close it.
         except BaseException:
             self._db.close()
             raise
@@ -187,6 +191,7 @@ class CacheFile:
 
     def keep_fact(self, url: str, model: str, fact: str, value: str) -> None:
         """Keep what was seen of the judge at an address."""
+        # An unchanged fact takes no write lock, for which other processes would wait.
         if self.fact_of(url, model, fact) != value:
             self._db.execute(
                 "INSERT OR REPLACE INTO judge_facts VALUES (?, ?, ?, ?)", (url, model, fact, value)
@@ -255,6 +260,7 @@ class CacheFile:
         try:
             yield
         except sqlite3.OperationalError as err:
+            # A lock passes; the cache goes on without the file for a while.
             if "locked" in str(err):
                 raise
             self._unusable(f"{err}; check that its folder exists, is writable and has room", err)
@@ -272,18 +278,21 @@ class CacheFile:
 
 def new_owner() -> str:
     """Return a name for this process as the owner of claims."""
+    # The token tells this process from an earlier one with the same id.
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 def _has_died(owner: str) -> bool:
     """Return whether an owner is a process of this machine that runs no more."""
     host, _, rest = owner.rpartition(":")[0].rpartition(":")
+    # On Windows, signal 0 is CTRL_C_EVENT, which would interrupt the process.
     if host != socket.gethostname() or not rest.isdigit() or os.name != "posix":
         return False
     try:
         os.kill(int(rest), 0)
     except ProcessLookupError:
         return True
+    # Another user's process runs; of a number that is no process id, no death is known.
     except (OSError, OverflowError):
         return False
     return False

@@ -65,6 +65,7 @@ class RetryPolicy:
         backoff = min(self.longest_backoff, self.base_seconds * 2.0 ** min(attempt - 1, 10))
         if failure.retry_after is None:
             return backoff * random
+        # Jitter is only added: before the time that the server named it would refuse again.
         return failure.retry_after + 0.1 * random * max(backoff, failure.retry_after)
 
     def asks_too_long(self, failure: CallFailedError) -> bool:
@@ -186,6 +187,7 @@ class Patience:
             return
         call.cause = call.cause or failure
         if failure.kind is FailureKind.RATE:
+            # What is seen at the first limit includes it, so that only later ones are counted.
             call.limits += call.limits_before is not None
             call.limits_before = call.limits_before or call.server.limiter.pause.seen
         if self._is_final(call, failure):
@@ -204,6 +206,8 @@ class Patience:
         assert call.troubled_at is not None
         # While others are answered, the request itself is the likely cause.
         alone = self._outage.answered_since(call.troubled_at)
+        # A server that replies is not down, however odd the reply, so attempts alone end such a
+        # call.
         return used_up and (alone or impatient or failure.kind is FailureKind.BAD_REPLY)
 
     def _patience(self, call: Call) -> float:
@@ -212,6 +216,7 @@ class Patience:
             return 0.0
         now = self._tools.clock()
         waited = now - (now if call.troubled_at is None else call.troubled_at)
+        # An outage is waited for once, not once by each call, where another judge can answer.
         if call.has_fallback:
             waited = max(waited, self._outage.seconds)
         return self._policy.outage_seconds - waited
@@ -252,6 +257,7 @@ class Patience:
         """
         left = self._policy.give_up_after - self._outage.seconds_without_answer
         start = self._policy.start_seconds
+        # Nothing listens at an address that is mistyped, and waiting does not mend that.
         if (
             start is not None
             and failure.kind is FailureKind.CONNECTION

@@ -222,6 +222,7 @@ def payload_of(
         dialect: Whose extensions the server understands.
         constraint: ``json_schema``, ``structured_outputs`` (vLLM's) or ``none``.
     """
+    # OpenAI's newer models refuse max_tokens; most other servers know no other name.
     length = "max_completion_tokens" if dialect == "openai" else "max_tokens"
     body: dict[str, object] = {
         "model": model,
@@ -239,6 +240,7 @@ def payload_of(
             "type": "json_schema",
             "json_schema": {
                 "name": request.schema_name,
+                # Without it OpenAI takes the schema as a wish and may leave out keys.
                 "strict": True,
                 "schema": dict(request.schema),
             },

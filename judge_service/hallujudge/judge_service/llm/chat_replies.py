@@ -54,6 +54,7 @@ def said_in(message: Mapping[str, object]) -> Said:
             reported.append(_text_of(part))
         elif kind == "text" and isinstance(part["text"], str):
             answers.append(part["text"])
+        # Anthropic sends thoughts that it hides as encrypted parts, which hold no text.
         elif kind != "redacted_thinking":
             raise ValueError("its content is not a text")
     if isinstance(content, list):
@@ -145,6 +146,7 @@ def _token_of(entry: Mapping[str, object]) -> tuple[str, float]:
     token, logprob = entry["token"], entry["logprob"]
     if not isinstance(token, str) or not isinstance(logprob, (int, float)):
         raise TypeError("a token without text or log-probability")
+    # Asked for in this way because NaN fails every comparison.
     if not abs(logprob) <= _MAX_LOGPROB:
         raise ValueError(f"the log-probability {logprob!r:.40}")
     return token, float(logprob)
@@ -264,6 +266,7 @@ def content_of(body: bytes, name: str) -> dict[str, object]:
         content = json.loads(body)
         if isinstance(content, dict) and name in content:
             return content
+    # Too many open brackets end json.loads with a RecursionError, which is no ValueError.
     except (ValueError, RecursionError):
         problem = "is not JSON" if body else "is empty"
     raise CallFailedError(
@@ -273,6 +276,8 @@ def content_of(body: bytes, name: str) -> dict[str, object]:
 
 
 def _beginning(body: bytes) -> str:
+    # More than is shown, since white space shrinks and a key that is cut off isn't recognised as
+    # one.
     return shown_text(body[:400].decode("utf-8", "replace"))[:60]
 
 
@@ -325,6 +330,7 @@ def usage_of(usage: object) -> tuple[int, int, int]:
     thought = _thought_tokens(usage)
     if thought and _count_of(usage.get("total_tokens")) == prompt + completion + thought:
         completion += thought
+    # Prices subtract one from the other, and a wrong report must not make a cost negative.
     return prompt, min(cached, prompt), completion
 
 
@@ -339,6 +345,7 @@ def _thought_tokens(usage: object) -> int:
 
 def _count_of(value: object) -> int:
     """A number of tokens; 0, which means "not reported", if it is not a number."""
+    # In Python true is a number too.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return 0
     return int(value) if 0 <= value <= _MAX_TOKENS else 0

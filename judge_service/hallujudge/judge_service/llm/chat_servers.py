@@ -67,6 +67,7 @@ class OpenAISender(LoopSender["AsyncOpenAI"]):
 
     async def _sent(self, path: str, body: dict[str, Any], key: Secret) -> bytes:
         client = await self._open()
+        # The key's file may have been replaced since the client was made.
         if key:
             client.api_key = key.reveal()
         try:
@@ -96,6 +97,7 @@ class OpenAISender(LoopSender["AsyncOpenAI"]):
             async for piece in response.iter_bytes(_CHUNK):
                 pieces.append(piece)
                 size += len(piece)
+                # Raised below: the broad handler here would report it as a broken connection.
                 if size > self.endpoint.max_reply_bytes:
                     break
         except Exception as err:  # of httpx or httpx2, depending on the package's release
@@ -213,6 +215,7 @@ class BatchFiles:
     """
 
     def __init__(self, requests: Path | None, replies: Sequence[Path] = ()) -> None:
+        # Only where replies are, so that memory does not grow with their texts.
         self._places = {
             custom_id: (path, place) for path in replies for custom_id, place in _ids(path)
         }
@@ -230,6 +233,8 @@ class BatchFiles:
         if custom_id in self._places:
             return await asyncio.to_thread(self._reply, custom_id)
         if self._requests is not None and custom_id not in self._written:
+            # Before the line is written, so that an equal call meanwhile does not write a second
+            # one.
             self._written.add(custom_id)
             await asyncio.to_thread(self._write, custom_id, body)
         raise CallFailedError(FailureKind.NO_REPLY, "the file of replies has no reply to it")

@@ -87,6 +87,7 @@ class CircuitBreaker:
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
+        # A probe is under way, and what it finds decides; waiting for a time would only be a guess.
         await turn
 
     def succeeded(self) -> None:
@@ -102,11 +103,15 @@ class CircuitBreaker:
             at_once: Open the circuit without counting, as for an account without credit.
         """
         self._failures += 1
+        # Calls that were under way when the circuit opened say nothing new, so they do not prolong
+        # it.
         if self._probing or (
             self._open_until is None and (at_once or self._failures >= self._threshold)
         ):
+            # The bound on the power keeps it from overflowing.
             seconds = min(self._longest, _FIRST_SECONDS * 2.0 ** min(self._openings, 20))
             self._openings += 1
+            # Used-up credit, or a server that names a long time, is not back within a second.
             self._open_until = self._clock() + (self._longest if at_once else seconds)
         self._probe_is_back()
 
@@ -174,6 +179,7 @@ class Circuits:
 
     def __init__(self, threshold: int, open_seconds: float, clock: Callable[[], float]) -> None:
         self._of_callers = ByCaller(lambda: CircuitBreaker(threshold, open_seconds, clock))
+        # One failure is enough here, because it is counted after three callers have failed.
         self._of_all = CircuitBreaker(1, open_seconds, clock)
         self._failing: set[str] = set()
 
@@ -201,6 +207,7 @@ class Circuits:
             at_once: Open the caller's circuit without counting.
         """
         self._of_callers.mine.failed(at_once=at_once)
+        # No more names than are needed to tell, however many callers there are.
         if len(self._failing) < _CALLERS_OF_AN_OUTAGE:
             self._failing.add(tenancy().user.id)
         if len(self._failing) == _CALLERS_OF_AN_OUTAGE:
@@ -232,6 +239,7 @@ class Rejections:
     def add(self, failure: CallFailedError) -> None:
         """Remember why the running task's caller was rejected, for half a minute."""
         until = self._clock() + _REJECTED_SECONDS
+        # The first time holds, so that refusals by this record do not prolong it.
         self._rejected.setdefault(tenancy().user.id, (failure, until))
         while len(self._rejected) > MAX_CALLERS:
             self._rejected.popitem(last=False)

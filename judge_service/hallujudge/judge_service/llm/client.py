@@ -85,6 +85,7 @@ class ChatClient:
         self._known = KnownJudge(settings, store, self._tools.clock)
         self._store = store
         self._open_calls = 0
+        # Runs that begin together must not each ask the servers.
         self._settling = asyncio.Lock()
         place = f"{settings.model} at {', '.join(e.place for e in settings.endpoints)}"
         self._restarts = Restarts(
@@ -163,6 +164,7 @@ class ChatClient:
                 return
             refusal = self._refusal if asks else None
             found = await settled(self.settings, self.servers, self._store, refusal)
+            # A call may have begun while the servers were asked.
             if not self._open_calls:
                 self.settings, self.exchanges = found, found.exchanges()
 
@@ -233,6 +235,7 @@ class ChatClient:
         left = [server for server in call.servers if server not in call.failed_at]
         used_up = call.attempts >= self.settings.retry.attempts
         if used_up or all(server.is_down for server in left):
+            # After the wait that follows, every server is tried again.
             call.failed_at.clear()
             return False
         return True

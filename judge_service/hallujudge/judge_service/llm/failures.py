@@ -249,6 +249,7 @@ def failure_in_reply(body: bytes) -> CallFailedError | None:
     Args:
         body: The whole reply.
     """
+    # Looked for in the bytes, because nearly all replies are good and would be parsed twice.
     if b'"error"' not in body or b'"choices"' in body:
         return None
     try:
@@ -258,6 +259,7 @@ def failure_in_reply(body: bytes) -> CallFailedError | None:
     if not isinstance(content, dict) or not content.get("error"):
         return None
     error = _error_of(body)
+    # Gateways put the provider's HTTP status into the code of the error.
     status = int(error.code) if error.code in map(str, range(400, 600)) else 200
     if error.has(_QUOTA_CODES):
         status = 429

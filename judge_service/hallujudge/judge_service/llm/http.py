@@ -182,6 +182,7 @@ class LoopSender(ABC, Generic[_ClientT]):
         """Close all connections, for good."""
         self._is_closed = True
         client, self._client = self._client, None
+        # A client can only be closed in the loop that opened it.
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.close()
 
@@ -271,6 +272,7 @@ class HttpEndpoint(LoopSender["aiohttp.ClientSession"]):
                 if failure := failure_in_reply(body):
                     raise failure
                 return body
+        # First, because aiohttp's timeouts are client errors as well.
         except TimeoutError as err:
             raise late_reply(self.endpoint) from err
         except self._library.ClientPayloadError as err:

@@ -241,6 +241,7 @@ class ServerProbe:
 
     async def settled(self) -> None:
         """Wait until no question is under way."""
+        # One of the calls that waited here may have begun the next question.
         while self._under_way is not None:
             await self._under_way.wait()
 

@@ -208,6 +208,7 @@ def defused(text: str) -> str:
 
 def _visible(character: str) -> str:
     category = unicodedata.category(character)
+    # Variation selectors, here and below, are invisible and can carry a hidden text.
     if character in _BLANK or (category == "Mn" and 0xFE00 <= ord(character) <= 0xFE0F):
         return ""
     if category not in _HIDDEN and not 0xE0100 <= ord(character) <= 0xE01EF:

@@ -189,6 +189,7 @@ async def _scores(sender: Sender, body: Mapping[str, Any]) -> tuple[list[float],
     try:
         entries: Any = content["data"]
         by_index = {int(entry["index"]): _probability(entry["score"]) for entry in entries}
+        # One that is missing would shift the verdicts of all claims after it.
         if sorted(by_index) != list(range(len(body["items"]))):
             raise ValueError(f"{len(by_index)} scores of {len(body['items'])} items")
         return [by_index[index] for index in sorted(by_index)], content

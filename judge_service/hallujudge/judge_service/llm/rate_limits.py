@@ -98,6 +98,7 @@ class RatePause:
             return False  # it may have been let through before the limit
         self._answered += 1
         paused = self.left > 0
+        # An answer beside a single limited prompt shows that the limit may be a prompt's own.
         if paused or len(self._prompts) == 1:
             self._needed = 2
         self._until, self._since = float("-inf"), None
@@ -124,6 +125,7 @@ class RatePause:
         self._callers.add(caller)
         if len(self._prompts) < self._needed:
             return False
+        # A limit without a time lowers the number of calls at once, and pauses none.
         if retry_after is not None:
             if not self.left:
                 self._paused_at, self._step = now, _FIRST_PROBE
@@ -234,6 +236,7 @@ class AdaptiveLimiter:
             self._answered(started)
         finally:
             tenancy().flight.lands()
+            # Before the place is left, so that a lowered limit does not let the next call in.
             self._queue.resize(self.limit)
             self._queue.leave(tenancy().user.id)
 
@@ -271,6 +274,7 @@ class AdaptiveLimiter:
 
     def _limited(self, started: float, request: ChatRequest, failure: CallFailedError) -> None:
         seconds = failure.retry_after
+        # A longer wait fails its call and opens the circuit (RetryPolicy.asks_too_long).
         heeded = seconds if seconds is not None and seconds <= self._longest_wait else None
         caller = tenancy().user.id
         if not self.pause.limited(started, prompt_of(request), caller, heeded):
@@ -296,4 +300,5 @@ async def _may_send(flight: Flight) -> bool:
 
 def prompt_of(request: ChatRequest) -> int:
     """Return what makes two calls ask the same."""
+    # Compared within this process only, so Python's own hash is enough.
     return hash(str(request.messages))

@@ -117,6 +117,7 @@ class VerdictCache:
 
     def _row_beside(self, key: str) -> Row | None:
         """Return the record of a key in a file of another run; None without one."""
+        # A copy, since files that can't be read are removed on the way.
         for path, opened in [*self._beside.items()]:
             try:
                 file = opened or sqlite3.connect(
@@ -233,8 +234,10 @@ class VerdictCache:
 
         if self._writer is not None:
             self._writer.cancel()
+        # From here on nothing is queued behind the end.
         self._is_closed = True
         await asyncio.get_running_loop().run_in_executor(self._thread, end)
+        # The end was awaited above; waiting here would block the event loop.
         self._thread.shutdown(wait=False)
 
     async def _run(self, kind: str, work: Callable[[CacheFile], _T], otherwise: _T) -> _T:
@@ -270,6 +273,7 @@ class VerdictCache:
         if self._file is None:
             self._file = CacheFile(self.path, self._busy_seconds)
             self._was_open = True
+        # A file that was deleted or replaced stays open here, and writes to it would be lost.
         self._file.check()
         if kind == _WRITE:
             self._flush(self._file)
@@ -311,6 +315,7 @@ class VerdictCache:
 
     def _flush(self, file: CacheFile) -> None:
         """Write what waits in memory."""
+        # A copy, here and below: the event loop's thread may add more meanwhile.
         for fact, value in list(self._pending_facts.items()):
             file.keep_fact(*fact, value)
             self._pending_facts.pop(fact, None)

@@ -310,6 +310,7 @@ class VllmServer:
             return
         _signal_group(group, signal.SIGTERM)
         deadline = time.monotonic() + self.settings.stop_seconds
+        # vLLM's workers are not children of this process, so their end can't be awaited.
         while _group_lives(group) and time.monotonic() < deadline:
             if process.returncode is None:
                 with contextlib.suppress(TimeoutError):
@@ -389,6 +390,7 @@ def vllm_server(
             f"vllm.model is {settings.vllm.model!r}, which starts a server, and llm.url is "
             f"{masked(settings.llm.url)!r}, which names a running one; set only one of them"
         )
+    # Without it vLLM asks the hub for newer files, also of a model that is on this machine.
     offline = {} if settings.vllm.download else {"HF_HUB_OFFLINE": "1"}
     invariant = {"VLLM_BATCH_INVARIANT": "1"} if settings.vllm.batch_invariant else {}
     run = VllmRun(

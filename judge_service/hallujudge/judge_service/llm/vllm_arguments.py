@@ -48,6 +48,7 @@ _LIMITED: Mapping[str, tuple[Callable[[str], bool], str]] = {
         "a judge writes answers; give generate or leave it out",
     ),
 }
+# A letter is asked for, because values such as -1 begin with a dash too.
 _OPTION = re.compile(r"-{1,2}[A-Za-z]")
 
 

@@ -94,6 +94,7 @@ def room(shape: ModelShape, precision: str, gpus: int, gpu_bytes: float) -> int:
         gpus: GPUs that a layer is spread over.
         gpu_bytes: Memory of the smallest of them.
     """
+    # vLLM refuses a number of GPUs that does not divide the attention heads.
     if shape.heads % gpus:
         return 0
     left = gpu_bytes * _USED_SHARE - _OVERHEAD - shape.bytes_at(precision) / gpus
@@ -146,6 +147,7 @@ def local_gpus() -> list[Gpu]:
 
 def _read_gpus(text: str) -> Iterator[Gpu]:
     for line in text.splitlines():
+        # From the right, since only the name may hold a comma.
         name, total, used = (part.strip() for part in line.rsplit(",", 2))
         # A part of a GPU or one with shared memory has "[N/A]" there.
         if total.isdigit() and used.isdigit():
@@ -166,6 +168,7 @@ def local_verdict(
     machine = f"{len(found)} x {found[0].name}, {found[0].total / 2**30:,.0f} GiB"
     if gpus > len(found):
         return False, f"{machine}: vllm.tensor_parallel_size is {gpus}"
+    # vLLM takes the same share of each GPU, so the smallest one decides.
     least = min(gpu.total for gpu in found)
     tokens = room(shape, precision, gpus, least)
     if tokens >= _LEAST_TOKENS:

@@ -378,6 +378,7 @@ class KeptValues(Generic[_Key, _Value]):
     def values(self, keys: Iterable[_Key]) -> dict[_Key, _Value]:
         """Return the value of every distinct key."""
         distinct = dict.fromkeys(keys)
+        # Held while the model works: two threads would otherwise compute the same texts.
         with self._lock:
             found = {key: self._kept[key] for key in distinct if key in self._kept}
             missing = [key for key in distinct if key not in found]
@@ -386,6 +387,7 @@ class KeptValues(Generic[_Key, _Value]):
             if missing:
                 found |= zip(missing, self._make(missing), strict=True)
                 self._kept.update((key, found[key]) for key in missing)
+                # After `found` has them, since more may be asked for at once than are kept.
                 while len(self._kept) > self._limit:
                     self._kept.popitem(last=False)
         return found

@@ -133,6 +133,7 @@ def can_write(model: ModelFolder) -> bool:
     """Return whether an ONNX graph of the model can be written with the installed packages."""
     needed = ("onnxruntime", "onnx", "tokenizers", "safetensors")
     return (
+        # The graph that is written has exact GELU and no relative positions but MPNet's.
         model.config.get("model_type") in WRITABLE
         and model.config.get("hidden_act", "gelu") == "gelu"
         and model.config.get("position_embedding_type", "absolute") == "absolute"

@@ -193,6 +193,7 @@ def _header(path: Path) -> tuple[int, dict[str, Any]]:
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
+        # A damaged file may state any length, for which no memory must be taken.
         header = file.read(length) if 0 < length <= min(size, _MAX_HEADER_BYTES) else b""
     tensors = dict(json.loads(header))
     tensors.pop("__metadata__", None)
@@ -324,6 +325,7 @@ def _pooling(model: ModelFolder) -> str:
     config = model.read_json("1_Pooling/config.json") or {}
     # Newer models name the mode; older ones have a flag for each mode.
     modes = {key.removeprefix("pooling_mode_") for key, value in config.items() if value is True}
+    # A flag that is none of the modes: whether the tokens of a prompt are pooled too.
     modes -= {"include_prompt"}
     if isinstance(config.get("pooling_mode"), str):
         modes = {config["pooling_mode"]}

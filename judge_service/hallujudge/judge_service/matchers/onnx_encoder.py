@@ -251,6 +251,7 @@ def _write_atomically(folder: Path, name: str, content: bytes) -> None:
 def _check_private(path: Path) -> None:
     if not hasattr(os, "getuid"):
         return
+    # Not of what a link leads to, which may be replaced after the look.
     status = path.lstat()
     foreign = status.st_uid != os.getuid()
     # 0o022: the write permissions of the group and of other users.

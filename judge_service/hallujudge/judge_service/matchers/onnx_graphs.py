@@ -49,6 +49,7 @@ class _Writer:
 
     def __init__(self, shape: EncoderShape, weights: Weights) -> None:
         self._shape = shape
+        # Files name tensors with or without the architecture before them.
         prefixes = ("", f"{shape.architecture}.")
         self._weights = {
             name[len(prefix) :]: tensor
@@ -152,6 +153,7 @@ class _Writer:
         return self._add_and_norm(self._linear(out, grown), hidden, out, f"{at}output.LayerNorm")
 
     def _linear(self, name: str, hidden: str) -> str:
+        # torch keeps a layer's matrix with its outputs first, and MatMul needs them last.
         matrix = np.ascontiguousarray(self._weight(f"{name}.weight").T)
         return self._op("MatMul", hidden, self._constant(f"{name}.weight", matrix))
 
@@ -161,6 +163,7 @@ class _Writer:
             if self._shape.architecture == "mpnet"
             else [f"{at}attention.self.{part}" for part in ("query", "key", "value")]
         )
+        # The fused operator takes queries, keys and values as one matrix.
         weights = np.concatenate([self._weight(f"{name}.weight").T for name in names], axis=1)
         biases = np.concatenate([self._weight(f"{name}.bias") for name in names])
         inputs = [
@@ -170,6 +173,7 @@ class _Writer:
             "attention_mask",
         ]
         if bias:
+            # The empty name leaves out the optional input before the bias, that of earlier keys.
             inputs += ["", bias]
         return self._op("Attention", *inputs, num_heads=self._shape.heads, domain=_CONTRIB)
 

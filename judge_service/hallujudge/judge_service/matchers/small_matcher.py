@@ -298,6 +298,7 @@ def packed(
     for fact in facts:
         size, unit = tokens[fact.text], units[fact.text]
         full = used + size > room.tokens or (room.chunk and filled + unit > room.chunk)
+        # A sentence that is too long by itself gets its own piece, which is cut later.
         if not pieces or full:
             pieces.append([])
             used = filled = 0
@@ -322,6 +323,7 @@ def cut_to_fit(premise: Premise, fits: Callable[[str], bool]) -> list[Premise]:
         ]
     (fact,) = premise.facts
     low, high = 0, len(fact.text)
+    # Halving works, because a longer text has no fewer tokens.
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(fact.text[:middle]) else (low, middle - 1)

@@ -135,6 +135,7 @@ class TorchPairs:
         self._classes, self._supported = _classes(preset, model, weights.classes)
         self.label = f"{model.label}/{weights.backend}"
         self.limit = weights.limit(preset.limit)
+        # The longest first, because a regular expression takes the first alternative that fits.
         special = sorted(weights.special_tokens, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, special)) or r"(?!)")
 
