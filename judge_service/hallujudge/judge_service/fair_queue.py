@@ -98,7 +98,9 @@ class FairQueue:
             weight: The caller's share, relative to other callers.
         """
         line = self._line(caller)
+        # Keys are edited while a server runs, so the newest weight counts.
         line.weight = weight
+        # Nobody passes those who wait, even where a place is free for a moment.
         if (self._inside < self._places and not self._waiting) or self._has_own(line):
             self._admit(line, cost)
             return
@@ -179,6 +181,7 @@ class FairQueue:
                 return
             turn, cost = line.waiting.popitem(last=False)
             self._waiting -= 1
+            # A caller that was cancelled needs no place; the loop gives it to the next.
             if not turn.done():
                 self._admit(line, cost)
                 turn.set_result(None)
@@ -314,6 +317,7 @@ class _Threads:
 
         def done(_: Future[_T]) -> None:
             with suppress(RuntimeError):  # the loop is closed, so no call is waiting
+                # The queue belongs to the event loop, and this runs in the thread of the work.
                 loop.call_soon_threadsafe(leave)
 
         return done

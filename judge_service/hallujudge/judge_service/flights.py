@@ -176,6 +176,7 @@ class ItemFlight(Flight):
 
     async def takes_off(self) -> bool:
         """Write down that a call is about to be sent; return whether that was possible soon."""
+        # With another call under way the item is written down already.
         if not (self._sent or await self._log.try_add({self._position})):
             return False
         self._sent += 1

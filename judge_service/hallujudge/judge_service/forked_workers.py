@@ -129,6 +129,8 @@ def main(descriptor: int) -> None:
                 break
             with socket.socket(fileno=passed[0]) as caller:
                 if os.fork() == 0:
+                    # A worker that kept it would hide from the caller that the process it was
+                    # forked from died.
                     control.close()
                     _work(caller, job)
     # Wait for the workers, which all notice that the caller is gone.
@@ -143,6 +145,7 @@ def _work(caller: socket.socket, job: Job) -> None:
     """Reply to blocks until the caller closes its end, and end this process."""
     code = 0
     try:
+        # Exit codes of processes that a job starts would otherwise be lost.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         # A worker that is busy reads nothing, and would outlive a caller that was killed.
         threading.Thread(target=_end_with_caller, args=(caller,), daemon=True).start()
@@ -160,6 +163,7 @@ def _work(caller: socket.socket, job: Job) -> None:
         code = 1
         sys.excepthook(*sys.exc_info())
     finally:
+        # os._exit flushes nothing.
         logging.shutdown()
         # No other cleanup: open files belong to the process that this one was forked from.
         os._exit(code)
@@ -191,6 +195,7 @@ def _exactly(stream: socket.SocketIO, size: int) -> bytes:
 
 
 def _send(caller: socket.socket, answer: Answer) -> None:
+    # Apart, because joining them would copy the block.
     caller.sendall(head_of(answer.block, LAST if answer.last else 0))
     caller.sendall(answer.block)
 

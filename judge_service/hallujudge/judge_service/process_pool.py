@@ -176,6 +176,7 @@ class ProcessPool:
             raise ClosedError
         while self._idle:
             worker = self._idle.pop()
+            # It may have been killed while it had nothing to do.
             if worker.alive:
                 return worker
             worker.kill()
@@ -286,6 +287,8 @@ class _Forker:
                 self._process = subprocess.Popen(  # noqa: S603 - the command is our own
                     [
                         sys.executable,
+                        # Not from the current folder, where a file may have the name of a module of
+                        # ours.
                         "-P",
                         "-m",
                         f"{__package__}.forked_workers",
@@ -316,6 +319,7 @@ class _Forker:
         except OSError:
             ours.close()
             raise
+        # Another call may start a new one while this one waits.
         process = self._process
         reader, writer = await asyncio.open_connection(sock=ours, limit=_READ_BYTES)
         try:

@@ -59,6 +59,7 @@ def transaction(file: sqlite3.Connection, *, write: bool) -> Iterator[None]:
         write: Whether it writes. One that first reads and then writes would fail at once if
             another one wrote between.
     """
+    # A writer locks at once: where it only read so far, another write in between would fail it.
     file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
     try:
         yield
@@ -198,6 +199,7 @@ class DatabaseWatch:
 
     def committed(self, writes: int) -> None:
         """Note that a transaction which counted was committed."""
+        # Threads may report their commits in another order.
         self.writes = max(self.writes, writes)
         self._problem = ""
 
@@ -332,5 +334,6 @@ def replace_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         stream.write(text)
         stream.flush()
+        # Before the rename: after a loss of power the name must not lead to an empty file.
         os.fsync(stream.fileno())
     fresh.replace(path)

@@ -246,5 +246,6 @@ class CallDrain(CallGate):
             self._look()
 
     def _look(self) -> None:
+        # All calls that are open are held back, so that no reply is still to come.
         if self.is_closed and 0 < self._held >= self._open:
             self._idle.set()

@@ -145,6 +145,7 @@ class Limits:
         Raises:
             ValueError: It is not a whole number from 1 to 100.
         """
+        # A bool is an int too, and no weight.
         if type(self.weight) is not int or not 1 <= self.weight <= MAX_WEIGHT:
             raise ValueError(f"the weight {self.weight!r:.40} is not from 1 to {MAX_WEIGHT}")
 

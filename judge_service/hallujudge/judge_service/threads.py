@@ -164,6 +164,7 @@ class SharedLoads(Generic[_K, _V]):
             self._loads.move_to_end(key)
             while len(self._loads) > self._kept:
                 self._loads.popitem(last=False)
+        # Outside the lock, so that other objects can be loaded meanwhile.
         if mine:
             self._run(key, future, load)
         return future.result()
@@ -201,6 +202,7 @@ def _quota(file: Path) -> int | None:
     try:
         time, period = file.read_text().split()
         return -(-int(time) // int(period))
+    # A control group without a quota has the word "max" in the file.
     except (OSError, ValueError, ZeroDivisionError):
         return None
 

@@ -263,6 +263,7 @@ class Ledger:
         while True:
             try:
                 with self._writing():
+                    # The first call of a day makes the row in which the next statement counts.
                     self._file.execute(
                         "INSERT OR IGNORE INTO spending VALUES (:key, :day, 0, 0)", values
                     )
@@ -288,6 +289,7 @@ class Ledger:
             del self._running[hold.key, hold.day]
         _add(self._unwritten, hold, calls, cost)
         self._flush()
+        # Replaced first: a caller that is woken and still does not fit waits for the next one.
         settled, self._settled = self._settled, Future()
         settled.set_result(None)
 
@@ -296,6 +298,7 @@ class Ledger:
         if not self._unwritten:
             return
         try:
+            # The transaction itself writes what waits.
             with self._writing():
                 pass
         except _FAILURES as err:

@@ -152,6 +152,7 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
         for index, item in enumerate(answers):
             if problem := self._problem(item):
                 results[index] = self.unscored(item, *problem)
+        # Items with a problem cost nothing: their claims are neither extracted nor judged.
         extracted = await self._claims(
             {i: item for i, item in enumerate(answers) if i not in results}
         )
@@ -339,6 +340,7 @@ class GivenRequest(JudgeRequestItem):
     @classmethod
     def of(cls, request: JudgeRequestItem, verdicts: Sequence[str]) -> GivenRequest:
         """Return a request with the verdicts of its claims."""
+        # Not by asdict, which would copy pictures and claims.
         known = {field.name: getattr(request, field.name) for field in fields(request)}
         return cls(**known, verdicts=tuple(verdicts))
 

@@ -155,6 +155,7 @@ class ClaimExtractor:
             return [
                 ExtractedClaims(reason=result.reason, detail=result.detail)
                 if result.found is None
+                # Replies of a language model mark no claim as tentative.
                 else _of_triplets(result.found, omits=False, invalid=result.invalid)
                 for result in await self._llm.try_many(texts)
             ]

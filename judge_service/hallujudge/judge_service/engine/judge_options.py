@@ -344,6 +344,7 @@ def served_chat(
         reply_models=("*",),
         dialect="vllm",
         api=_api_of(preset, settings),
+        # It would wrap the two words that the model learnt in JSON.
         constraint="none",
         sampling=Sampling(seed=settings.llm.seed),
         retry=retry_policy(settings),

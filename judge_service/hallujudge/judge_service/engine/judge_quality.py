@@ -115,6 +115,7 @@ def best_measured(extractor: str, protocol: str, weights: str) -> Agreement | No
         for each in measured_agreements()
         if (each.extractor, each.protocol, each.weights) == (extractor, protocol, weights)
     ]
+    # By the tuning half alone: the other half measures what was chosen, and must not choose it.
     return max(known, key=lambda each: each.tuning, default=None)
 
 

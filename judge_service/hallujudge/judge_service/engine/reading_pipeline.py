@@ -122,6 +122,7 @@ class ReadingPipeline:
 
     def unscored(self, item: Item, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of an item that can't be scored."""
+        # Some metrics have statistics of unscored items, which their own pipeline makes.
         unscored = getattr(self.inner, "unscored", unscored_result)
         result: ItemResult = unscored(item, reason, detail)
         return result

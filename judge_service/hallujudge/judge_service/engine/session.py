@@ -328,6 +328,7 @@ def _one_item(spec: ScoreSpec, pipeline: Pipeline) -> OneItemReport | None:
 
 def _key_of_spec(spec: ScoreSpec) -> Hashable:
     """Return the fields of a spec that its pipeline depends on."""
+    # Not the number of claims, on which only pipelines with judges depend; they are not kept.
     return (
         spec.metric,
         spec.variant,

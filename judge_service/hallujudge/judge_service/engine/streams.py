@@ -98,6 +98,8 @@ class StreamIds:
         start, batch = len(self._keys), np.frombuffer(keys, np.uint64)
         self._keys.frombytes(keys)
         new = np.sort(batch)
+        # A key above all of a part has its place after the end; the remainder leads to a smaller
+        # one.
         known = [new[part[np.searchsorted(part, new) % part.size] == new] for part in self._sorted]
         repeated = np.concatenate((*known, new[1:][new[1:] == new[:-1]]))
         for place in np.flatnonzero(np.isin(batch, repeated)) if repeated.size else ():
@@ -108,6 +110,7 @@ class StreamIds:
             self._sorted.append(new)
         while len(self._sorted) > 1 and self._sorted[-2].size <= 2 * self._sorted[-1].size:
             both = np.concatenate((self._sorted.pop(), self._sorted.pop()))
+            # Timsort for keys of this width, which merges two sorted parts in linear time.
             both.sort(kind="stable")
             self._sorted.append(both)
 
@@ -175,6 +178,7 @@ async def ordered_map(
                 await room.acquire()
                 pending.put_nowait(begun(work(value)))
         finally:
+            # Also where the source fails, or the consumer would wait for ever.
             pending.put_nowait(None)
 
     joint = joint or JointWork()
@@ -186,6 +190,7 @@ async def ordered_map(
                     yield await task
                 finally:
                     room.release()
+            # Raises the error of the source, once all results before it are yielded.
             await feeder
     finally:
         # The feeder first: it adds to the queue. Nothing of a stream works on after its end.
@@ -205,6 +210,7 @@ async def with_ticks(
         while True:
             coming = begun(anext(source))
             try:
+                # Unlike wait_for, this leaves the step under way when the time is over.
                 while not (await asyncio.wait({coming}, timeout=seconds))[0]:
                     yield None
             finally:

@@ -196,6 +196,7 @@ class Database:
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         try:
+            # Without a lock, because taking from the end of a list is atomic.
             connection = self._free.pop()
         except IndexError:
             connection = self._new()
@@ -269,8 +270,10 @@ def _prepare(address: str, busy_seconds: float) -> None:
         create_folder(path.parent)
         create_private(path)
         with closing(sqlite3.connect(path, timeout=busy_seconds)) as probe:
+            # The file keeps this mode, so that no other connection has to set it.
             probe.execute("PRAGMA journal_mode = WAL").fetchone()
     except sqlite3.OperationalError as err:
+        # Of a file that is only locked, the next statement says so as a temporary error.
         if err.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise _unusable(path, err) from err
     except (sqlite3.DatabaseError, OSError) as err:

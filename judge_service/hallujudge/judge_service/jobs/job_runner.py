@@ -64,6 +64,7 @@ class JobRunner:
         """Run jobs until the server stops."""
         scoring = self._scoring
         while not scoring.draining.is_set():
+            # Taken before the look, so that what changes during it is looked at at once.
             change = scoring.changes.next
             try:
                 await self._look()
@@ -103,6 +104,8 @@ class JobRunner:
                 running.task.cancel(KEEPING_CALLS)
             return
         if not self._holds_lock:
+            # Jobs that run here, since the lock was lost for a moment only, were left by no dead
+            # server.
             for death in await threads.run(suspicions.recover, tuple(self._running)):
                 _LOG.warning(
                     "a server died while it scored job %s; %d items of it were in flight",

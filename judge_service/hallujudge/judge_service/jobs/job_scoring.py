@@ -222,6 +222,7 @@ class JobScoring:
         while not self.draining.is_set():
             if turns is not None:  # before the chunk takes memory
                 await turns.enter()
+                # Ends the job of a key that was revoked, or has expired, since the last chunk.
                 caller_now()
             chunk = await self.threads.run(
                 self.progress.chunk,
@@ -260,6 +261,8 @@ class JobScoring:
                 return await self.threads.run(self.progress.store, job.number, answers)
             except (UnavailableError, OverloadedError) as err:
                 _LOG.warning("job %s: %d results wait: %s", job.id, len(answers), err)
+                # A server that stops waits for no database: replies of judges are in the verdict
+                # cache.
                 if self.draining.is_set():
                     raise
                 await self.sleep(_STORE_PAUSE)
@@ -374,6 +377,7 @@ class _EngineWork:
                 [result] = await self._session.evaluate([items[index]])
             return result
 
+        # All at once: calls queue at the judge, and the runway bounds how many items are at work.
         return await run_bounded(range(len(items)), one, len(items))
 
     async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:

@@ -112,6 +112,7 @@ class JobService:
             HallujudgeError: The database can't be used, even later.
         """
         self._context = copy_context()
+        # An address is no file; it goes on to the opening, which refuses it at the start.
         if "://" not in self._address and not Path(self._address).exists():
             return
         try:
@@ -162,6 +163,8 @@ class JobService:
         store = (await self._open()).store
         job = await self._threads.run(store.find, new.owner, new.request_id)
         if job is None:
+            # Opened here too, so that a spec that can't be scored is refused before anything is
+            # kept.
             session = await self._engine.open(spec)
             header = report_bytes(session.report())
             job = await self._threads.run(

@@ -282,6 +282,7 @@ class JobStore:
         more: bool,
         now: float,
     ) -> Job:
+        # Those before were sent again by a client that lost the answer, and were compared already.
         new = items[job.items - position :]
         count, size = job.items + len(new), job.bytes + sum(len(item.content) for item in new)
         self._check_size(count, size)
@@ -370,6 +371,7 @@ def _keep_ids(
     """Refuse new items with the id of an item of an earlier request; keep ids for a later one."""
     places = {_key(item): place for place, item in enumerate(items, job.items)}
     keys = list(places)
+    # A job without items has no earlier ids to compare with.
     for at in range(0, len(keys) if job.items else 0, _KEYS):
         some = keys[at : at + _KEYS]
         known = connection.execute(

@@ -235,6 +235,7 @@ class Together(Recorder):
 
     def call_begun(self, call: CallRecord, metadata: Iterable[tuple[str, str | bytes]]) -> None:
         """Pass it on."""
+        # It may be an iterator, which the first part would use up.
         headers = tuple(metadata)
         for part in self._parts:
             part.call_begun(call, headers)

@@ -137,6 +137,7 @@ def sending(endpoint: str = "") -> Iterator[LoggerProvider]:
     try:
         yield provider
     finally:
+        # This sends what waits, so that it is known below whether any event was lost.
         provider.shutdown()
     if exporter.lost:
         where = masked(endpoint) or "the address in OTEL_EXPORTER_OTLP_ENDPOINT"

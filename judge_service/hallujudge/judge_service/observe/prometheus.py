@@ -181,6 +181,7 @@ class MetricsRecorder(Recorder):
         """Return the label of a key, and show its newest name."""
         label, before = self._label(key), self._key_names.get(key)
         if name and name != before and label != OTHER:
+            # A key with a new name must not stay in the series of its old one.
             if before is not None:
                 self._calls.key_info.remove(label, before)
             self._key_names[key] = name
@@ -209,6 +210,7 @@ class BoundedLabel:
     def __call__(self, value: str) -> str:
         """Return the label for a value."""
         value = value[:_MAX_CHARS]
+        # Without the lock, which only new values need.
         if value in self._known:
             return value
         with self._lock:

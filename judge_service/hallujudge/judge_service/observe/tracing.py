@@ -51,6 +51,7 @@ class Tracing(Recorder):
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("hallujudge", __version__)
         self._parents = TraceContextTextMapPropagator()
+        # By identity, since a record that changes has no hash.
         self._spans: dict[int, Span] = {}
 
     def call_begun(self, call: CallRecord, metadata: Iterable[tuple[str, str | bytes]]) -> None:
@@ -87,6 +88,7 @@ class Tracing(Recorder):
                 "hallujudge.waited_seconds": call.waited_seconds,
             }
         )
+        # A client that hangs up is no error of the server.
         if call.status not in ("OK", "CANCELLED"):
             span.set_status(StatusCode.ERROR, call.status)
         span.end()

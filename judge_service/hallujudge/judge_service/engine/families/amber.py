@@ -64,6 +64,7 @@ class NounSource:
 def _spellings(vocabulary: tuple[str, ...], *, exact_case: bool) -> Mapping[str, str]:
     """Return word as an extractor may write it -> word of the association table."""
     spelt = {word: word for word in vocabulary}
+    # Exact spellings come last: they must not be lost to a word that differs in case only.
     return spelt if exact_case else {word.casefold(): word for word in vocabulary} | spelt
 
 
@@ -95,6 +96,7 @@ class AmberPipeline(AnswersPipeline):
         if self._source.extractor is not None:
             found["nouns_by"] = self._source.extractor.label
         if self._source.similar is None:
+            # It is an option of the released word comparison, which is not in use here.
             del found["vectors"]
         return found
 

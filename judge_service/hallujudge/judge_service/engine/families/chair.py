@@ -66,6 +66,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
             variant="published" if metric.variant == "published" else "corrected",
             lemma=lemma,
         )
+        # Captions of several models, or several of one image, have the same references.
         self.roots = lru_cache(maxsize=65_536)(self._roots_of)
 
     @property
@@ -216,6 +217,7 @@ def graph_notes(
 async def _extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
+    # In a thread, since a graph may take seconds to read and compile.
     matcher = (await asyncio.to_thread(_open, spec, resources)).matcher
     return await map_cpu(
         of_each(

@@ -165,6 +165,7 @@ class MementosPipeline:
         """Return one result for each description, in order."""
         sequences = [self._placed(item) for item in checked_items(items, MementosItem)]
         problems = [self._problem(item) for item in sequences]
+        # Equal pairs are extracted once.
         needed = {
             pair: None
             for item, problem in zip(sequences, problems, strict=True)

@@ -158,12 +158,14 @@ class ObjectHalBenchPipeline(ChairPipeline):
         """Return mentions with the first place of their word; 0 to 0 if it is not found."""
         if not found:
             return []
+        # Reversed, so that of several places of a word the first one stays.
         own = {word: (start, end) for word, _, start, end in reversed(self.matcher.found(response))}
         return [(word, name, *own.get(word, (0, 0))) for word, name, _, _ in found]
 
 
 def _runs(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
     """Return each unbroken run of nouns as one phrase."""
+    # A line break is in no lemma, so that it can end the runs.
     marked = [lemma if tag == "N" else "\n" for lemma, tag in zip(lemmas, tags, strict=True)]
     return [run.strip() for run in " ".join(marked).split("\n") if run.strip()]
 

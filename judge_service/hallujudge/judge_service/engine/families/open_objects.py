@@ -62,6 +62,7 @@ def reference_of(captions: Sequence[str], names: Sequence[str]) -> Reference:
     """Return a reference of captions, and of further names of objects."""
     found = [o for text in captions for sentence in read_caption(text) for o in sentence.objects]
     given = [
+        # No sentence tells which word is the head; in English it is mostly the last one.
         CaptionObject(name, name.rpartition(" ")[2], False, 0, 0, 0, ())
         for name in map(str.lower, names)
     ]
@@ -152,6 +153,7 @@ def _similarity(
 
 def _is_uncounted(number: int, reference: Reference) -> bool:
     """Return whether fewer than half of the captions state a number."""
+    # Rounding may make the cosine of two equal vectors larger than 1.
     return bool(number) and 2 * reference.numbers.get(number, 0) < len(reference.captions)
 
 
@@ -193,6 +195,7 @@ def assign(values: Sequence[Sequence[float]]) -> list[int | None]:
         values: Rows of equal length. Rows that are left over when columns run out have None.
     """
     rows, columns = len(values), len(values[0]) if values else 0
+    # The algorithm needs a column for every row.
     if rows > columns:
         flipped = assign([list(column) for column in zip(*values, strict=True)])
         by_row = {row: column for column, row in enumerate(flipped)}
@@ -225,6 +228,7 @@ def _add(
         at = row_of[current]
         for column in range(columns):
             if not used[column]:
+                # Negated, because the algorithm looks for the least sum.
                 cost = -values[at][column] - of_row[at] - of_column[column]
                 if cost < least[column]:
                     least[column], before[column] = cost, current

@@ -140,6 +140,7 @@ class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):
     def request(self, item: SeenClaimsItem, claims: ExtractedClaims) -> JudgeRequestItem:
         """Return the claims with the pictures that they are about, or their own verdicts."""
         shown = shown_for_claims(item, claims)
+        # What was shown is part of the name: about other pictures the same claims are another call.
         hashes = [[picture.sha256 for picture in each] for each in (item.pictures, *shown)]
         request = JudgeRequestItem(
             id=item.id,

@@ -115,6 +115,7 @@ class TriHePipeline(ClaimsPipeline[TriHeItem, TriHeMetric]):
     def result(self, item: TriHeItem, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
         """Return the result of an answer whose claims were judged."""
         verdicts = _with_places(item, claims, judged.verdicts)
+        # A judge that reads the whole graph would otherwise repeat it in each claim.
         whole = not self.sees and any(map(checked_against_all, verdicts))
         evidence = TriHeEvidence(
             claims=verdicts,
