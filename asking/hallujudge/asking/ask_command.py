@@ -13,6 +13,7 @@ import click
 
 # Its modules are imported when the command uses them: help pages wait for none of them.
 from hallujudge import asking as room
+from hallujudge.sdk import cli
 from hallujudge.sdk.archives.json_files import amount
 from hallujudge.sdk.cli.app import (
     ExitCode,
@@ -26,10 +27,9 @@ from hallujudge.sdk.cli.app import (
 )
 from hallujudge.sdk.cli.commands import StrictCommand, example_of
 from hallujudge.sdk.cli.options import Estimate, prompt_text
-from hallujudge.sdk.cli.output import estimate_line, in_flags
+from hallujudge.sdk.cli.output import estimate_line
 from hallujudge.sdk.cli.parameters import argument, option
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs.progress_bar import Progress, shown_progress
 
 model_option = partial(option, panel="Model")
 # What the command and a run of one benchmark have alike.
@@ -309,7 +309,7 @@ def _all_asked(runs: Sequence[room.AskRun], typed: Sequence[str], *, quiet: bool
         notes = room.check_asking(run)
         # All files are checked before the first question of the first benchmark is paid for.
         for note in () if quiet else notes:
-            click.echo(f"note: {of}{in_flags(note, typed)}", err=True)
+            click.echo(f"note: {of}{cli.in_flags(note, typed)}", err=True)
     codes, calls, cost = [], 0, 0.0
     for run in runs:
         # The budget is one for all benchmarks.
@@ -335,7 +335,8 @@ def _asked(
     """Ask a benchmark; return no result if the run was stopped."""
     before = _kept_replies(run)
     try:
-        with nullcontext(Progress(0)) if quiet else shown_progress(0, "answered") as progress:
+        shown = nullcontext(cli.Progress(0)) if quiet else cli.shown_progress(0, "answered")
+        with shown as progress:
             result = room.ask(run, progress)
     except KeyboardInterrupt as err:
         click.echo(": ".join(filter(None, (f"stopped by {stopped_by(err)}", _kept(run)))), err=True)
@@ -347,7 +348,7 @@ def _asked(
             click.echo(f"note: {kept}", err=True)
         raise
     for note in () if quiet else (*_words_note(run), *_notes(result)):
-        click.echo(f"note: {in_flags(note, typed)}", err=True)
+        click.echo(f"note: {cli.in_flags(note, typed)}", err=True)
     click.echo(f"{result.answered:,} of {result.questions:,} answers written to {result.archive}")
     return (ExitCode.UNSCORED if result.unanswered else ExitCode.OK), result
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
+    from hallujudge import synonym_graphs as synonym_graphs
+    from hallujudge.synonym_graphs import tools as tools
+
     from . import root_suggestions
     from .analysis.score_sheets import GUIDELINE, score_sheet
     from .analysis.vidhal_files import quality_of
@@ -22,6 +25,8 @@ _NAMES = {
     ".analysis.score_sheets": "GUIDELINE score_sheet",
     ".analysis.vidhal_files": "quality_of",
     ".root_suggestions": "root_suggestions",
+    "hallujudge.synonym_graphs": "synonym_graphs",
+    "hallujudge.synonym_graphs.tools": "tools",
 }
 """Module -> the name that it has here, or that it defines."""
 

@@ -11,9 +11,11 @@ from typing import Annotated, Any, cast
 
 import click
 
+from hallujudge import sdk
+
 # Their modules are imported when a command uses them: help pages wait for none of them.
 from hallujudge import studies as room
-from hallujudge.sdk import analysis
+from hallujudge.sdk import analysis, cli
 from hallujudge.sdk.cli.app import (
     ExitCode,
     app,
@@ -23,11 +25,10 @@ from hallujudge.sdk.cli.app import (
     metric_option,
     output_option,
 )
-from hallujudge.sdk.cli.output import Format, echo_json, in_flags, show_page, write_file
+from hallujudge.sdk.cli.output import Format, echo_json, show_page, write_file
 from hallujudge.sdk.cli.parameters import Declared, argument, parameter_of
 from hallujudge.sdk.cli.report_commands import page_of_run
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.sdk.runs import read_run
 from hallujudge.sdk.runs.manifest import ANALYSIS, PAGE
 
 from .analysis_options import OPTIONS
@@ -101,10 +102,10 @@ def analyze(
     if out is not None:
         _write_all(found, out)
     if html:
-        write_file(runs[0] / PAGE, page_of_run(read_run(runs[0])))
+        write_file(runs[0] / PAGE, page_of_run(sdk.read_run(runs[0])))
     _print_analysis(shown, output_format)
     for note in found.notes:
-        click.echo(f"note: {in_flags(note, context.obj)}", err=True)
+        click.echo(f"note: {cli.in_flags(note, context.obj)}", err=True)
     return ExitCode.OK
 
 

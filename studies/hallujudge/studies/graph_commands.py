@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -25,13 +25,9 @@ from hallujudge.sdk.cli.output import write_file
 from hallujudge.sdk.cli.parameters import argument
 from hallujudge.sdk.errors import InvalidInputError, MissingExtraError, NotFoundError
 from hallujudge.sdk.runs.run_spec import graph_source
-from hallujudge.synonym_graphs import (
-    GraphError,
-    GraphInvalidError,
-    SynonymGraph,
-    table_notes,
-    tools,
-)
+
+if TYPE_CHECKING:
+    from hallujudge.synonym_graphs import SynonymGraph, tools
 
 graph_app = command_group(
     "graph", "Show, check and extend synonym graphs.", "hallujudge graph show coco puppy"
@@ -81,12 +77,12 @@ def validate(graph: Graph) -> ExitCode:
     try:
         opened = _open(graph)
     except InvalidInputError as err:
-        if isinstance(err.__cause__, GraphInvalidError):
+        if isinstance(err.__cause__, room.synonym_graphs.GraphInvalidError):
             for problem in err.__cause__.problems:
                 click.echo(problem)
         raise
     click.echo(f"{opened.label}: sound; {len(opened.roots)} roots, {len(opened.edges)} forms")
-    for note in table_notes(opened):
+    for note in room.synonym_graphs.table_notes(opened):
         click.echo(f"note: {note}")
     return ExitCode.OK
 
@@ -95,7 +91,7 @@ def validate(graph: Graph) -> ExitCode:
 def stats(graph: Graph) -> ExitCode:
     """Print figures of a graph."""
     opened = _open(graph)
-    found = tools.statistics_of(opened)
+    found = room.tools.statistics_of(opened)
     click.echo(f"{opened.label}\nsha256 {opened.digest}")
     for name in ("roots", "forms", "edges", "ambiguous", "phrases", "alone"):
         click.echo(f"{name:<10} {getattr(found, name):>7,}")
@@ -109,7 +105,7 @@ def diff(
 ) -> ExitCode:
     """Print the differences between two graphs."""
     old, new = _open(first), _open(second)
-    found = tools.difference(old, new)
+    found = room.tools.difference(old, new)
     click.echo(f"--- {old.label}\n+++ {new.label}")
     for sign, roots in (("-", found.lost_roots), ("+", found.new_roots)):
         for root in roots:
@@ -137,7 +133,9 @@ def merge(
         patch = _patch_of(other)
         try:
             if patch is None:
-                grown = tools.merge_graphs(grown, _open(other), version=version or grown.version)
+                grown = room.tools.merge_graphs(
+                    grown, _open(other), version=version or grown.version
+                )
             else:
                 # All patches of a call are made for the given graph, not for what has grown of it.
                 if patch.graph not in ("", before.label):
@@ -151,8 +149,8 @@ def merge(
                         '"decision" to "accept" and name a "root"',
                         err=True,
                     )
-                grown = tools.apply_patch(grown, patch, version=version)
-        except GraphError as err:
+                grown = room.tools.apply_patch(grown, patch, version=version)
+        except room.synonym_graphs.GraphError as err:
             raise InvalidInputError(str(err), reason="GRAPH_INVALID") from err
     if name:
         grown = replace(grown, name=name)
@@ -233,9 +231,9 @@ def draw(
     opened = _open(graph)
     try:
         svg = (
-            tools.draw_neighbourhood(opened, word)
+            room.tools.draw_neighbourhood(opened, word)
             if word
-            else tools.draw_domain(opened, columns=columns)
+            else room.tools.draw_domain(opened, columns=columns)
         )
     except KeyError as err:
         raise NotFoundError(
@@ -265,11 +263,11 @@ def _patch_of(name: str) -> tools.GraphPatch | None:
     text = read_bytes(path, _MAX_PATCH_BYTES).decode("utf-8-sig", "replace")
     # Graphs are JSON files too. A patch of any version begins with its format; parse_patch refuses
     # a newer one.
-    if tools.PATCH_FORMAT.partition("/")[0] not in text[:1000]:
+    if room.tools.PATCH_FORMAT.partition("/")[0] not in text[:1000]:
         return None
     try:
-        return tools.parse_patch(text, name=name)
-    except GraphError as err:
+        return room.tools.parse_patch(text, name=name)
+    except room.synonym_graphs.GraphError as err:
         raise InvalidInputError(str(err)) from err
 
 

@@ -14,14 +14,17 @@ def names_on_use(
     Args:
         package: The package.
         names: Module -> the public names that it defines. A dot begins a module of the package.
-            A module that is public itself is among its own names.
+            A module that is public itself is among its own names, or its only one.
     """
     homes = {name: home for home, defined in names.items() for name in defined.split()}
 
     def imported(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(homes[name], package)
-        return module if homes[name] == f".{name}" else getattr(module, name)
+        home = homes[name]
+        module = import_module(home, package)
+        # A function of another package's module may have the module's name.
+        is_module = home == f".{name}" or (names[home] == name and home.endswith(f".{name}"))
+        return module if is_module else getattr(module, name)
 
     return imported, lambda: list(homes)

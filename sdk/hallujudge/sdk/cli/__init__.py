@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_factory import prices_of as prices_of
     from hallujudge.judge_service.engine.judge_options import LLM_NAMES as LLM_NAMES
     from hallujudge.judge_service.engine.judge_options import judges_of as judges_of
+    from hallujudge.judge_service.engine.registry import entries as entries
+    from hallujudge.judge_service.engine.registry import metric_entry as metric_entry
+    from hallujudge.judge_service.engine.registry import metric_names as metric_names
     from hallujudge.judge_service.judges.llm_judge import least_cost as least_cost
     from hallujudge.judge_service.llm.vllm_sizing import model_shape as model_shape
     from hallujudge.judge_service.llm.vllm_sizing import sizing_table as sizing_table
@@ -42,10 +45,14 @@ if TYPE_CHECKING:
     from ..report.table_pages import PAGE_FORMATS as PAGE_FORMATS
     from ..report.table_pages import grid_sections as grid_sections
     from ..report.table_pages import render_page as render_page
+    from ..runs.progress_bar import Progress as Progress
+    from ..runs.progress_bar import shown_progress as shown_progress
     from ..runs.progress_bar import shown_reading as shown_reading
+    from ..runs.progress_bar import verdicts_text as verdicts_text
     from ..runs.result_files import stored_analysis as stored_analysis
     from ..runs.saved_items import pictures_of as pictures_of
     from .command_line import command_tree, main
+    from .flags import in_flags as in_flags
     from .installation_checks import installation_findings as installation_findings
     from .installation_checks import vllm_findings as vllm_findings
     from .score_execution import ScoreExecution as ScoreExecution
@@ -56,6 +63,7 @@ __all__ = ["command_tree", "main"]
 
 _NAMES = {
     ".command_line": "command_tree main",
+    ".flags": "in_flags",
     ".installation_checks": "installation_findings vllm_findings",
     ".score_execution": "ScoreExecution parsed_score",
     ".viewer": "Viewer",
@@ -67,13 +75,14 @@ _NAMES = {
     "..comparison.results": "notes_of_runs",
     "..report.report_text": "escaped judging_sentences",
     "..report.table_pages": "PAGE_FORMATS grid_sections render_page",
-    "..runs.progress_bar": "shown_reading",
+    "..runs.progress_bar": "Progress shown_progress shown_reading verdicts_text",
     "..runs.result_files": "stored_analysis",
     "..runs.saved_items": "pictures_of",
     "hallujudge.judge_service.__main__": "run_server",
     "hallujudge.judge_service.access.spending": "Ledger",
     "hallujudge.judge_service.engine.judge_factory": "prices_of",
     "hallujudge.judge_service.engine.judge_options": "LLM_NAMES judges_of",
+    "hallujudge.judge_service.engine.registry": "entries metric_entry metric_names",
     "hallujudge.judge_service.judges.llm_judge": "least_cost",
     "hallujudge.judge_service.llm.vllm_sizing": "model_shape sizing_table",
     "hallujudge.judge_service.settings.loading": "load_settings names_of settings_toml",

@@ -30,11 +30,12 @@ from ..runs.manifest import LABELS, PARSERS
 from ..runs.run_inputs import PreparedRun
 from ..runs.score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
+from .declared_options import DeclaredBy, MetricOptions
 from .options import Estimate, JudgeOptions
 from .output import show_page, write_file
 from .parameters import option
 from .run_options import InputsOf, RunOptions
+from .score_command import ScoreCommand
 
 # Answers are parsed in batches, so that a long archive is never in memory as a whole.
 _GIVEN = "given"

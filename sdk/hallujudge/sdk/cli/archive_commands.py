@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 import click
 
 from hallujudge import sdk
-from hallujudge.judge_service.engine.registry import entries, metric_names
 from hallujudge.sdk import cli
 
 from .. import archives
@@ -33,11 +32,12 @@ from .app import (
     output_option,
     score_app,
 )
-from .declared_options import ScoreCommand, option_text
+from .declared_options import option_text
 from .options import ModelNames, ServerOptions, model_names
-from .output import Format, NewFolder, in_flags, show_page, show_result
+from .output import Format, NewFolder, show_page, show_result
 from .parameters import argument
 from .run_options import Overwrite, Workers
+from .score_command import ScoreCommand
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
@@ -147,7 +147,7 @@ def _by_metric(given: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for pair in given:
         metric, _, path = pair.partition("=")
-        if metric not in metric_names() or not path:
+        if metric not in cli.metric_names() or not path:
             raise InvalidInputError(
                 f"--references {pair}: write a metric, an equals sign and a file, such as "
                 "chair=objects.json"
@@ -179,14 +179,14 @@ def _by_setting(given: list[str]) -> dict[str, dict[str, object]]:
     for pair in given:
         key, _, value = pair.partition("=")
         metric, _, flag = key.partition(".")
-        entry = entries().get(metric)
+        entry = cli.entries().get(metric)
         known = {o.name.replace("_", "-"): o for o in entry.options} if entry is not None else {}
         choices = entry.variants if entry and flag == cli.VARIANT else ()
         if not value or not (choices or flag in known):
             names = ", ".join(f"{metric}.{each}" for each in (cli.VARIANT, *known) if known)
             raise InvalidInputError(
                 f"--option {pair}: write a metric, a dot, one of its options, an equals sign and a "
-                f"value, such as amber.nouns=rules; known: {names or ', '.join(entries())}"
+                f"value, such as amber.nouns=rules; known: {names or ', '.join(cli.entries())}"
             )
         option = known.get(flag)
         choices = choices or (option.choices if option is not None else ())
@@ -204,7 +204,9 @@ def _print_progress(typed: tuple[str, ...], done: ScoredRun | LeftOut) -> None:
         what = named([f"{done.model}, {done.name}"])
         click.echo(f"scored {what}: {items:,} items", err=True)
     else:
-        click.echo(f"not scored {named([done.archive])}: {in_flags(done.reason, typed)}", err=True)
+        click.echo(
+            f"not scored {named([done.archive])}: {cli.in_flags(done.reason, typed)}", err=True
+        )
 
 
 def _exit_code(overview: Overview) -> ExitCode:
@@ -235,7 +237,7 @@ def inspect(
     if format not in SUMMARY_FORMATS:
         raise InvalidInputError(f"--format {format!r}: choose from {', '.join(SUMMARY_FORMATS)}")
     summaries = [
-        replace(summary, next_step=in_flags(summary.next_step, context.obj))
+        replace(summary, next_step=cli.in_flags(summary.next_step, context.obj))
         for summary in archives.inspect_archives(paths)
     ]
     if format == "json":

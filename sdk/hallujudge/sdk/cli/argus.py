@@ -10,9 +10,10 @@ from hallujudge.metrics.framework.metric import LLM_JUDGES
 from ..archives import InputOptions
 from ..runs.score_run import ScoreRun
 from .app import examples, input_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
+from .declared_options import DeclaredBy, MetricOptions
 from .options import Estimate, JudgeOptions
 from .run_options import InputsOf, RunOptions
+from .score_command import ScoreCommand
 
 
 @score_app.command(epilog=examples("hallujudge score argus -r evals/judge_model_gpt-4o -o results"))

@@ -10,8 +10,9 @@ from .app import (
     examples,
     score_app,
 )
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
+from .declared_options import DeclaredBy, MetricOptions
 from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
+from .score_command import ScoreCommand
 
 
 @score_app.command(

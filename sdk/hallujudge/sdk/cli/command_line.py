@@ -28,8 +28,7 @@ try:
     from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
     from .app import BENCHMARK, ExitCode, FamilyGroup, app, stop_on_sigterm, stopped_by
     from .commands import ASKED, usage_error
-    from .declared_options import ScoreCommand
-    from .output import in_flags
+    from .score_command import ScoreCommand
 except KeyboardInterrupt:
     # Half of a short command's time is imports, which begin before there is a command to stop.
     sys.exit("error: stopped by Ctrl-C")
@@ -288,5 +287,5 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
 
 
 def _fail(typed: tuple[str, ...], message: str, code: ExitCode) -> int:
-    click.echo(f"error: {in_flags(message, typed)}", err=True)
+    click.echo(f"error: {cli.in_flags(message, typed)}", err=True)
     return int(code)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
 from hallujudge.metrics.answers.closed_questions import Bundling
 from hallujudge.metrics.families import benchmark_named, broken_benchmarks
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
@@ -29,10 +28,12 @@ from .app import (
     server_option,
 )
 from .options import LlmConstraint, LlmDialect, LlmModel, LlmUrl, ServerOptions, llm_options
-from .output import echo_json, in_flags
+from .output import echo_json
 from .parameters import argument
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.registry import MetricEntry
+
     from .installation_checks import Finding
 
 
@@ -53,7 +54,7 @@ ListingFormat = Annotated[str, output_option("--format", help="Format: table or 
 def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's name
     """Print every metric on one line."""
     _check_listing_format(format)
-    entries = [metric_entry(name) for name in metric_names()]
+    entries = [cli.metric_entry(name) for name in cli.metric_names()]
     if format == "json":
         echo_json(_json([_declared(entry) for entry in entries]))
     else:
@@ -71,7 +72,7 @@ def show_metric(
 ) -> ExitCode:
     """Print a metric's papers, variants, options, scores, statistics and signature fields."""
     _check_listing_format(format)
-    entry = metric_entry(name)
+    entry = cli.metric_entry(name)
     if format == "json":
         echo_json(_json(_declared(entry)))
     else:
@@ -86,7 +87,7 @@ def cite_metrics(
     ] = None,
 ) -> ExitCode:
     """Print BibTeX of the papers that define metrics, each paper once."""
-    entries = [metric_entry(name) for name in names or metric_names()]
+    entries = [cli.metric_entry(name) for name in names or cli.metric_names()]
     papers = [paper.bibtex for entry in entries for paper in entry.metric.papers]
     click.echo("\n\n".join(dict.fromkeys(papers)))
     return ExitCode.OK
@@ -261,7 +262,7 @@ def _show_findings(findings: Iterable[Finding]) -> ExitCode:
     findings = list(findings)
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
-        click.echo(f"{mark:>6}  {finding.name}: {in_flags(finding.text)}")
+        click.echo(f"{mark:>6}  {finding.name}: {cli.in_flags(finding.text)}")
     failed = [finding.name for finding in findings if finding.needed and not finding.ok]
     if failed:
         click.echo(f"failed: {', '.join(failed)}")

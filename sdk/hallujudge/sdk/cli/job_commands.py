@@ -14,13 +14,12 @@ from hallujudge import sdk
 from hallujudge.sdk import cli
 
 from ..errors import InvalidInputError
-from ..runs.progress_bar import verdicts_text
 from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, server_option
-from .declared_options import ScoreCommand
 from .options import ServerOptions
 from .output import NewFolder, Written, refuse_run_file, show_new_run
 from .parameters import argument
 from .run_options import Overwrite
+from .score_command import ScoreCommand
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -183,7 +182,7 @@ def _job_line(info: JobInfo) -> str:
     if info.unscored:
         line += f", {info.unscored:,} unscored"
     if info.verdicts:
-        line += f", {verdicts_text(info.verdicts)}"
+        line += f", {cli.verdicts_text(info.verdicts)}"
     return f"{line}  {info.problem}" if info.problem else line
 
 

@@ -9,9 +9,10 @@ from ..archives import InputOptions
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun, by_domain
 from .app import examples, input_option, metric_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
+from .declared_options import DeclaredBy, MetricOptions
 from .options import JudgeOptions
 from .run_options import InputsOf, RunOptions
+from .score_command import ScoreCommand
 
 _DOMAINS = ("daily_life", "robotics", "comics", "general")
 

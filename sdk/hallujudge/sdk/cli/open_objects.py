@@ -7,9 +7,10 @@ from typing import Annotated
 from ..archives import InputOptions
 from ..runs.score_run import ScoreRun
 from .app import examples, input_option, score_app
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
+from .declared_options import DeclaredBy, MetricOptions
 from .options import JudgeOptions
 from .run_options import InputsOf, ObjectGraph, Responses, RunOptions
+from .score_command import ScoreCommand
 
 
 @score_app.command(

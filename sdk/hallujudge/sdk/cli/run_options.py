@@ -17,10 +17,11 @@ from ..backends import Timeouts
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
 from .app import input_option, metric_option, output_option, server_option, statistics_option
-from .declared_options import FORMATS, ScoreCommand, response_option
+from .declared_options import response_option
 from .options import ServerOptions
 from .output import AllRows
 from .parameters import Declared, parameter_of
+from .score_command import FORMATS, ScoreCommand
 
 _TIMEOUTS = Timeouts()
 

@@ -37,7 +37,7 @@ from ..runs.score_run import ScoreRun
 from ..runs.scoring import ProgressWatch
 from ..runs.spreading import early_workers
 from .app import ExitCode, app, stopped_by
-from .declared_options import BOTH, FORMATS, VARIANTS, ScoreCommand, compares_variants
+from .declared_options import BOTH, VARIANTS, compares_variants
 from .output import (
     Written,
     echo_json,
@@ -48,6 +48,7 @@ from .output import (
     where_written,
     with_flags,
 )
+from .score_command import FORMATS, ScoreCommand
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec

@@ -13,9 +13,10 @@ from .app import (
     input_option,
     score_app,
 )
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
+from .declared_options import DeclaredBy, MetricOptions
 from .options import Estimate, JudgeOptions, say_where_pictures_go
 from .run_options import InputsOf, Responses, RunOptions
+from .score_command import ScoreCommand
 
 
 @score_app.command(

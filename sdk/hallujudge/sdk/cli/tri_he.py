@@ -16,7 +16,7 @@ from .app import (
     input_option,
     score_app,
 )
-from .declared_options import DeclaredBy, MetricOptions, ScoreCommand
+from .declared_options import DeclaredBy, MetricOptions
 from .options import (
     Estimate,
     JudgeOptions,
@@ -24,6 +24,7 @@ from .options import (
     say_where_pictures_go,
 )
 from .run_options import InputsOf, References, RunOptions
+from .score_command import ScoreCommand
 
 Claims = Annotated[
     Path | None,
