@@ -37,8 +37,9 @@ from .parameters import option
 from .run_options import InputsOf, RunOptions
 from .score_command import ScoreCommand
 
-# Answers are parsed in batches, so that a long archive is never in memory as a whole.
+# The option's value by which a computed table comes from a file.
 _GIVEN = "given"
+# Answers are parsed in batches, so that a long archive is never in memory as a whole.
 _BATCH = 4096
 
 
@@ -141,6 +142,7 @@ def add_commands(family: str) -> None:
 def _epilog(benchmark: ClosedQuestions) -> str:
     questions = benchmark.question_files
     given = f"-r answers.jsonl -R {questions}" if questions else "-r answers/"
+    # Tables that few runs need would make the example longer than a line.
     shown = [t for t in benchmark.tables if t.required or t.usual]
     flags = _flags(benchmark)
     needed = "".join(f"{flags[t.name]} {t.usual or f'{t.name}.json'} " for t in shown)
@@ -220,6 +222,7 @@ def _refuse_unused_tables(
         InvalidInputError: There is one; the message names it.
     """
     computed = [table.name for table in benchmark.tables if table.computed]
+    # A table is in one file or made by an option: neither may be ignored in silence.
     of_tables = [each.name for each in benchmark.options if each.default == _GIVEN]
     for table, name in zip(computed, of_tables, strict=False):
         file, chosen = inputs.own.get(table), options.get(name, _GIVEN)
@@ -241,6 +244,7 @@ def _compare_labels(command: ScoreCommand) -> None:
     Raises:
         HallujudgeError: A set of labels can't be used, or the file can't be written.
     """
+    # In this process also for a run of a server: labels change no reply, and parsing costs little.
     with sdk.Client.embedded() as client:
         found = cli.score_label_sets(client, command.run)
     assert found is not None, "asked only with several sets"
@@ -256,6 +260,7 @@ def _compare_parsers(benchmark: ClosedQuestions, command: ScoreCommand) -> None:
         OutputError: The table can't be written.
     """
     comparison = VariantComparison(metric_of(benchmark))
+    # The archive is read again, since a run keeps no items.
     rest = iter(PreparedRun.of(command.run).items)
     while batch := list(islice(rest, _BATCH)):
         comparison.add(list(filter(_is_complete, cast("list[AnswersItem]", batch))))

@@ -99,6 +99,7 @@ class _RootGroup(_KeepingGroup):
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002
         """Return the names of the commands in the order of the help page."""
         listed = [name for names in _TASKS.values() for name in names if name in self.commands]
+        # Commands of other packages come after ours, by name: their order of loading varies.
         return [*listed, *sorted(self.commands.keys() - listed)]
 
     def heading_of(self, name: str) -> str:

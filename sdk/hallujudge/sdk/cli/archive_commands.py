@@ -104,6 +104,7 @@ class _Scoring:
         """
         known, further = _by_metric(self.references or []), _by_option(self.inputs or [])
         settings, server = _by_setting(self.options or []), self.at.server
+        # Zero means as many as are useful here, which at a server are none.
         if server is not None and self.workers > 1:
             raise InvalidInputError(
                 f"--workers {self.workers}: the server scores, with its own processes; leave one "
@@ -135,15 +136,18 @@ def score_all(context: click.Context, given: _Scoring) -> ExitCode:
     """Every archive of a folder, by every metric that applies, with one overview."""
     overview = given.overview(partial(_print_progress, context.obj))
     if given.output_format == "table":
+        # The wide table of all metrics is in overview.md, which is as wide as it needs to be.
         show_page(overview.narrow_page(), given.output_format)
     else:
         show_result(overview, given.output_format)
+    # On standard error, so that the result on standard output can be read by a program.
     click.echo(f"written to {given.out}", err=True)
     return _exit_code(overview)
 
 
 def _by_metric(given: list[str]) -> dict[str, list[str]]:
     """Return metric -> files of its references."""
+    # One metric may have several files of references, so that the flag is repeated.
     found: dict[str, list[str]] = {}
     for pair in given:
         metric, _, path = pair.partition("=")
@@ -246,6 +250,7 @@ def inspect(
         click.echo("\n\n".join("\n".join(_summary_lines(summary)) for summary in summaries))
         if len(summaries) > 1:
             click.echo(f"\n{_total_line(summaries)}")
+    # One file that can't be read among others is told, and is no failure.
     readable = any(not summary.problem for summary in summaries)
     return ExitCode.OK if readable else ExitCode.FAILED
 
@@ -327,6 +332,7 @@ def demo(
     words = shlex.split(example.command)[1:]
     # The files are named as from inside the folder, where the demo need not be run.
     words = [str(out / word) if _is_path(word) else word for word in words]
+    # The demo may be run twice, into a folder that it wrote itself.
     scoring = cli.parsed_score([*words, "--overwrite"])
     assert isinstance(scoring, ScoreCommand), "the example scores"
     code = cli.ScoreExecution(scoring).execute()

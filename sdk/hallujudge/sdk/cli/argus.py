@@ -32,6 +32,7 @@ def argus(
     run: RunOptions,
 ) -> ScoreCommand:
     """ARGUS: hallucinated and omitted lines of video captions."""
+    # Verdicts that are asked for need no given ones: the folder may hold captions alone.
     judged = metric.options.get("verdicts") in LLM_JUDGES
     scoring = ScoreRun(
         "argus",

@@ -158,8 +158,10 @@ def _execute(typed: tuple[str, ...]) -> object:
     """Execute the command of the arguments, and return its exit code."""
     first = _with_pairs_joined(_with_benchmarks_first(typed))
     words = None if ASKED in os.environ else _words_of_command(first)
+    # The version is asked for by scripts, and needs no module of a command.
     tree = app if first == ["--version"] else command_tree(words)
     with _shown_deprecations(), _shown_reading(first):
+        # click would print errors and end the process itself, with exit codes of its own.
         result = tree(first, prog_name="hallujudge", standalone_mode=False, obj=typed)
     if not isinstance(result, ScoreCommand):
         return result
@@ -190,6 +192,7 @@ def _with_pairs_joined(arguments: list[str]) -> list[str]:
 def _shown_deprecations() -> Iterator[None]:
     """Print what is deprecated as notes, without the line of code that Python names."""
     with warnings.catch_warnings():
+        # Python shows a deprecation once a place, and by default only in __main__.
         warnings.simplefilter("always", HallujudgeDeprecationWarning)
         usual = warnings.showwarning
 

@@ -90,6 +90,7 @@ class StrictCommand(PanelCommand):
         Raises:
             InvalidInputError: A value is empty, or an option for one value is given twice.
         """
+        # Parsed twice: click keeps the last of two values, and forgets that there was a first.
         given, _, order = self.make_parser(ctx).parse_args(args=list(args))
         counts = Counter(parameter.name for parameter in order)
         for parameter in {parameter.name: parameter for parameter in order}.values():
@@ -234,6 +235,7 @@ def usage_error(error: click.ClickException) -> str:
 
 def example_of(command: click.Command) -> str:
     """Return the example of a command's help page in one line."""
+    # The first two lines are the mark that stops click from breaking lines, and the heading.
     lines = (command.epilog or "").splitlines()[2:]
     return " ".join(line.rstrip("\\").strip() for line in lines)
 
@@ -328,6 +330,7 @@ def _start_file(name: str) -> Path:
 
 def _add_line(file: Path, line: str) -> None:
     before = file.read_text(encoding="utf-8") if file.exists() else ""
+    # Asking for completion twice must not add the line twice.
     if line not in before.splitlines():
         file.parent.mkdir(parents=True, exist_ok=True)
         end = "" if before.endswith("\n") or not before else "\n"

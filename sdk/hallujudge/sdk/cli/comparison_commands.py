@@ -79,6 +79,7 @@ def compare(
     ] = False,
 ) -> ExitCode:
     """Compare runs: differences with intervals and tests."""
+    # A changed item has two sides; of three runs it would be one of three pairs.
     if items is not None and len(runs) != 2:
         raise InvalidInputError(f"--items needs two runs, and {len(runs)} are given; name two")
     options = comparing.options(score or ())

@@ -60,6 +60,7 @@ def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's n
     else:
         for line in _two_columns((entry.name, entry.metric.summary) for entry in entries):
             click.echo(line)
+    # A benchmark that can't be loaded is missing above, which nothing else would say.
     for why in broken_benchmarks().values():
         click.echo(f"note: {why}", err=True)
     return ExitCode.OK
@@ -89,6 +90,7 @@ def cite_metrics(
     """Print BibTeX of the papers that define metrics, each paper once."""
     entries = [cli.metric_entry(name) for name in names or cli.metric_names()]
     papers = [paper.bibtex for entry in entries for paper in entry.metric.papers]
+    # Several metrics may be of one paper.
     click.echo("\n\n".join(dict.fromkeys(papers)))
     return ExitCode.OK
 

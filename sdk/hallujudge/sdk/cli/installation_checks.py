@@ -83,6 +83,7 @@ def installation_findings(
     yield _finding_of("graphs", _graphs)
     for name, why in broken_benchmarks().items():
         yield Finding(name=f"benchmark {name}", ok=False, text=why)
+    # One client for all: starting one for each metric would load the engine as often.
     with Client.embedded() as client:
         yield from _metric_findings(client, "here")
     yield from _extras()
@@ -159,9 +160,11 @@ def _judge_findings(arguments: Mapping[str, object]) -> Iterator[Finding]:
             needed=check.ok is not None,
         )
     answers = {check.name: check.ok for check in found}
+    # Without a reply, a trial of each metric would fail for the same reason, one after the other.
     if answers.get("model") is not False and answers.get("answer"):
         yield from _judge_trials(arguments)
         sees = asyncio.run(_checked(resolved, lambda factory: check_sight(factory.llm().client)))
+        # Most judges see no pictures, and most metrics show none.
         yield Finding(name="llm judge, pictures", ok=bool(sees.ok), text=sees.detail, needed=False)
 
 
@@ -212,6 +215,7 @@ def _judge_score(client: Client, entry: MetricEntry) -> str:
     for share in report.judging:
         if share.declined and not share.decided:
             raise ValueError(f"no verdict on a clear example: {_declined(found[0], share)}")
+    # Not an exact reply but the score counts, as models word their replies in many ways.
     if report[trial.score].value != trial.value:
         raise ValueError("the judge decides a clear example wrongly; choose a larger model")
     return "decides a clear example as it should"
@@ -251,9 +255,11 @@ def _graphs() -> str:
 
 
 def _server_findings(target: str, connection: Connection | None) -> Iterator[Finding]:
+    # A server that does not answer is a finding, for which nobody waits long.
     with Client(target, timeouts=Timeouts(call_timeout=10), connection=connection) as client:
         reached = _finding_of(f"server {target}", lambda: f"release {client.server_info().version}")
         yield reached
+        # Otherwise each metric would fail once more for the server's reason.
         if reached.ok:
             yield from _metric_findings(client, f"at {target}")
 

@@ -73,6 +73,7 @@ def _check_submitted(command: Sequence[str]) -> None:
     if command[0] == "all":
         raise InvalidInputError("submit takes one metric at a time; submit each run by itself")
     options = {part.partition("=")[0] for part in command}
+    # The score command knows these options and would take them without any effect.
     refused = options & {"-o", "--out", "--resume", "--overwrite", "--all-parsers"}
     if refused:
         raise InvalidInputError(

@@ -62,6 +62,7 @@ class ServerOptions:
         Raises:
             InvalidInputError: A file can't be read, or an option lacks another one or the server.
         """
+        # A certificate without a server would be ignored, and the run would be here.
         if self.server is None:
             if flags := self.connection_flags:
                 raise InvalidInputError(
@@ -189,6 +190,7 @@ class JudgeOptions:
             if (value := getattr(self, entry.name)) is not None
         }
         urls = given.pop("llm_url", None)
+        # Settings hold several addresses as one text, as the environment variable has them.
         return {"llm_url": ",".join(urls)} | given if urls else given
 
     def settings(self, server: str | None, **more: object) -> dict[str, object]:
@@ -206,6 +208,7 @@ class JudgeOptions:
         """
         given = self.given() | more
         for name, value in given.items():
+            # A negative price would let a budget grow with each call.
             if "_price_" in name and isinstance(value, float) and value < 0:
                 raise InvalidInputError(f"--{name.replace('_', '-')} is {value:g}; give 0 or more")
         if given and server:
@@ -334,6 +337,7 @@ def model_names(given: list[str] | None) -> dict[str, str]:
     """
     names = {}
     for pair in given or ():
+        # The last one: names of models may hold an equals sign, their names in tables rarely do.
         old, _, new = pair.rpartition("=")
         if not old or not new:
             raise InvalidInputError(

@@ -117,6 +117,7 @@ def write_lines(path: Path, values: Iterable[Mapping[str, object]]) -> int:
     Raises:
         OutputError: The file can't be written.
     """
+    # All lines before the file is opened: an error while making them leaves the old file.
     lines = [json.dumps(value, ensure_ascii=False, allow_nan=False) for value in values]
     write_file(path, "".join(f"{line}\n" for line in lines))
     return len(lines)

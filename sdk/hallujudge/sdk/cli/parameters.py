@@ -85,6 +85,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg]  # generic since click
 
     def _needed(self, number: float) -> str:
         """Return what to give in place of a number; empty if it is accepted."""
+        # NaN is beyond no bound, since it compares as false with each.
         if math.isnan(number):
             return "give a number"
         if self._low is not None and number < self._low:
@@ -154,6 +155,7 @@ def _parameter(parameter: inspect.Parameter, hint: object) -> click.Parameter:
         settings |= {"is_flag": True, "type": None}
     elif isinstance(placeholder := _PLACEHOLDERS.get(single), str):
         settings["metavar"] = declared.metavar or placeholder
+    # An empty or false default says nothing that the help does not.
     shows = declared.show_default and parameter.default is not False and parameter.default != ""
     flags = declared.flags or (_flag_of(parameter.name, is_switch=single is bool),)
     return _Option(
@@ -263,6 +265,7 @@ class _Fields(Declared):
         return self.value(**values)
 
     def _hints(self) -> Iterator[tuple[Field[object], object]]:
+        # Without extras, the annotations that hold the declarations are dropped.
         hints = get_type_hints(self.value, include_extras=True)
         return ((declared, hints[declared.name]) for declared in fields(self.value))
 

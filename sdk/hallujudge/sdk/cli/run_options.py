@@ -282,6 +282,8 @@ class RunOptions:
         """Return how missing responses are recognised, where that is not the default."""
         options = {"count_empty": "true"} if self.count_empty else {}
         if self.failure_text:
+            # Options are texts, of which a server receives one each: lines separate what is
+            # repeated.
             options["failure_texts"] = "\n".join(map(_text_or_file, self.failure_text))
         if self.thoughts != LEFT_OUT:
             options["thoughts"] = self.thoughts

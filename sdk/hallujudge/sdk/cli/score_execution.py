@@ -94,6 +94,7 @@ class ScoreExecution:
         return code
 
     def _score_one(self) -> ExitCode:
+        # Times from before: whether this command wrote anything is told by comparing them.
         unscored, before = UnscoredCounts(), Written.of(self.command.out)
         report = self._score(unscored)
         if report is None:
@@ -128,6 +129,7 @@ class ScoreExecution:
         Args:
             unscored: Collects the reasons for unscored items.
         """
+        # Outermost, so that the folder is closed when what a refused run left is removed.
         with tidied(self.command.out), ExitStack() as stack:
             spec = self.command.run.spec()
             # The processes of a large run start while its archive is read.
@@ -147,6 +149,7 @@ class ScoreExecution:
                     again=self.command.batch_replies is not None,
                 )
             )
+            # Counted before the run: replies of earlier ones are nothing that this one has kept.
             paid, own = _kept_replies(self._replies), _kept_replies(self.command.out / VERDICTS)
             kept = partial(_kept, output, prepared.items, self._replies)
             try:
@@ -159,6 +162,7 @@ class ScoreExecution:
             except KeyboardInterrupt as err:
                 click.echo(f"stopped by {stopped_by(err)}: {kept()}", err=True)
                 return None
+            # Also for errors of other packages: what was paid for is kept, and the user must know.
             except BaseException:
                 if output.written or _kept_replies(self._replies) > paid:
                     click.echo(kept(), err=True)

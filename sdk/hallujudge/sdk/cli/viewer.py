@@ -39,6 +39,7 @@ class Viewer:
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self._folder = folder
+        # A wrong folder is told at once, not by the first page.
         find_runs(folder)
         viewer = self
 
@@ -83,6 +84,7 @@ class Viewer:
 
 
 class _Server(ThreadingHTTPServer):
+    # A page that is under way must not keep the process alive after Ctrl-C.
     daemon_threads = True
     address_family = socket.AF_INET
 
@@ -96,6 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Answers GET with a page, and refuses other methods."""
 
     pages: Callable[[str, Mapping[str, str]], tuple[HTTPStatus, str]]
+    # Without them, each response would name the release of Python.
     server_version = "hallujudge"
     sys_version = ""
     timeout = _SECONDS
@@ -122,6 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
+        # A browser must not take the text of a response for a script.
         self.send_header("X-Content-Type-Options", "nosniff")
         # The page's own policy, and what only a header can say.
         policy = f"{policy_of(page)}; frame-ancestors 'none'"

@@ -85,6 +85,7 @@ def find_runs(folder: Path) -> list[FoundRun]:
     """
     if not folder.is_dir():
         raise InvalidInputError(f"{folder}: not a folder; give a folder of runs")
+    # Sorted before they are cut, so that each request shows the same ones.
     return [_read(found, folder) for found in sorted(_candidates(folder))[:_MOST_RUNS]]
 
 
@@ -334,6 +335,7 @@ def _progress_text(run: FoundRun, held: RunUnderWay) -> Iterator[Content]:
 
 
 def _ago(held: RunUnderWay) -> str:
+    # Clocks of two machines that share a disk may differ by seconds.
     seconds = max(0, round((datetime.now(tz=UTC) - held.written).total_seconds()))
     if seconds < 120:
         return f"{counted(seconds, 'second')} ago"

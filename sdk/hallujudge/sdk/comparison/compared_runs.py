@@ -135,6 +135,7 @@ def read_runs(
         ArchiveError: A folder does not hold a complete run, or an id occurs twice in it.
     """
     names = run_names(sources, options.names, options.model_names)
+    # Reports are read before the items, so that runs that can't be compared are refused at once.
     heads = [_Head.of(source) for source in sources]
     if len(sources) < least:
         raise InvalidInputError(
@@ -214,10 +215,12 @@ class _Head(NamedTuple):
             metric = metric_of(source.metric, source.variant, source.settings)
             items = source.items
             return cls("", metric, source, lambda: (i.result for i in items), lambda: None)
+        # Only the head is read here; its methods read the items when they are called.
         run = read_run(source)
         return cls(str(run.folder), run.metric, run.report, run.results, run.calibration)
 
     def data(self, name: str) -> RunData:
+        # Items that a variant leaves out are written to the folder, and are no part of its data.
         results = _by_id((r for r in self.results() if not r.left_out), self.source or name)
         label = RunLabel(
             name=name,
@@ -259,6 +262,7 @@ def _paired(first: RunData, other: RunData) -> RunData:
     Raises:
         InvalidInputError: An id names an item of another image, and questions pair too few items.
     """
+    # Two archives may number their items from 1 and be about other images.
     clash = next((pair for pair in pairs_of(first, other) if not _may_be_one(*pair)), None)
     if clash is None and any(True for _ in pairs_of(first, other)):
         return other
@@ -287,6 +291,7 @@ def _may_be_one(one: ItemResult, other: ItemResult) -> bool:
     """Return whether results with one id can be of one item: their known images are the same."""
     if media_name(one.group_id) == media_name(other.group_id):
         return True
+    # Two unknown questions are both the empty text, and are not the same one.
     same_question = one.question_hash == other.question_hash != ""
     return same_question and not (_has_image(one) and _has_image(other))
 
@@ -315,6 +320,7 @@ def _unique_questions(
         if result.question_hash
     }
     counts = Counter(places.values())
+    # A question that is asked twice of an image could pair either item.
     return {place: key for key, place in places.items() if counts[place] == 1}
 
 
@@ -326,6 +332,7 @@ def _names_by_order(first: RunData, other: RunData) -> dict[str, str]:
     mine, theirs = (
         [result.question_hash for result in run.results.values()] for run in (first, other)
     )
+    # POPE asks of nearly every image about the same few objects.
     if mine != theirs or "" in mine or 2 * max(Counter(mine).values()) > len(mine):
         return {}
     return dict(zip(other.results, first.results, strict=True))
@@ -395,6 +402,7 @@ def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) ->
         InvalidInputError: The references of paired items differ, which is not allowed.
     """
     pairs = pairs_of(first, other)
+    # Runs from before references were hashed can be compared, at the reader's own risk.
     if not all(one.reference_hash and two.reference_hash for one, two in pairs):
         return _noted(
             other,

@@ -64,6 +64,7 @@ def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparis
         ArchiveError: A folder does not hold a complete run.
     """
     options = options or CompareOptions()
+    # Settings first: a wrong option is told before a million items are read.
     settings, data = options.settings(), read_runs(runs, options)
     first, *others = data
     scores = checked_scores(first.metric, options.scores)
@@ -107,6 +108,7 @@ def tested_pairs(
     Raises:
         InvalidInputError: No item is scored in both runs of a pair.
     """
+    # Before the tests: coverage refuses runs without a common scored item, which have none.
     coverages = [paired.coverage() for paired, _ in tests]
     groups = [
         (at, *group)
@@ -221,10 +223,12 @@ def _corrected_difference(
         direction=score.direction,
         first=first.value,
         second=second.value,
+        # Rounding hides in what order the platform adds up.
         difference=round(difference, 12),
         ci_low=round(low, 12),
         ci_high=round(high, 12),
         labels=(one.labels, other.labels),
+        # Without a p-value, an interval that holds 0 is what tells runs not apart.
         finding="none" if low <= 0 <= high else _finding(score.direction, higher=low > 0),
     )
 
@@ -232,6 +236,7 @@ def _corrected_difference(
 def _correlation(one: CalibratedScore, other: CalibratedScore) -> float:
     """Return the correlation of two scores' errors over the images of both runs."""
     both = one.influence.keys() & other.influence.keys()
+    # In a fixed order, so that equal runs give equal digits: sets have none.
     shared = math.fsum(one.influence[key] * other.influence[key] for key in sorted(both))
     # Over all images: those of one run alone add to its variance, and to no covariance.
     sizes = [math.fsum(n * n for n in each.influence.values()) for each in (one, other)]
@@ -254,6 +259,7 @@ def _above(estimate: ScoreEstimate) -> float:
 
 def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str]:
     """Yield notes on fields that differ and were allowed to, on pairing, and on other questions."""
+    # Runs are paired with the first one, which needs no note on itself.
     for run in runs[1:]:
         yield from run.pairing
         yield from _other_questions(runs[0], run)
@@ -272,6 +278,7 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
             )
     for key in dict.fromkeys(options.allow):
         values = dict.fromkeys(run.fields.get(key, "none") for run in runs)
+        # References are no field of the signature: their own note says how many differ.
         if len(values) > 1 and key != REFERENCES:
             yield (
                 f"The runs differ in {key}: {', '.join(values)}. This may explain a difference as "

@@ -64,9 +64,9 @@ class GateLimits:
         Raises:
             InvalidInputError: There is no limit, or one is out of range or lacks a baseline.
         """
-        if self.decide not in ("shown", "observed", "possible"):
+        if self.decide not in _RULES:
             raise InvalidInputError(
-                f"decide is {self.decide!r:.80}; choose from shown, observed, possible"
+                f"decide is {self.decide!r:.80}; choose from {', '.join(_RULES)}"
             )
         unscored = {} if self.max_unscored is None else {"max_unscored": self.max_unscored}
         if not (self.max_regression or self.maximum or self.minimum or unscored):
@@ -79,6 +79,7 @@ class GateLimits:
                 "GateLimits(max_regression=…) needs a run to compare with: give baseline=…"
             )
         for name, limit in self.max_regression.items():
+            # NaN compares as false with every number: such a limit would never fail.
             if not 0 <= limit < math.inf:
                 raise InvalidInputError(
                     f"GateLimits(max_regression=…) of {name} is {limit}; give 0 or more"
@@ -116,7 +117,9 @@ def gate(
         ArchiveError: A folder does not hold a complete run.
     """
     options = options or CompareOptions()
+    # Before any run is read: a pipeline with a wrong option must fail at once.
     limits.check(baseline=baseline is not None)
+    # The run comes first, as the report, the options and the notes are its own.
     sources = [run] if baseline is None else [run, baseline]
     return _gate_runs(read_runs(sources, options, least=1), limits, options)
 
@@ -244,6 +247,7 @@ def _pair(runs: Sequence[RunData], limits: GateLimits, options: CompareOptions) 
     scores = checked_scores(run.metric, tuple(limits.max_regression))
     # Without names, checked_scores returns all scores; a gate then tests none.
     wanted = tuple(score for score in scores if score.name in limits.max_regression)
+    # The baseline is the first run of the pair, so that a positive difference is a rise.
     [pair] = tested_pairs([(PairedRuns.of(baseline, run), wanted)], options.settings())
     return pair
 
@@ -293,12 +297,14 @@ def _decided(kind: CheckKind, name: str, limit: float, found: Score, decide: Dec
         InvalidInputError: The number is undefined, or has no interval that decides.
     """
     value, low, high = found.value, found.ci_low, found.ci_high
+    # An undefined score passes no limit: a run that scored nothing would be a success.
     if value is None:
         raise InvalidInputError(
             f"{name} is undefined, so that its limit can't be checked; see the coverage of the run"
         )
     if decide == "observed":
         low_end = high_end = value
+    # Neither may a score without an interval, which is that of few images.
     elif low is None or high is None:
         raise InvalidInputError(
             f"{name} has no interval, so that its limit can't be checked; score more images, or "

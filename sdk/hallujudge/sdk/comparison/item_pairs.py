@@ -65,6 +65,7 @@ class PairedRuns:
         one = [self.first.scored(key) for key in counted]
         other = [self.second.scored(key) for key in counted]
         outcomes = list(zip(one, other, strict=True))
+        # Differences over no items would be undefined, without saying why.
         if (True, True) not in outcomes:
             raise InvalidInputError(
                 f"no item is scored in both {self.first.name} and {self.second.name}; the reasons "
@@ -201,6 +202,8 @@ def changed_items(
         ArchiveError: A folder does not hold a complete run.
     """
     paired = PairedRuns.of(*read_runs((first, second), options or CompareOptions()))
+    # Statistics are in memory already; lines, with evidence and responses, are read for these
+    # alone.
     changed = [key for key in paired.common if _differs(paired, key)]
     # An item that was paired by its question has another id in the second run.
     names = [[run.results[key].id for key in changed] for run in (paired.first, paired.second)]
@@ -311,6 +314,7 @@ def _different(
     one: Mapping[str, _Value], other: Mapping[str, _Value]
 ) -> dict[str, tuple[_Value | None, _Value | None]]:
     """Return the entries that differ, with both values."""
+    # In the order of the runs, which a set would not keep.
     keys = dict.fromkeys((*one, *other))
     return {key: (one.get(key), other.get(key)) for key in keys if one.get(key) != other.get(key)}
 
@@ -322,6 +326,7 @@ def _kind(
     definitions: Iterable[ScoreDefinition],
 ) -> Change:
     if one.outcome is not other.outcome:
+        # The outcomes differ, so that the one with a reason is the unscored one.
         return "unscored in the second run" if other.reason else "unscored in the first run"
     better = {
         # Only scores that changed are here: what is not higher is lower.

@@ -111,6 +111,7 @@ def score_label_sets(client: Client, run: ScoreRun) -> LabelScores | None:
         HallujudgeError: A set can't be used.
     """
     declared = benchmark_named(run.metric)
+    # RePOPE's files lie beside POPE's: the same questions, and other labels.
     held = {} if declared is None else files_of_labels(declared, run.references)
     if declared is None or len(held) < 2:
         return None
@@ -187,6 +188,7 @@ def _changed_order(score: str, runs: Sequence[tuple[str, Sequence[LabelSetScores
 
 def _order(values: Sequence[float]) -> list[int]:
     """Return how many values are above each; equal ones have the same place."""
+    # Equal values share a place, so that a tie is not taken for another order.
     return [sum(other > value for other in values) for value in values]
 
 
@@ -205,6 +207,7 @@ def label_table(rows: Sequence[Mapping[str, Cell]]) -> AnalysisTable:
 def label_rows(found: LabelScores) -> Iterator[dict[str, Cell]]:
     """Yield the scores of each set of labels, by category and over all."""
     for each in found.sets:
+        # A single category has the scores of all, which would be shown twice.
         parts = each.groups if len(each.groups) > 1 else {}
         for category, scores in (*parts.items(), ("all", each.scores)):
             shown = {name: scores.get(name) for name in (*SCORES, "unparsed_rate")}

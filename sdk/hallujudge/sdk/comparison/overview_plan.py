@@ -73,8 +73,10 @@ def plan_of(
         InvalidInputError: The results would be among the archives, a given file is missing, or no
             model has a name that is replaced.
     """
+    # Results in the archives' folder would be read as archives by the next call.
     _refuse_same_folder(folder, out)
     given.refuse_missing()
+    # By their real paths: a link into the folder of results holds results too.
     own, further = Path(os.path.realpath(out)), given.paths()
     files = [
         file
@@ -87,6 +89,7 @@ def plan_of(
     whole, rest = _whole_folders(files, root, given)
     summaries = [inspect_file(file) for file in rest]
     kept, others = _with_responses(summaries)
+    # Before logs of aborted runs: a file of failures alone is no run of its own.
     kept, failed = failed_requests(kept, {file.name: file for file in rest})
     aborted = _run_again(kept)
     joined, left_out = _joined(
@@ -181,6 +184,7 @@ def _joined_one(
     """Return an archive with each of its metrics, and why it is left out if there is none."""
     found: list[JoinedArchive] = []
     entry = _reason(summary)
+    # A guess at the keys is offered as a command, and never scored unasked.
     if summary.unknown_keys:
         return found, entry
     try:
@@ -228,6 +232,7 @@ def _run(
         own=joined.own,
         copies={str(paths[file.path]): file.path for file in files},
         task=summary.task,
+        # Failed requests count: otherwise a run with many of them looks like a part.
         records=summary.records + sum(each.records for each in more),
         first_id=next(iter(summary.ids), ""),
     )
@@ -371,6 +376,7 @@ def _named(runs: Sequence[PlannedRun]) -> list[PlannedRun]:
         short = [
             named if run.name in several else run for run, named in zip(short, names, strict=True)
         ]
+    # The order of files in a folder depends on the file system.
     return sorted(_apart(short), key=lambda run: (run.model, run.name))
 
 

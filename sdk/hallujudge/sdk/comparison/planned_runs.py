@@ -123,6 +123,7 @@ def task_of_file(name: str, model: str, task: str) -> str:
     """
     stem = stem_of(name)
     if task and task in stem:
+        # The last time that it is named: a model's name may have the task's in it.
         stem = stem[: stem.rindex(task) + len(task)]
     timed = _TIME.search(stem)
     if timed:
@@ -171,6 +172,7 @@ def _chosen(runs: Sequence[PlannedRun], choice: RunChoice) -> PlannedRun:
     if choice == "largest":
         # Of equally large runs the newest.
         return max(runs, key=lambda run: (run.records, _time(run)))
+    # A newer run with a limit must not replace the whole one before it.
     most = max(run.records for run in runs)
     return max((run for run in runs if run.records >= _WHOLE * most), key=_time)
 
@@ -215,6 +217,7 @@ def failed_requests(
     """
     kept, found = [], FailedRequests()
     for each in archives:
+        # A file of failures without an archive beside it is scored as it is, all unscored.
         beside = _beside(each, archives) if _has_failures_only(each) else []
         if not beside:
             kept.append(each)
@@ -226,7 +229,9 @@ def failed_requests(
             found.left_out.append(LeftOut(archive=each.path, reason=f"{why} the right one's does"))
             continue
         (archive,) = nearest
+        # Files are read for their ids only here, as few archives have failed requests.
         failed, replied = _ids(files[each.path]), _ids(files[archive.path])
+        # Tools that repeat failed requests add the replies, and leave the old file as it was.
         if failed <= replied:
             why = f"failed requests that were answered in {Path(archive.path).name}"
             found.answered.append(LeftOut(archive=each.path, reason=why))

@@ -143,6 +143,7 @@ def notes_of_runs(runs: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
     names: dict[str, dict[str, None]] = {}
     for name, notes in runs:
         for note in notes:
+            # A dict in place of a set: names keep the order of the runs.
             names.setdefault(note, {})[name] = None
     for note, of in names.items():
         yield f"{named(list(of))}: {note}"

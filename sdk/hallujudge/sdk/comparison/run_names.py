@@ -95,6 +95,7 @@ def run_keys(sources: Sequence[RunSource], given: Sequence[str]) -> list[dict[st
     # Runs of several metrics may be of one model, so that names may be equal.
     keys = [keys_of(name) for name in run_names(sources, given, distinct=False)]
     for each in keys[1:]:
+        # A table needs a value of each key for every run.
         if lacking := sorted(each.keys() ^ keys[0].keys()):
             raise InvalidInputError(
                 f"the runs {run_name(keys[0])!r:.80} and {run_name(each)!r:.80} do not both have "

@@ -60,6 +60,7 @@ class TableLayout:
 
     def text(self, score: Score, unit: str) -> str:
         """Return the value of a score as the table shows it."""
+        # Lengths and counts are never percentages.
         factor = 100 if self.percent and unit == "fraction" else 1
         digits = self.digits
         if digits is None:
@@ -171,6 +172,7 @@ def table_cells(
     for place, entry in enumerate(entries):
         key = tuple(entry.keys.get(each, "") for each in shown)
         other = seen.setdefault(key, entry)
+        # One of two scores would replace the other without a word.
         if other is not entry:
             raise _same_cell(other, entry)
         test = (tested or {}).get(place)
@@ -214,6 +216,7 @@ def table_grid(
     names = _in_blocks(cells, rows)
     at = {(_key(cell, rows), _key(cell, columns)): cell for cell in cells}
     told = [place for place in range(len(columns)) if len({column[place] for column in across}) > 1]
+    # All columns may be alike: the last key, usually the score, then names them.
     told = told or [len(columns) - 1]
     heads = [tuple(column[place] or "(none)" for place in told) for column in across]
     found = [[at.get((name, column)) for column in across] for name in names]
@@ -252,6 +255,7 @@ def _in_blocks(cells: Sequence[TableCell], keys: Sequence[str]) -> list[_Key]:
     for key in found:
         for depth in range(len(key)):
             places.setdefault(key[: depth + 1], len(places))
+    # By the first appearance of each prefix, so that a heading over several columns stands once.
     return sorted(found, key=lambda key: [places[key[: n + 1]] for n in range(len(key))])
 
 
@@ -282,6 +286,7 @@ def different_sizes(runs: Iterable[tuple[str, str, int]]) -> Iterator[str]:
     """
     sizes: dict[str, dict[int, str]] = {}
     for column, name, items in runs:
+        # One run is enough as an example of its size.
         sizes.setdefault(column, {}).setdefault(items, name)
     for column, found in sizes.items():
         if len(found) > 1:

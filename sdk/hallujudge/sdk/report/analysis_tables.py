@@ -38,6 +38,7 @@ class Spread:
     def to_json(self) -> dict[str, Any]:
         """Return the layout as plain values."""
         values = asdict(self)
+        # An empty mark is not the default one, and must be kept.
         return {name: value for name, value in values.items() if value or name == "mark"}
 
     def keys_and_rows(
@@ -48,6 +49,7 @@ class Spread:
         at = names.index(self.column)
         others = [name for name in names if name != self.column and name not in self.values]
         texts = {name for name in others if all(isinstance(row[name], str) for row in rows)}
+        # Texts name a row: they come before its values wherever the analysis has them.
         before = [name for name in others if name in names[:at] or name in texts]
         after = [name for name in others if name not in before]
         places = list(dict.fromkeys(row[self.column] for row in rows))
@@ -131,6 +133,8 @@ class AnalysisTable:
             keys=tuple(key for key, _, _ in columns),
             values=tuple(values),
             chart=self.chart,
+            # Charts are drawn from the rows as they were: a spread table has no column of its
+            # values.
             charted=self.rows if self.spread else (),
         )
 
@@ -263,6 +267,7 @@ def _checked_rows(rows: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Ce
     shape = Counter[tuple[str, ...]]()
     for row in rows:
         shape[tuple(row)] += 1
+        # Every format takes the columns of the first row for those of all.
         if len(shape) > 1 or not all(
             value is None or isinstance(value, str | int | float) for value in row.values()
         ):
@@ -273,6 +278,7 @@ def _checked_rows(rows: Iterable[Mapping[str, object]]) -> Iterator[dict[str, Ce
 def _shown(value: Cell) -> str:
     if value is None:
         return ABSENT
+    # A truth value is an int too, so that this test comes first.
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -162,6 +162,7 @@ def _drawing(
     slanted = bars and _are_long(names)
     floor = height - _below(chart, names)
     ends = [end for p in points for end in (p.low, p.high)]
+    # Bars are compared by their lengths, which mislead unless they begin at zero.
     up = _Scale.of(ends, floor, _TOP, least=0.0 if bars else None)
     yield from _axis_y(up)
     yield from _names(names, across, floor, slanted=slanted) if bars else _axis_x(across, floor)
@@ -209,6 +210,7 @@ def _series(
 
 
 def _number(value: object) -> float | None:
+    # A truth value is an int too, and what is not finite has no place in a drawing.
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if known else None  # type: ignore[arg-type]  # a number
 
@@ -242,6 +244,8 @@ class _Scale(NamedTuple):
     ) -> _Scale:
         low, high = min(values), max(values)
         low = low if least is None else min(low, least)
+        # Fractions get the whole axis from 0 to 1, unless they are so near that it would hide how
+        # they differ.
         if not whole and low >= 0 and high <= 1 and (high - low > 0.3 or low == high):
             low, high = 0.0, 1.0
         elif low == high:
@@ -261,6 +265,7 @@ class _Scale(NamedTuple):
 def _step(span: float) -> float:
     """Return the distance of ticks: 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(span / _TICKS))
+    # The tolerance absorbs the rounding of the division by a power of ten.
     return next(power * n for n in (1, 2, 5, 10) if power * n * _TICKS >= span * 0.999)
 
 
@@ -280,7 +285,8 @@ def _axis_x(across: _Scale, floor: float) -> Iterator[Markup]:
 
 
 def _are_long(names: Sequence[str]) -> bool:
-    return len(names) > 6 or any(len(name) > 14 for name in names)
+    # Level names of more bars, or longer ones, would run into each other.
+    return len(names) > 6 or any(len(name) > _NAME_CHARS for name in names)
 
 
 def _below(chart: Chart, names: Sequence[str]) -> int:
@@ -344,12 +350,14 @@ def _bars(
     points: Sequence[_Point], across: _Scale, up: _Scale, color: str, of: tuple[int, int]
 ) -> Markup:
     place, count = of
+    # A fifth is left free between the bars of one name and those of the next.
     width = 0.8 * (across(1) - across(0)) / count
     # As in the legend: framed where the colors begin again.
     fill = color if place < len(_COLORS) else "none"
     made = []
     for point in points:
         left = across(point.x) + (place - count / 2) * width
+        # From zero, or from the end of the axis that is nearer to it.
         ends = sorted((up(point.y), up(min(max(up.first, 0.0), up.last))))
         bar = element(
             "rect", element("title", point.label), fill=fill, stroke=color,

@@ -88,6 +88,7 @@ def render_markdown(report: Report, calibration: Calibration | None = None) -> s
     headings, rows = score_rows(report, calibration)
     parts = [
         f"### {markdown_text(report.metric)} ({markdown_text(report.variant)})",
+        # The first cells are names of scores, which may come from a benchmark's file.
         markdown_table(headings, ([markdown_text(name), *cells] for name, *cells in rows)),
         *(
             markdown_text(sentence, limit=2_000)
@@ -170,6 +171,7 @@ def latex_table(
         bold: Row and column of each cell in bold letters.
         over: A second heading above each column, which neighbours share.
     """
+    # Read twice: the alignment of a column depends on all of its cells.
     rows = [tuple(row) for row in rows]
     lines = [
         r"\begin{threeparttable}",
@@ -266,6 +268,7 @@ def _latex_code(text: str) -> str:
 def csv_text(keys: Iterable[str], rows: Iterable[Iterable[str | float | bool | None]]) -> str:
     """Return values as CSV with all digits."""
     stream = io.StringIO()
+    # csv would end lines with CR LF, unlike every other file of a run.
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(keys)
     writer.writerows(map(csv_cell, row) for row in rows)
@@ -279,6 +282,7 @@ def csv_cell(value: str | float | bool | None) -> str:
     if not isinstance(value, str):
         return repr(value)
     line = clean(value)
+    # With the apostrophe, a spreadsheet shows the cell as the text that it is.
     return f"'{line}" if line.startswith(_FORMULA) else line
 
 
@@ -401,6 +405,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
     values = [score.value or 0.0 for _, score in panel.dots]
     reach = [_reach(score) for _, score in panel.dots]
     places = range(len(values))
+    # Without clipping, as the frame would cut a dot at 0 or at 1 in half.
     axes.errorbar(
         values,
         places,
@@ -419,6 +424,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
     # A name is no formula: matplotlib reads what is between dollar signs as one.
     names = [cut(clean(name), _NAME_CHARS).replace("$", r"\$") for name, _ in panel.dots]
     axes.set_yticks(places, names)
+    # Upside down, so that the first score is at the top, with room for its figure above it.
     axes.set_ylim(len(values) - 0.5, -0.7)
     low = min([0.0, *values])
     axes.set_xlim(low, max([1.0, *values]))

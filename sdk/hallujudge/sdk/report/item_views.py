@@ -189,6 +189,7 @@ class ItemView(Struct, frozen=True, kw_only=True):
             **thought,
             "summary": clean(self.summary),
             "passages": [passage.to_json() for passage in self.passages],
+            # Like all lists here: a damaged or endless response may have thousands of claims.
             "claims": [claim.to_json() for claim in islice(self.claims, 2 * _ENTRIES)],
             "lists": [listing for listing in lists if listing["entries"]],
             "facts": [[_entry(name), _entry(value)] for name, value in self.facts if value],
@@ -275,6 +276,7 @@ class View(Struct, frozen=True, kw_only=True):
 
 def view_of(evidence: Evidence | None) -> View:
     """Return the view of a kind of evidence; the general view if its family has none."""
+    # The families are the key of the cache: one that is added later has its view too.
     return _views(tuple(FAMILIES)).get(type(evidence), _GENERAL)
 
 
@@ -296,6 +298,7 @@ def _thought_of(item: Item, result: ItemResult) -> Passage:
     if result.thought is not None and result.thought.evidence is not None:
         changes: dict[str, Any] = {"response": item.thought}
         if isinstance(item, AnswersItem):
+            # A thought is shared by all answers of an item, so each is read from it.
             answers = [structs.replace(answer, response=item.thought) for answer in item.answers]
             changes = {"answers": tuple(answers)}
         shown = _view_of_answer(structs.replace(item, **changes), result.thought).passages

@@ -115,6 +115,7 @@ def _word_marks(response: str, words: tuple[AmberWord, ...]) -> Iterator[Mark]:
     for index, word in enumerate(words):
         # The evidence has singular nouns.
         forms = {word.word, f"{word.word}s", f"{word.word}es"}
+        # Only what follows the last mark, so that a word said twice is marked twice.
         hit = next((n for n in range(at, len(places)) if places[n][0] in forms), None)
         if hit is not None:
             yield Mark(places[hit][1], places[hit][2], _shade(word.verdict == _HALLUCINATED), index)

@@ -220,6 +220,7 @@ def is_fraction(report: Report, score: str) -> bool:
     value, definition = report.scores[score].value, definitions_of(report.metric).get(score)
     if value is None:
         return False
+    # Of a metric that is not installed here, the value is all that is known.
     return abs(value) <= 1 if definition is None else definition.unit == "fraction"
 
 
@@ -228,6 +229,7 @@ def headline_of(report: Report) -> list[str]:
     metric = _metric_named(report.metric)
     short = [name for name in metric.headline if name in report.scores] if metric else []
     main = main_score_of(report)
+    # Without a short list, a stable sort moves the ranking score alone to the front.
     return short or sorted(report.scores, key=lambda name: name != main)
 
 

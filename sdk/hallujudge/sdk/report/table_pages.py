@@ -231,6 +231,7 @@ def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
         for cells in columns
     ]
     left = width - sum(words) - _GAP * (len(words) - 1)
+    # From the right: the first column has names, which may take whatever is left.
     for place in reversed(range(len(words))):
         more = max(map(len, columns[place])) - words[place]
         # Names break anywhere, other cells only between words, so that a part of the width that

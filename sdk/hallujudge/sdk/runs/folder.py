@@ -113,6 +113,7 @@ class RunFolder:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         try:
+            # The error may come of a folder that is gone: check says so, and saves its items first.
             if isinstance(error, (OSError, ArchiveError, OutputError)):
                 self.check()
             if isinstance(error, (OSError, ArchiveError)) and not self.folder.exists():
@@ -232,6 +233,7 @@ class RunFolder:
         try:
             self._stage(ITEMS, self._signed_lines(report.signature))
             self._stage(MANIFEST, map(Path.read_bytes, [partial(self.folder, MANIFEST)]))
+            # The manifest is read while it is staged: a missing one then counts as a lost folder.
             self._stage(REPORT, [report.to_text().encode()])
             if html:
                 self._stage(PAGE, self._page(report))
@@ -307,6 +309,7 @@ class RunFolder:
         cut = max(0, self.journal_path.stat().st_size - kept.journal_end)
         # Both files then end with the last complete part.
         os.truncate(self.journal_path, kept.journal_end)
+        # Lines that somebody deleted are scored again, but a missing file can't be truncated.
         self.lines_path.touch()
         os.truncate(self.lines_path, kept.lines_end)
         self._open("a+b")
@@ -348,7 +351,7 @@ class RunFolder:
         return [identity(path) for path in (self.folder, self.lines_path, self.journal_path)]
 
     def _write_start(self, manifest: Manifest) -> None:
-        self._write(partial(self.folder, MANIFEST), manifest.to_text())
+        _write(partial(self.folder, MANIFEST), [manifest.to_text().encode()])
         write_marks(self.folder, manifest, self._marks)
 
     def _is_taken(self) -> bool:
@@ -409,10 +412,8 @@ class RunFolder:
         ).encode()
 
     def _stage(self, name: str, parts: Iterable[bytes]) -> None:
-        with self._errors(self.folder / name), staged(self.folder, name).open("wb") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
+        with self._errors(self.folder / name):
+            _write(staged(self.folder, name), parts)
 
     def _swap(self, names: Iterable[str]) -> None:
         """Replace the files of an earlier run by the new ones.
@@ -430,12 +431,6 @@ class RunFolder:
             for name in (ITEMS, MANIFEST, MARKS):
                 partial(self.folder, name).unlink(missing_ok=True)
             _sync_folder(self.folder)
-
-    def _write(self, path: Path, text: str) -> None:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
 
     def _refuse_inputs(self, inputs: Iterable[Path]) -> None:
         names = (ITEMS, JOURNAL, MANIFEST, PARQUET, *STALE)
@@ -485,6 +480,13 @@ class RunFolder:
         if self.written:
             return "Make the folder writable and go on with ScoreRun(resume=True), or give"
         return "Give"
+
+
+def _write(path: Path, parts: Iterable[bytes]) -> None:
+    with path.open("wb") as file:
+        file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -24,6 +24,7 @@ _LINE = (
     *("evidence", "thought_evidence"),
 )
 """The keys of a line, in their order; :meth:`ItemResult.head` has the first of them."""
+# One object for all, as what lines share is told by identity.
 _NO_FIELDS: Mapping[str, str] = {}
 _Value = TypeVar("_Value")
 
@@ -32,6 +33,7 @@ _Value = TypeVar("_Value")
 def _line_type() -> tuple[Callable[..., object], object]:
     """Return the class of lines, with its fields in their order, and the value of absent ones."""
     fields = [(name, object, UNSET) for name in _LINE]
+    # Lines hold no cycles, so the garbage collector need not look at each of them.
     return defstruct("ItemLine", fields, gc=False), UNSET
 
 
@@ -164,6 +166,7 @@ def _evidence(evidence: Evidence | None) -> object:
 def _statistics_type(names: tuple[str, ...]) -> Callable[..., object]:
     """Return the class of statistics by name, which are left out where an item has none."""
     own = {f"column_{place}": name for place, name in enumerate(names)}
+    # A column's name need not be an identifier of Python, which a field's must be.
     return defstruct("Statistics", [(each, object, UNSET) for each in own], rename=own, gc=False)
 
 
@@ -179,6 +182,7 @@ def signed_lines(lines: bytes, signature: str) -> bytes:
 
 def unsigned_lines(lines: bytes, signature: str) -> bytes:
     """Return whole lines without what :func:`signed_lines` adds."""
+    # No text can contain this end: JSON escapes its quotation marks and its line feed.
     return lines.replace(_end(signature), b"}\n")
 
 
@@ -203,6 +207,7 @@ def _hashed(response: str | Mapping[str, str | None] | None) -> JsonValue:
         return {name: _hashed(text) for name, text in response.items()}
     if response is None:
         return None
+    # A response may contain half of a surrogate pair, which UTF-8 refuses to encode.
     return hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -70,6 +70,7 @@ def read_journal(path: Path) -> Iterator[Record]:
         end, size = 0, path.stat().st_size
         while len(header := file.read(_HEADER.size)) == _HEADER.size:
             mark, kind, version, length, crc = _HEADER.unpack(header)
+            # The first record alone: damage further on must not look like a newer release.
             if mark == _MARK and not end and version > JOURNAL_FORMAT:
                 raise VersionMismatchError(
                     f"{path} has format {version}, and this release reads up to {JOURNAL_FORMAT}; "
@@ -103,6 +104,7 @@ class KeptParts:
         if self.path is None:
             return
         for record in read_journal(self.path):
+            # What follows was found damaged, or was appended since the journal was checked.
             if record.end > self.journal_end:
                 return
             if record.kind == PART:
@@ -137,6 +139,7 @@ def read_kept(journal: Path, lines: Path, *, trust: bool = False) -> KeptParts:
             entry = Entry.of(record.content)
         except ValueError:
             break
+        # After a power loss, a record may be on the disk without the lines that it is about.
         if not trust and entry.offset + entry.size > size:
             break
         unsynced.append((record.end, entry))

@@ -24,10 +24,10 @@ MERGED_INPUT = "run."
 _ABSENT = "absent"
 # Limits of what an error shows of two manifests that differ.
 _SHOWN_CHARS = 80
-# They name the version of a judge's server, which may become known between two runs.
-_JUDGED = ("judge_model", "signature")
 _SHOWN_DIGITS = 12
 _SHOWN_DIFFERENCES = 5
+# They name the version of a judge's server, which may become known between two runs.
+_JUDGED = ("judge_model", "signature")
 # A damaged or unrelated file must not fill the memory.
 _MAX_BYTES = 1 << 26
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -127,6 +127,7 @@ class Manifest:
         """Return the content of ``manifest.json``."""
         fields_of = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         values = {"format": FORMAT, **fields_of}
+        # JSON has no NaN: other programs could not read what Python writes for it.
         return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
@@ -143,6 +144,7 @@ class Manifest:
             values = json.loads(path.read_text(encoding="utf-8"))
         except OSError as err:
             raise ArchiveError(f"{path}: {err.strerror or err}; give the folder of a run") from err
+        # json recurses: a damaged file of many brackets ends with RecursionError.
         except (ValueError, RecursionError) as err:
             raise ArchiveError(f"{path}: not a manifest of hallujudge: {err}") from err
         return cls._of(values, path)

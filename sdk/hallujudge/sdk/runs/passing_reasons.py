@@ -103,5 +103,7 @@ class EarlierRun(Struct, frozen=True, kw_only=True):
             for one in read_journal(self.folder / JOURNAL):
                 if one.kind == PART:
                     entry = Entry.of(one.content)
+                    # By lines: the entry's offset is from before they were signed, which made them
+                    # longer.
                     yield at, entry, b"".join(file.readline() for _ in range(entry.items))
                     at += entry.items

@@ -110,6 +110,8 @@ class Processes(Generic[Settings, Task, Result]):
         if loop is not None:
             killed = Event()
             asyncio.run_coroutine_threadsafe(self._end(killed), loop)
+            # Pool and loop run in a daemon thread, which would end with this process before killing
+            # any.
             killed.wait()
 
     async def _result(self, task: bytes) -> Result:
@@ -180,6 +182,7 @@ class TaskJob:
         try:
             return Answer(_packed(self._made()(ForkingPickler.loads(block))))
         except Exception as err:
+            # Pickling drops the traceback, and an unexpected error is of little use without it.
             if not isinstance(err, HallujudgeError):
                 err.add_note(f"In a worker process:\n{traceback.format_exc()}")
             return Answer(_packed(_Failed(err)))

@@ -62,6 +62,7 @@ class Progress:
         """Count items with results."""
         self.done += items
         self._unscored += unscored
+        # An item with a result shows that the wait is over.
         self._now = structs.replace(self._now, waiting="")
 
     def judged(self, shares: tuple[JudgeShare, ...], *, kept: bool = False) -> None:
@@ -85,6 +86,7 @@ class Progress:
 
     def details(self) -> str:
         """Return rate, time left, unscored items and what judges gave, as far as known."""
+        # The clock may not have moved since the start.
         rate = (self.done - self._kept) / max(self._clock() - self._started, 1e-9)
         parts = [f"{rate:,.0f}/s" if rate >= 10 or not rate else f"{rate:.2f}/s"]
         if rate and self.done < self.total:
@@ -122,6 +124,8 @@ class Progress:
             for shares in (self._shares, self._before)
         )
         for judge, count in self._now.verdicts.items():
+            # Verdicts are counted as they are given, shares with the item's result: neither has
+            # all.
             given[judge] = max(given.get(judge, 0), kept.get(judge, 0) + count)
         return given
 

@@ -177,6 +177,7 @@ def write_parquet(path: Path, lines: Callable[[], Iterable[ItemLine]]) -> None:
     with MissingExtraError.unless_installed("a Parquet file of items", "tables"):
         from pyarrow import Table
         from pyarrow.parquet import ParquetWriter
+    # A pass of its own: a Parquet file needs its columns before its first row.
     columns = _nested_columns(lines())
     schema, rows = _parquet_schema(columns), _table_rows(lines(), columns, _json_text)
     part = path.with_name(f".{path.name}.part")

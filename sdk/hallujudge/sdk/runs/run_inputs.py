@@ -222,6 +222,7 @@ def manifest_of(
     inputs: dict[str, dict[str, JsonValue]] = {
         name: described_file(path, items.files) for name, path in files.items()
     }
+    # Values in memory have no file to hash, and neither has a URL whose copy is gone.
     if len(files) != len(given):
         inputs["items"] = {"sha256": hash_of_items(items)}
     if items.shown_sha256:
@@ -253,6 +254,7 @@ def manifest_of_report(
         ArchiveError: A file can't be read.
     """
     header = header_of(report)
+    # A report may be saved long after its run, when an input was moved.
     files = [path for path in paths if path.exists()]
     return Manifest(
         release=header.release,
@@ -300,6 +302,7 @@ def _readable(given: Mapping[str, object]) -> dict[str, Path]:
 def _is_repeatable(given: Mapping[str, object], files: Mapping[str, Path]) -> bool:
     """Return whether everything can be read again. The manifest omits the secrets of URLs."""
     urls = filter(None, map(origin_of, files.values()))
+    # A URL whose secret is left out can't be fetched again.
     return len(files) == len(given) and all(url == public_url(url) for url in urls)
 
 
@@ -330,6 +333,7 @@ def is_unchanged(path: Path, before: Mapping[str, Any]) -> bool:
     Raises:
         ArchiveError: The file can't be read.
     """
+    # A look at the size spares reading a file that has surely changed.
     if path.is_file() and path.stat().st_size != before.get("bytes"):
         return False
     # A time stamp says nothing of the bytes, and a hash costs 0.3 µs a caption.
@@ -352,11 +356,13 @@ def described_file(path: Path, opened: Iterable[Path] = ()) -> dict[str, JsonVal
         size += file.stat().st_size
         # With the names, moving lines from one file to another is a change.
         if name:
+            # Names of files may hold bytes that are not UTF-8.
             digest.update(f"{name}\0".encode(errors="replace"))
         read = known.get(file, file)
         with reading(read), read.open("rb") as stream:
             hashlib.file_digest(stream, lambda: digest)
     shown = public_url(origin_of(path)) if origin_of(path) else str(path.resolve())
+    # The manifest is UTF-8, which the bytes of a file's name need not be.
     shown = shown.encode(errors="replace").decode()
     return {"path": shown, "bytes": size, "sha256": digest.hexdigest()}
 
@@ -384,6 +390,7 @@ def hash_of_items(items: Iterable[object]) -> str:
 
 def _settings(run: ScoreRun, spec: ScoreSpec, header: RunHeader) -> dict[str, JsonValue]:
     graphs = {
+        # A graph of words may hold half of a surrogate pair, as JSON can write one.
         f"graph.{role}": hashlib.sha256(source.text.encode("utf-8", "surrogatepass")).hexdigest()
         if isinstance(source, InlineGraph)
         else source.name

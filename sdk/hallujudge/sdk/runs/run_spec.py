@@ -131,6 +131,7 @@ def graph_notes(spec: ScoreSpec) -> tuple[str, ...]:
         notes += (
             f"graph {source.name}: {note}" for note in runs.table_notes(runs.read_graph(source))
         )
+    # A broken table may have a note for each line, and a report shows them all.
     return tuple(notes[:20])
 
 
@@ -144,6 +145,7 @@ def _graph_text(path: Path) -> str:
         data = path.read_bytes()
         if runs.is_pickle(data) or path.suffix in (".pkl", ".pickle"):
             return runs.released_json(runs.read_released_pickle(data, source=str(path)))
+        # Editors on Windows begin a file with a mark, which would be part of the first word.
         return data.decode("utf-8-sig")
     except OSError as err:
         raise InvalidInputError(

@@ -123,6 +123,7 @@ def _codec(item_type: type, evidence: type) -> _Codec | None:
     ]
     try:
         decoder: Any = Decoder(list[tuple[item_type, row]])  # type: ignore[valid-type]
+    # msgspec raises it for a union whose members it can't tell apart.
     except TypeError:
         return None
     # Mappings from a server may have another order.
@@ -191,6 +192,7 @@ def shown_items(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         content = zlib.decompressobj().decompress(data, _MOST_BYTES)
     except zlib.error as err:
         raise damaged_items(err) from err
+    # The first byte decides, so that one journal may hold parts of both kinds.
     read = from_values if content[:1] == _VALUES else runs.from_messages
     yield from read(content[1:])
 

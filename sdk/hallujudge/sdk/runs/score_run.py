@@ -157,10 +157,12 @@ def called_with(
             try:
                 taken.bind(*args, **kwargs)
             except TypeError as err:
+                # The mistake is the caller's: binding the arguments is no part of it.
                 raise TypeError(f"{method.__name__}(): {err}") from None
             return method(self, make(*args, **kwargs))
 
         first, *_ = inspect.signature(method).parameters.values()
+        # Editors and help() take the arguments from here.
         called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by inspect
             [first.replace(kind=first.POSITIONAL_ONLY), *taken.parameters.values()],
             return_annotation=inspect.signature(method).return_annotation,
@@ -183,6 +185,7 @@ def by_domain(graphs: Sequence[str] | None, role: str) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for value in graphs or ():
         domain, equals, name = value.partition("=")
+        # A file's name may hold an equals sign.
         single = not equals or Path(value).exists()
         key, graph = ("", value) if single else (domain, name)
         if key in chosen:

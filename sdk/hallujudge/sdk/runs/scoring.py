@@ -173,6 +173,7 @@ async def score_parts(
         header: What is known of the run.
         watch: Receives the progress of the run.
     """
+    # From the journal, so that a resumed run reads none of the lines that it wrote.
     total = Tally(header.metric, spec.group_by)
     for entry in started.kept.entries():
         total.merge_bytes(entry.tally)
@@ -189,6 +190,7 @@ async def score_parts(
                 if watch is not None:
                     watch.scored(made or part)
                     watch.judged(total.judging, kept=False)
+    # A source that ends early must not look like a complete run.
     if folder.written != len(items):
         raise InternalError(f"{folder.written} of {len(items)} items were scored")
     # Intervals of many items take seconds; a thread keeps the event loop free.
@@ -216,6 +218,7 @@ def _up_to(items: ItemSource, end: int) -> ItemSource:
     """Return the items before a position."""
     if end == len(items):
         return items
+    # Slices lead workers to the end of the archive, past this piece.
     return replace(items, count=end, make=lambda: islice(items.make(), end), slices=None)
 
 

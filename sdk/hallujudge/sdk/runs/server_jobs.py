@@ -288,14 +288,19 @@ async def submit_run(
     # Hashing reads every file, so that a thread does it.
     manifest = await asyncio.to_thread(manifest_of, prepared, header, backend.origin())
     notes = await asyncio.to_thread(input_notes, spec, items)
+    # The note is all that a later fetch knows of the run's files.
     note = with_notes(manifest, notes).to_text()
     jobs = RemoteJobs(backend)
+    # 128 bits are enough to tell requests apart.
     made = hashlib.sha256(note.encode()).hexdigest()[:32]
     job = await jobs.create(spec, request_id or made, note)
     if request_id:
+        # A hash of the run can't be that of another one; an id of the caller's can.
         _refuse_other(await jobs.get(job.id), manifest, request_id)
+    # An earlier request added all items already.
     if job.state != "open":
         return job
+    # An interrupted request goes on where the server's items end.
     position = job.items
     for chunk in _chunks(islice(iter(items), position, None)):
         await jobs.add(job.id, position, chunk, more=True)

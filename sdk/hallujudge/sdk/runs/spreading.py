@@ -31,6 +31,7 @@ _ENGINES = "hallujudge.engines"
 _LARGE_RUN = 20_000
 # A file of this size has that many items in nearly every layout.
 _LARGE_BYTES = 16 << 20
+# A typing mistake must not start so many that the machine stops.
 _MOST_WORKERS = 1_024
 
 
@@ -140,6 +141,7 @@ def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
         local: Whether this machine scores, not a server.
     """
     _check_worker_number(run.workers)
+    # Early workers check the archive, which a resumed run need not do again.
     if run.engine != ENGINES[0] or _spreading_obstacle(run, spec, local=local) or run.resume:
         return 1
     if run.workers:

@@ -156,6 +156,7 @@ class StoredRun:
 
     def date(self) -> str:
         """Return the day on which the report was written, in UTC."""
+        # Neither the report nor the manifest holds a time, so that equal runs have equal bytes.
         written = (self.folder / REPORT).stat().st_mtime
         return datetime.fromtimestamp(written, tz=UTC).strftime("%Y-%m-%d")
 
@@ -285,6 +286,7 @@ def _lack(folder: Path) -> str:
     if journal.exists() and is_locked(folder):
         return "the run is under way and has no report yet; wait for it to end"
     if any((folder / name).exists() for name in (MANIFEST, JOURNAL)) or journal.exists():
+        # Only counted here: the run that goes on checks the lines.
         kept = read_kept(journal, partial(folder, ITEMS), trust=True).items
         return (
             f"the run is not complete: {kept:,} items are scored, and there is no {REPORT}; go on "
@@ -313,6 +315,7 @@ def recompute(folder: str | Path, *, group_by: Sequence[str] | None = None) -> R
     report = run.tally(keys).finish(run.interval, version=run.release)
     return replace(
         report,
+        # The run's own: its metric lacks what only a signature holds.
         signature=run.signature,
         settings=run.report.settings,
         notes=run.report.notes,
@@ -349,11 +352,13 @@ def read_under_way(folder: Path) -> RunUnderWay:
         ArchiveError: Its manifest can't be read.
     """
     path = partial(folder, MANIFEST)
+    # Before the first part, the manifest tells when the run began.
     written = path.stat().st_mtime
     manifest = Manifest.read(path)
     journal = partial(folder, JOURNAL)
     if journal.exists():
         written = journal.stat().st_mtime
+    # The page shows what the journal has; reading all lines again every few seconds would be slow.
     kept = read_kept(journal, partial(folder, ITEMS), trust=True)
     return RunUnderWay(
         manifest=manifest,

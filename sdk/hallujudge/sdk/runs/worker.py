@@ -78,6 +78,7 @@ class GroupReaders:
         """Return the first received reader that equals this one."""
         if sent not in self._readers:
             self._readers.append(sent)
+        # The first one, which has the references loaded.
         return self._readers[self._readers.index(sent)]
 
 
@@ -244,6 +245,7 @@ def slice_groups(slices: ItemSlices, first: int, count: int) -> Iterator[Group]:
     start = slices.marks.before(first)
     for mark in [*slices.marks.marks, None]:
         end = count if mark is None else mark.values
+        # The last slice ends with the archive, however small it is.
         if end <= first or not (mark is None or _is_full_slice(start, mark)):
             continue
         piece = mark.offset - start.offset if mark is not None else 0
@@ -345,6 +347,7 @@ class Worker:
 def run_worker(settings: WorkerSettings) -> Callable[[Task | SliceCheck], Any]:
     """Return what makes tasks' parts and results, and checks slices, in a process of its own."""
     loop, worker = asyncio.new_event_loop(), Worker(settings)
+    # Loading is done before the first task, while the parent still reads the archive.
     loop.run_until_complete(worker.open())
 
     def do(task: Task | SliceCheck) -> list[Part] | ItemResult | CheckedSlice | None:

@@ -227,6 +227,7 @@ def score_all(
 
 def _failed(planned: PlannedRun, why: str) -> LeftOut:
     """Return a run that could not be scored, with the names of files that the user knows."""
+    # Files of a URL are downloaded: the paths of the copies mean nothing to the user.
     for copy, name in {str(planned.archive): planned.source, **planned.copies}.items():
         why = why.replace(copy, name)
     return LeftOut(archive=planned.source, reason=why, command=planned.command)
@@ -250,6 +251,7 @@ def _scored(
         options=options,
         inputs=InputOptions(allow_missing=planned.allow_missing, own=planned.own),
         folder=folder,
+        # A tree may hold millions of items, and each run's folder has its own.
         keep_items=False,
         workers=workers,
         resume=resume,
@@ -261,6 +263,7 @@ def _scored(
         archive=planned.source,
         folder=folder,
         report=report,
+        # The items are read again for an example only where there is one.
         next_step=_next_step(folder, report) if report.coverage.unscored else "",
     )
 

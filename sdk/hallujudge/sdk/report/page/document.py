@@ -46,8 +46,8 @@ _MOST_IMAGES = 1_000_000
 # Longest side, in pixels.
 _THUMBNAIL = 320
 _MOST_PIXELS = 100_000_000
-# COCO's files are named COCO_val2014_000000000042.jpg, and its ids are 42.
 _POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+# COCO's files are named COCO_val2014_000000000042.jpg, and its ids are 42.
 _LAST_DIGITS = re.compile(r"(\d+)\D*$")
 
 ImageSource: TypeAlias = "Callable[[str, str], str]"
