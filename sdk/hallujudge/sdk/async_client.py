@@ -63,6 +63,7 @@ class AsyncClient:
         connection: Connection | None = None,
     ) -> None:
         self._backend: ScoringBackend | None = None
+        # A mistake in the address is told here, not by the first call, which may be hours away.
         self._address = checked_address(server) if isinstance(server, str) else "the server"
         if not isinstance(server, str):
             self._backend = server
@@ -225,6 +226,8 @@ class AsyncClient:
             async with asyncio.timeout(deadline):
                 header = header or await backend.header(spec)
                 first = next(runs.batches_of(items), ())
+                # One batch goes without a stream; a server can't send some scores and their
+                # evidence that way.
                 if len(first) == len(items) and not (scores and evidence):
                     return [*await backend.evaluate(spec, header, first, scores)]
                 more = (scores,) if scores else ()

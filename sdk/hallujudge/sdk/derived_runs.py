@@ -69,6 +69,7 @@ def _merged(runs: Sequence[StoredRun], out: Path, *, html: bool, overwrite: bool
     header = header_of_run(runs[0])
     groups = _groups(runs)
     total = Tally(header.metric, groups)
+    # What is merged must not be overwritten by the merged run.
     read = [run.folder / name for run in runs for name in (ITEMS, REPORT, MANIFEST, JOURNAL)]
     with RunFolder(out, inputs=read, overwrite=overwrite) as folder:
         if folder.start(_manifest(runs, header)).complete:
@@ -154,6 +155,7 @@ def _refuse_different(runs: Sequence[StoredRun]) -> None:
 def _refuse_duplicates(runs: Sequence[StoredRun]) -> None:
     ids = IdCheck()
 
+    # The ids are read twice only if a hash of one is there twice.
     def identifiers() -> Iterator[str]:
         return (str(line["id"]) for run in runs for line in run.lines())
 
@@ -223,6 +225,7 @@ def scoring_of(run: StoredRun) -> ScoreRun:
             "with the other variant"
         )
     inputs = run.manifest.inputs.items()
+    # Inputs are compared by hash: other inputs would be another run under the same name.
     again = {str(given.get("path", "")): _same(name, given) for name, given in inputs}
     return ScoreRun(
         repeat["metric"],
@@ -255,6 +258,7 @@ def judges_of(run: StoredRun) -> dict[str, object]:
     settings = names_of(repeat.get("judges", {}))
     if (run.folder / VERDICTS).exists():
         settings["verdict_cache"] = str(run.folder / VERDICTS)
+    # A budget of no calls: a missing verdict ends the rescoring instead of being paid for.
     return settings | {"max_calls": 0}
 
 

@@ -147,6 +147,7 @@ class Guards:
 
     def admitted(self, response: Any) -> Any:
         """Return what is scored of a response, or ``REFUSED``."""
+        # Several answers, or none, have no words or form that a guard could look at.
         if not isinstance(response, str):
             return response
         if self.pattern is not None:
@@ -167,6 +168,7 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
         InvalidInputError: It is not a regular expression.
     """
     try:
+        # Responses have many lines, of which a dot otherwise matches one.
         return re.compile(pattern, re.DOTALL) if pattern else None
     except re.error as err:
         raise InvalidInputError(f"pattern={pattern!r} is not a regular expression: {err}") from err
@@ -204,6 +206,7 @@ class Problems:
             if one.reason in _SAID and not _is_absent(batch, at, one):
                 kinds.setdefault(_kind_of(batch, at, one), []).append(at)
         wrong = [at for (_, type_name), places in kinds.items() if type_name for at in places]
+        # A batch without one usable reference is a wrong column, and training would learn nothing.
         if wrong and len(wrong) == len(scores):
             text = self._sentence(batch, scores, wrong)
             raise InvalidInputError(f"{text}. Correct the references")
@@ -213,6 +216,8 @@ class Problems:
                 text = self._sentence(batch, scores, places)
                 text = f"{text}. They have no reward; more of this kind are not reported"
                 if kind[1]:
+                    # The line of the caller's that called the reward, which is what there is to
+                    # correct.
                     warnings.warn(text, RuntimeWarning, stacklevel=3)
                 else:
                     # As the scorer logs failures of the service.
@@ -319,6 +324,7 @@ def by_columns(
         return filled(finite(reward(list(completions), column)), columns.get("prompt_id"))
 
     async def awaited(completions: Sequence[object], **columns: Any) -> list[float | None]:
+        # Scoring blocks, and TRL awaits its asynchronous rewards together.
         return await asyncio.to_thread(rewarded, completions, **columns)
 
     chosen: Callable[..., Any] = awaited if asynchronous else rewarded
@@ -336,6 +342,7 @@ def means_of_prompts(rewards: Sequence[float | None], prompts: Sequence[str]) ->
     """
     groups: dict[str, list[float]] = {}
     for one, prompt in zip(rewards, prompts, strict=True):
+        # Rows without a prompt have no group, whose mean could stand for their reward.
         if one is not None and prompt:
             groups.setdefault(prompt, []).append(one)
     means = {prompt: math.fsum(known) / len(known) for prompt, known in groups.items()}
@@ -376,6 +383,7 @@ class Gathered:
         self._max_wait = max_wait
         self._name = name
         self._begin()
+        # A forked process has no copy of the thread, and callers there would wait for ever.
         renew_after_fork(self._begin)
 
     def _begin(self) -> None:

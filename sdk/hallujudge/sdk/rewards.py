@@ -99,12 +99,14 @@ class Reward:
         pattern: str = "",
         **arguments: Any,
     ) -> None:
+        # NaN and infinity fail here too: they compare as false.
         if not -math.inf < low < high < math.inf:
             raise InvalidInputError(f"low={low!r} and high={high!r}; low must be below high")
         # A server sends the scores alone in a third of the time.
         arguments = {"evidence": False, **arguments}
         self.scorer = Scorer(metric, scores=[score] if score else (), **arguments)
         """Scores the responses."""
+        # A reward is one number, so that there is one score.
         (self.score,) = self.scorer.scores
         """The score's name."""
         self.low, self.high = low, high
@@ -144,6 +146,7 @@ class Reward:
         batch = RewardBatch.of(responses, references)
         texts = list(map(self._guards.admitted, batch.texts))
         kept = [at for at, text in enumerate(texts) if text is not REFUSED]
+        # Refused responses keep this value.
         rewards: list[float | None] = [self.low] * len(texts)
         if not kept:
             return rewards
@@ -159,6 +162,7 @@ class Reward:
         return self._guards.admitted(response) is REFUSED
 
     def _reward(self, score: float | None) -> float | None:
+        # A trainer's mean of rewards would become NaN with the first one.
         if score is None or not math.isfinite(score):
             return None
         return self.low + (self.high - self.low) * self._definition.share(score)
@@ -180,6 +184,7 @@ class WeightedReward:
     def __init__(self, parts: Sequence[tuple[Rewarding, float]]) -> None:
         if not parts or not all(0 < weight < math.inf for _, weight in parts):
             raise InvalidInputError("give at least one reward, each with a weight above 0")
+        # Weights are shares, so that the rewards of other weights stay comparable.
         total = sum(weight for _, weight in parts)
         self._parts = [(reward, weight / total) for reward, weight in parts]
 
@@ -348,4 +353,5 @@ def swift_reward(
         given = [unscored if one is None else one for one in found]
         return means_of_prompts(given, prompts or [""] * len(given))
 
+    # ms-swift calls what it finds in orms with arguments of its own, and expects an instance.
     return lambda *_, **__: by_columns(reward, references, filled, asynchronous=asynchronous)

@@ -144,6 +144,7 @@ class Scorer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return everything but the connection."""
+        # Connections and what a server said of itself belong to this process.
         gone = {"_client", "_header"}
         return {name: value for name, value in self.__dict__.items() if name not in gone}
 

@@ -134,6 +134,7 @@ def _numbers(report: Report) -> dict[str, float]:
     for name, score in report.scores.items():
         ends = {f"{name}_ci_low": score.ci_low, f"{name}_ci_high": score.ci_high}
         found |= {name: score.value, **ends}
+    # Trackers refuse None, or show a chart that is empty.
     return {
         f"{report.metric}/{name}": float(value)
         for name, value in found.items()
@@ -172,6 +173,7 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
         raise InvalidInputError(
             f"tracker {name!r:.80} is unknown{meant}; known: {', '.join(known)}"
         )
+    # Which of two packages is found first depends on the order of installation.
     entry, *others = trackers.select(name=name)
     if others:
         packages = " and ".join(sorted(_package_of(each) for each in (entry, *others)))

@@ -171,6 +171,7 @@ def checked_address(target: str) -> str:
     Raises:
         InvalidInputError: It is empty, a URL, or has no port.
     """
+    # An unset variable of a shell leaves an empty address, which is not "no server".
     if not target.strip():
         raise InvalidInputError(
             "the server's address is empty; give HOST:PORT, or name no server to score in "

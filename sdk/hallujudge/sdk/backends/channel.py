@@ -100,6 +100,7 @@ def channel_options(keepalive_ms: int) -> tuple[tuple[str, object], ...]:
         ("grpc.max_reconnect_backoff_ms", 1000),
         # How long one attempt to connect may take, despite the name.
         ("grpc.min_reconnect_backoff_ms", 5000),
+        # Without limit: a judge may think for minutes, in which no data is sent.
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.keepalive_time_ms", keepalive_ms),
         ("grpc.keepalive_timeout_ms", keepalive_ms),
@@ -177,6 +178,7 @@ def check_key(target: str, connection: Connection) -> None:
     """
     if not connection.api_key:
         return
+    # gRPC would refuse such metadata with an error that shows the key.
     if not connection.api_key.reveal().isascii() or not connection.api_key.reveal().isprintable():
         raise InvalidInputError("the API key has characters that no key has; check where it is set")
     if not connection.is_tls and not is_here(target):
@@ -202,6 +204,7 @@ async def responses_of(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None
             raise
         raise (await status.arrived() or err) from err
     finally:
+        # The caller may stop early, and the server would judge on for nobody.
         call.cancel()
 
 
@@ -294,8 +297,10 @@ def _answers(secure: ssl.SSLSocket) -> bool:
 def _context(connection: Connection) -> ssl.SSLContext:
     file = None if connection.tls_ca in ("", SYSTEM) else connection.tls_ca
     context = ssl.create_default_context(cafile=file)
+    # gRPC's servers end a handshake without HTTP/2.
     context.set_alpn_protocols(["h2"])
     if connection.tls_cert:
+        # Without one, OpenSSL would ask for it on the terminal.
         context.load_cert_chain(connection.tls_cert, connection.tls_key, password="")
     return context
 

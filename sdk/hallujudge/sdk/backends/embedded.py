@@ -104,6 +104,7 @@ class EmbeddedBackend:
         Verdicts of other runs next to the file's folder are used too, so that a second run repeats
         the first one without a call.
         """
+        # The user's own file keeps the verdicts already.
         if load_settings(self.worker_settings).judges.verdict_cache:
             return None
         found = (other for other in path.parent.parent.glob(f"*/{path.name}") if other != path)

@@ -98,6 +98,7 @@ class Outbox:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
+        # Connections are numbered: a sender of an earlier one ends when it sees another number.
         self._connection += 1
         self._wake()
         if self._reader is not None:
@@ -205,6 +206,7 @@ class Outbox:
     async def _read_all(self) -> None:
         try:
             async for batch in self._batches:
+                # A batch above the limit alone is read all the same, or it would wait for ever.
                 while self._items and self._items + len(batch) > self._limit:
                     await self._changed.wait()
                 self._items += len(batch)
@@ -221,6 +223,7 @@ class Outbox:
     def _wake(self) -> None:
         """Wake everything that waits for a change."""
         self._changed.set()
+        # A new event for the next change: whoever waits has the old one.
         self._changed = asyncio.Event()
 
 

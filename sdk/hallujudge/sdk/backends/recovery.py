@@ -217,6 +217,7 @@ class Reconnecting:
         """
         if isinstance(error, OverloadedError) and error.retry_after is not None and self._seconds:
             return self._refused(error, error.retry_after)
+        # A new connection counts answers from zero.
         self._answers = None
         if error.reason in _ENDED and self._seconds:
             self.back()
@@ -236,6 +237,7 @@ class Reconnecting:
             ) from error
         longest = min(_FIRST_PAUSE * 2.0**self._tries, _LONGEST_PAUSE)
         self._tries += 1
+        # Clients that lost one server must not all come back in the same moment.
         pause = longest * (0.5 + self._jitter() / 2)
         return max(pause, error.retry_after or 0.0)
 

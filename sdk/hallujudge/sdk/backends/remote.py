@@ -251,6 +251,7 @@ class RemoteBackend:
 
     async def _check_same(self, spec: ScoreSpec, header: RunHeader) -> None:
         """Refuse a server that came back different: a run must not mix the scores of two."""
+        # The server may have been replaced by another release.
         self._greeted = False
         now = await self.header(spec)
         if now.signature != header.signature:

@@ -68,6 +68,7 @@ def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
         option.name: settings[option.name] for option in declared.options if option.name in settings
     }
     options |= {name: settings[name] for name in (THOUGHTS, MARKS) if name in settings}
+    # Fields that only the signature has are left empty: they change no score.
     labels = {
         entry.name: ""
         for entry in fields(declared)

@@ -73,6 +73,7 @@ class PictureFetcher:
 
     def __init__(self, allowed: str) -> None:
         self._hosts = frozenset(name.lower() for name in listed(allowed))
+        # A path or a whole URL would match no host, and nothing would be fetched.
         if not self._hosts or any("/" in name for name in self._hosts):
             raise InvalidInputError(
                 f"fetch is {allowed!r:.80}; give {PUBLIC}, or names of hosts with commas, such as "
@@ -95,6 +96,7 @@ class PictureFetcher:
                 self._found[url] = err
         found = self._found[url]
         if isinstance(found, MediaError):
+            # A new one: raising the kept error again would add to its traceback each time.
             raise MediaError(found.reason, found.detail)
         return found
 
@@ -102,6 +104,7 @@ class PictureFetcher:
         name = path_of_address(url) or url
         if PurePosixPath(name).suffix.lower() in VIDEO_SUFFIXES:
             raise _refused(url, "videos are not fetched; put the file in the folder of pictures")
+        # The name of the file is of this machine's making, whatever the address says.
         path = self._folder / sha256(url.encode()).hexdigest()
         path.write_bytes(self._read(url))
         return Media(name=name, files=(path,))
@@ -163,6 +166,7 @@ def _address_of(host: str, port: int, asked: str, *, may_be_private: bool) -> st
 
 def is_public(text: str) -> bool:
     """Return whether an address is on the public internet."""
+    # A scope such as %eth0 is no part of the number.
     address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
@@ -235,6 +239,7 @@ def _body(reply: http.client.HTTPResponse, asked: str) -> bytes:
     found = bytearray()
     while piece := reply.read(_PIECE):
         found += piece
+        # The length that a header promises may be wrong, or absent.
         if len(found) > _MOST_BYTES:
             raise MediaError(
                 "MEDIA_TOO_LARGE", f"{asked!r:.80} has more than {_MOST_BYTES >> 20} MiB"

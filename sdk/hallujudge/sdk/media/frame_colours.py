@@ -116,6 +116,7 @@ def converted(
     Raises:
         ValueError: FFmpeg can't convert the frame's matrix.
     """
+    # A conversion to the same format would cost time, and may round.
     if frame.format.name == form and (_is_rgb(frame) or Colours.of(frame) == colours):
         return frame
     found: VideoFrame = frame.reformat(

@@ -46,6 +46,7 @@ VIDEO_SUFFIXES = frozenset(
 _MOST_IMAGE_BYTES = 20 << 20
 # A small file can unpack to any number of pixels; larger ones than any camera's are refused.
 _MOST_PIXELS = 100_000_000
+# A home folder or a disk named by mistake must not be walked to its end.
 _MOST_FILES = 5_000_000
 # Longer names are errors of the system and not only missing.
 _MOST_NAME_CHARS = 250
@@ -109,6 +110,7 @@ class MediaFolder:
             ) from err
         if not real.is_dir():
             raise InvalidInputError(f"{self.root} is not a folder; give the folder of the images")
+        # The class is frozen, and this is computed of its field.
         object.__setattr__(self, "_real", real)
 
     def inner(self, name: str) -> MediaFolder | None:
@@ -136,6 +138,7 @@ class MediaFolder:
         if len(name) > _MOST_NAME_CHARS:
             raise MediaError("MEDIA_MISSING", f"{name!r:.40} is too long for a path")
         for start in range(len(parts)):
+            # Two names with this end would show the same file, of which one is wrong.
             if start and "/".join(parts[start:]) in shared:
                 break
             path = self._real.joinpath(*parts[start:])
@@ -163,6 +166,7 @@ class MediaFolder:
             parts.is_absolute()
             or ".." in parts.parts
             or "\0" in name
+            # A drive of Windows; the archive may be from there.
             or re.match("[A-Za-z]:", name)
         ):
             raise MediaError("MEDIA_OUTSIDE", f"{name!r:.80} leads out of the folder of images")
@@ -341,6 +345,7 @@ def hash_of_files(files: Iterable[Path]) -> str:
     for path in files:
         with open_regular(path) as file:
             hashlib.file_digest(file, lambda: digest)
+        # Without a mark between them, moving bytes from one file to the next is no change.
         digest.update(b"\0")
     return digest.hexdigest()
 

@@ -153,6 +153,7 @@ class PictureFinder:
             try:
                 return self._in_folder(name, path_of_address(name) or name)
             except MediaError as err:
+                # A file that is there and refused must not be fetched from elsewhere instead.
                 if err.reason != "MEDIA_MISSING":
                     raise
         if self._fetcher is None:
@@ -187,6 +188,7 @@ class PictureFinder:
     def _keep(self, name: str, found: tuple[Picture, ...]) -> None:
         self._kept[name] = found
         self._size += _size_of(found)
+        # One larger than the bound is kept alone, as the next response may be about it.
         while self._size > _KEPT_BYTES and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)
             self._size -= _size_of(dropped)
@@ -362,6 +364,7 @@ def _crop(picture: Picture, box: Box) -> Picture | None:
         size = (round(part.width * zoom), round(part.height * zoom))
         part = part.resize(size, Image.Resampling.BICUBIC)
     data = io.BytesIO()
+    # Without loss: a second compression would blur what a closer look is for.
     part.save(data, "PNG")
     return picture_of(image_of(data.getvalue(), picture.name), f"{picture.name}: {box.name}")
 

@@ -21,6 +21,7 @@ with MissingExtraError.unless_installed("reading videos", "video"):
     from av.error import FFmpegError
 
 from .frame_colours import Colours, upright_planes
+from .video_frames import VIDEO_FORMATS
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame
@@ -30,14 +31,12 @@ if TYPE_CHECKING:
 _UNREADABLE = "is not a video that FFmpeg can read"
 # FFmpeg's own default, for streams without a rate.
 _DEFAULT_RATE = Fraction(25)
-# Playlists and scripts are formats too, and would open further files and addresses.
 _WITH_DURATION = ("matroska", "mov", "flv")
 """Formats whose header has the duration; that of others is estimated from what can be read."""
 # Bytes between two blocks of Matroska: about 10, with 30 more where a cluster begins.
 _MOST_OVERHEAD = 1024
 # Sound and video may end at different times.
 _TAIL = 0.5
-_CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +132,7 @@ def probe(path: Path) -> VideoInfo:
         frames=frames,
         rate=rate,
         time_base=base,
+        # Files without times have their length from frames and rate.
         seconds=spanned if spanned > 0 else float(frames / rate),
         video_bytes=size,
         hidden=hidden,
@@ -340,7 +340,7 @@ def _opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
         with _of_file(path):
             # A file object instead of a path: nothing else can be opened by its content.
             file = stack.enter_context(path.open("rb"))
-            limits = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "none"}
+            limits = {"format_whitelist": VIDEO_FORMATS, "protocol_whitelist": "none"}
             container = stack.enter_context(av.open(file, options=limits))
         streams = [each for each in container.streams.video if not _is_cover(each)]
         if not streams:

@@ -195,6 +195,7 @@ def chosen_frames(path: Path, choices: Sequence[Chosen], form: str) -> list[list
         base = stream.time_base or Fraction(1)
         chosen = [choose([time * base for time in shown]) for choose in choices]
     times = {shown[number] for numbers in chosen for number in numbers}
+    # Opened again: looking at the packets has read the file to its end.
     with _opened_stream(path) as (container, stream):
         found = {
             frame.pts: image_of(encoded_frame(frame, form), path.name)
@@ -340,6 +341,7 @@ def encoded_frame(frame: VideoFrame, kind: str) -> bytes:
 
     turns = round(frame.rotation / 90) % 4
     if turns:
+        # rot90 returns a view with negative strides, which PyAV can't take.
         frame = av.VideoFrame.from_ndarray(np.rot90(rgb_of(frame), turns).copy(), format="rgb24")
     name, pixel_format = ("png", "rgb24") if kind == "png" else ("mjpeg", "yuvj420p")
     frame = converted(frame, pixel_format, JPEG)
