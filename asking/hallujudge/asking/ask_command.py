@@ -315,6 +315,7 @@ def _all_asked(runs: Sequence[room.AskRun], typed: Sequence[str], *, quiet: bool
         # The budget is one for all benchmarks.
         code, result = _asked(run.within(calls, cost), typed, quiet=quiet)
         codes.append(code)
+        # A run that the user stopped must not go on with the next benchmark.
         if result is None:
             return code
         calls, cost = calls + result.calls, cost + result.cost

@@ -56,6 +56,7 @@ class AskedFiles:
         if reasons:
             write_whole(self.unanswered, lines_of(reasons))
         else:
+            # Reasons of an earlier run would be read as this one's.
             self.unanswered.unlink(missing_ok=True)
         write_whole(self.manifest, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"])
         write_whole(self.archive, lines_of(records))
@@ -63,6 +64,7 @@ class AskedFiles:
 
 def put_outcome(inquiry: Inquiry, outcome: Answered) -> None:
     """Put an outcome into its record."""
+    # The record was read from the questions: what it has besides stays.
     part = inquiry.into
     part[inquiry.response] = outcome.response
     if outcome.thought:

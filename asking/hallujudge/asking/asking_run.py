@@ -98,6 +98,7 @@ class AskRun:
 
     def within(self, calls: int, cost: float) -> AskRun:
         """Return the run with the budget that calls of earlier runs have left."""
+        # The budget may come from the environment, and must not begin anew for each benchmark.
         judges = load_settings(dict(self.model)).judges
         left: dict[str, object] = {}
         if judges.max_calls >= 0:
@@ -165,6 +166,7 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
         UnavailableError: The model answered no call for a long time.
         OutputError: A file can't be written.
     """
+    # Reading hashes files and lists the folder, which takes long on a network's disk.
     prepared = await asyncio.to_thread(_Prepared.of, run)
     prepared.check_output()
     if not run.bad_labels:
@@ -190,6 +192,7 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
             for place in left:
                 with waits_if_asked():
                     await work(place)
+                # A question without its image asks nothing, so that it shows nothing of the model.
                 if client.statistics.calls or client.statistics.reused:
                     break
             await run_bounded(left, work, workers)
@@ -243,6 +246,7 @@ async def _estimate(run: AskRun) -> Estimate:
             for call in await asker.plan(inquiry):
                 yield call
 
+    # An estimate leaves no file behind.
     async with prepared.asker(keeps=False) as (asker, client):
         return await estimate_calls(client.settings.model, client, calls(asker))
 
@@ -288,6 +292,7 @@ class _Prepared:
         benchmark = benchmark_of(run.benchmark, run.protocol, run.prompts, run.prompt_preset)
         parameters = checked_parameters(run.parameters)
         settings = load_settings(dict(run.model))
+        # A batch file is written or read without a server.
         offline = settings.judges.batch.requests or settings.judges.batch.replies
         missing = [] if settings.judges.llm.url or offline else [_URL]
         missing += [] if settings.judges.llm.model else ["llm.model, its name there"]

@@ -117,6 +117,7 @@ def _value_of(name: str, text: str) -> JsonValue:
     Raises:
         InvalidInputError: It is a word of Python, which a server would read as a text.
     """
+    # A server would take Python's word as a text, and most ignore what they don't know.
     if text in _OF_PYTHON:
         _refuse(name, f"{text!r} is a text; give {_OF_PYTHON[text]}, or '\"{text}\"' for the text")
     try:

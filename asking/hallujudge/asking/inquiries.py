@@ -378,6 +378,7 @@ class _Maker:
         return tuple(
             name
             for name in possible
+            # Without a list of conditions, those are asked whose folder of videos exists.
             if name == self._benchmark.base_condition or self._folder.inner(name) is not None
         )
 

@@ -58,6 +58,7 @@ class Reply(ChatReply):
         """Why it is no whole reply; None if it is one."""
         if (problem := reply_problem(self)) is None:
             return None
+        # A refusal within a thought stays a refusal: more tokens would not end it.
         if self.is_unfinished_thought and problem.reason != _REFUSED:
             return problem._replace(reason=THOUGHT_UNFINISHED)
         return problem._replace(reason=own_reason(problem.reason))
@@ -265,6 +266,7 @@ class Asker:
         model = self._client.settings.model
         known = await self._store.fact_of(_ANY_URL, model, _LIMITS) or ""
         limits = {int(limit) for limit in known.split(",") if limit.isdecimal()}
+        # Only smaller limits: a reply that fits into them is whole here too.
         self._smaller_limits = [limit for limit in limits if limit < self._max_tokens]
         if keeps and self._max_tokens not in limits:
             every = ",".join(map(str, sorted({*limits, self._max_tokens})))

@@ -19,6 +19,7 @@ import numpy as np
 from hallujudge.judge_service.llm.chat import ChatAudio, ChatImage, ChatMedia
 from hallujudge.sdk.errors import MissingExtraError
 from hallujudge.sdk.media.media_files import (
+    VIDEO_FORMATS,
     Media,
     MediaError,
     MediaFolder,
@@ -28,7 +29,6 @@ from hallujudge.sdk.media.media_files import (
     open_regular,
 )
 from hallujudge.sdk.media.video_frames import (
-    VIDEO_FORMATS,
     FrameSettings,
     encoded_frame,
     estimated_frames,
@@ -120,6 +120,8 @@ class ShownMedia:
             try:
                 return folder.find(inquiry.address, self._names_shared)
             except MediaError as other:
+                # An ambiguous address is what the user can mend; otherwise the name's own error
+                # tells more.
                 raise (other if other.reason == "MEDIA_AMBIGUOUS" else err) from None
 
     def _folder_of(self, condition: str) -> MediaFolder:

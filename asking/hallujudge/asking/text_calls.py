@@ -182,6 +182,7 @@ async def text_client(
         seed=judge.sampling.seed,
         # Judges are also asked for log-probabilities, for margins; a text needs none.
         top_logprobs=0,
+        # A server that refuses a parameter of judges refuses it here too.
         omit=judge.sampling.omit,
     )
     client = ChatClient(

@@ -74,6 +74,7 @@ def _emit(
             ends |= {"best": bound.best, "worst": bound.worst}
         known = {key: end for key, end in ends.items() if end is not None}
         events.emit(f"{report.metric}/{name}", score.value, own={**own, **counts, **known})
+    # Items come after the scores, so that a reader who stops early has the scores.
     for line in lines:
         _emit_item(events, report.metric, line, own)
 

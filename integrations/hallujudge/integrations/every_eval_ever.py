@@ -40,6 +40,7 @@ def checked_model(model: str) -> str:
     Raises:
         InvalidInputError: It does not.
     """
+    # The names become folders: no part may lead out of the collection, or be its root.
     if not _MODEL.fullmatch(model) or {".", "..", "data"} & set(model.split("/")):
         raise InvalidInputError(
             f"every-eval-ever needs the evaluated model as ORG/NAME, such as "
@@ -81,6 +82,7 @@ def write_every_eval_ever(
     place = Path("data", report.metric, *model.split("/"))
     samples = place / f"{name}_samples.jsonl"
     log = _Log(report, model, dataset)
+    # In memory, since the report's file has their hash and is written after it.
     rows = [json.dumps(row, ensure_ascii=False) for row in log.rows(lines)]
     content = ("\n".join(rows) + "\n").encode() if rows else b""
     values = log.values(samples if rows else None, content, len(rows))
@@ -111,6 +113,7 @@ class _Log:
         self._report = report
         self._model = model
         self._dataset = dataset
+        # One time for both files, which name each other by an id that holds it.
         self._now = str(int(time.time()))
         self._id = f"{report.metric}/{model.replace('/', '_')}/{self._now}"
         self._known = definitions_of(report.metric)
@@ -182,6 +185,7 @@ class _Log:
             "metric_id": f"{_LIBRARY}.{report.metric}.{score.name}",
             "metric_name": score.name,
             "metric_parameters": {"variant": report.variant},
+            # The schema asks for one of two ends: a score with neither is told in the details.
             "lower_is_better": known is not None and known.direction == "lower",
             "additional_details": {"signature": report.signature},
         }
@@ -226,6 +230,7 @@ class _Log:
         for line in lines:
             for name, value in (line.get("scores") or {}).items():
                 known = self._known.get(name)
+                # Without its definition, it is not known which value of a score is the best.
                 if value is None or known is None or name not in self._report.scores:
                     continue
                 if known.direction != "neither":
@@ -271,6 +276,7 @@ def _declared(known: ScoreDefinition) -> dict[str, Any]:
     """Return what a score's declaration says of it."""
     found: dict[str, Any] = {"evaluation_description": known.sentence}
     found["metric_unit"] = "proportion" if known.unit == "fraction" else known.unit
+    # The schema takes ends of a range alone as numbers.
     if math.isfinite(known.low) and math.isfinite(known.high):
         found |= {"score_type": "continuous", "min_score": known.low, "max_score": known.high}
     return found

@@ -86,6 +86,7 @@ def report_of(records: Iterable[Mapping[str, Any]], *, confidence: float = 0.95)
     """
     kept = list(records)
     heads = {record["signature"]: record for record in kept if "signature" in record}
+    # Statistics of other judges, variants or options can't be added up.
     if len(heads) != 1:
         raise InvalidInputError(
             f"the records are of {len(heads)} signatures, and a report is of one: "
@@ -111,6 +112,7 @@ def _report(header: RunHeader, tally: Tally, confidence: float = 0.95) -> RunRep
 def corpus_score(records: Iterable[Mapping[str, Any]]) -> float:
     """Return the score that records name over all of them together; NaN if it is undefined."""
     kept = list(records)
+    # Harnesses ask for a number of every group of samples, also where all failed.
     if not any("signature" in record for record in kept):
         return math.nan
     value = report_of(kept).scores[kept[0]["name"]].value
@@ -200,6 +202,7 @@ class RunningScores:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy in another process needs."""
+        # The statistics travel as bytes, which are read when they are needed.
         return {"scorer": self.scorer, "_state": self.state(), "_tally": None}
 
     def update(
@@ -266,6 +269,7 @@ class RunningScores:
             all_gather: Returns the states of all processes, given that of this one.
         """
         tally = Tally(self.scorer.header().metric)
+        # A process that had no responses sends an empty state.
         for state in filter(None, all_gather(self.state())):
             tally.merge_bytes(state)
         return _report(self.scorer.header(), tally)
@@ -289,6 +293,7 @@ def explanation(name: str, score: float, evidence: Mapping[str, Any]) -> str:
         score: Its value.
         evidence: The evidence, as ``items.jsonl`` has it.
     """
+    # Of a recall, what is missing explains the score, and not what is wrong.
     if name.endswith("recall") and (missed := _missed(name, evidence)) is not None:
         return (
             f"{name} {score:.4g}: {'missed: ' + ', '.join(missed) if missed else 'nothing missed'}"

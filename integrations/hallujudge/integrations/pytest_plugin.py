@@ -59,7 +59,9 @@ def assert_hallucination(
         AssertionError: A limit is exceeded; the message has the checks and some items.
         HallujudgeError: The limits can't be checked; see :func:`hallujudge.sdk.gate`.
     """
+    # pytest then shows the line of the test, and not this function's.
     __tracebackhide__ = True
+    # pytest loads each installed plug-in at its start: tests without a limit wait for none of it.
     from hallujudge.sdk import GateLimits, gate
 
     limits = GateLimits(
@@ -89,6 +91,7 @@ def _sentence(check: GateCheck) -> str:
 
 def _wrong_items(run: RunSource) -> list[str]:
     """Return some hallucinated items of a report that holds them."""
+    # A folder may hold millions of items, which would be read for one message.
     wrong = [] if isinstance(run, (str, Path)) else run.wrong()
     shown = [f"  {item.id}: {str(item.response)[:_SHOWN_CHARS]!r}" for item in wrong[:_SHOWN_ITEMS]]
     return [f"{len(wrong)} hallucinated items, such as:", *shown] if wrong else []

@@ -75,6 +75,7 @@ def keeper_settings(given: Mapping[str, object]) -> dict[str, object]:
     """
     settings = load_settings(given).judges
     path = settings.verdict_cache
+    # The keeper is another process, with another working folder.
     return {**judge_values(settings), "verdict_cache": str(Path(path).resolve())}
 
 
@@ -144,6 +145,7 @@ class CallKeeper:
         """Release the claims of a worker that died, and count its reservations as spent."""
         self._gone.add(worker)
         for judge, reservation in self._held.pop(worker, {}).values():
+            # A call of a dead worker may have reached the judge, and been charged for.
             self._budgets[judge].keep(reservation)
         if worker in self._caches:
             await self._caches[worker].release_all()
@@ -317,6 +319,7 @@ class RayParts:
 
     def __init__(self, settings: WorkerSettings, workers: int, address: str = "") -> None:
         self._ray: Any = _ray()
+        # A cluster that the program runs already is its own to end.
         self._owns = not self._ray.is_initialized()
         if self._owns:
             _connect(self._ray, workers, address)
@@ -332,6 +335,7 @@ class RayParts:
         """Yield the parts of items; see :class:`PartSource`."""
         ahead = _CALLING_GROUPS_AHEAD if self._calls else _GROUPS_AHEAD
         free: asyncio.Queue[int] = asyncio.Queue()
+        # In turns, so that every worker has one group before any has two.
         for _ in range(ahead):
             for place in range(len(self._workers)):
                 free.put_nowait(place)
@@ -382,9 +386,11 @@ class RayParts:
             except self._ray.exceptions.RayActorError:
                 if self._keeper is not None:
                     await self._keeper.drop.remote(worker.name)
+                # Several groups fail with one worker: only the first of them replaces it.
                 if worker is self._workers[place]:
                     self._workers[place] = self._new_worker()
             except self._ray.exceptions.RayTaskError as err:
+                # Ray wraps what a task raises; commands tell errors by their classes.
                 raise err.cause from err
             else:
                 return parts

@@ -35,6 +35,7 @@ def mlflow_tracker(place: str, **_: str) -> Tracker:
         with MissingExtraError.unless_package("mlflow"):
             import mlflow
         active = mlflow.active_run()
+        # A program that has begun a run has chosen its experiment.
         if place and not active:
             mlflow.set_experiment(place)
         with nullcontext() if active else mlflow.start_run():
@@ -67,6 +68,7 @@ def wandb_tracker(place: str, **_: str) -> Tracker:
         for path in logged.files:
             artifact.add_file(str(path))
         run.log_artifact(artifact)
+        # A run that the program began goes on after this report.
         if began:
             run.finish()
 
@@ -89,6 +91,7 @@ def tensorboard_tracker(place: str, **_: str) -> Tracker:
             from tensorboard.plugins.text.summary_v2 import text_pb
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         writer = EventFileWriter(place)
+        # TensorBoard groups names by what is before a slash.
         texts = {name.replace(".", "/"): value for name, value in logged.tags.items()}
         summaries = [
             *(scalar_pb(name, value) for name, value in logged.numbers.items()),
@@ -112,6 +115,7 @@ def every_eval_ever_tracker(place: str, *, model: str, **_: str) -> Tracker:
     Raises:
         InvalidInputError: The model is missing, or is not ``ORG/NAME``.
     """
+    # Now, before anything is scored, and not when the report is written.
     checked_model(model)
 
     def log(logged: LoggedReport) -> None:

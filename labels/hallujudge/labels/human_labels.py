@@ -135,6 +135,7 @@ def find_labels(*paths: str | Path, items: Iterable[DecidedItem] = ()) -> FoundL
                 earlier = found.get(label.key)
                 # A label that repeats an earlier one takes nothing from it.
                 changed += earlier is not None and earlier.hallucinated != label.hallucinated
+                # The later label counts, as the pages and sheets are corrected by labelling again.
                 found[label.key] = label
             if len(found) > _MOST:
                 raise ArchiveError(f"{path}: more than {_MOST:,} labels; give fewer files")
@@ -177,6 +178,7 @@ def _labels_of(record: Record, known: _Items) -> Iterable[Label] | None:
     """Return the labels of a record; None if it is a row of a sheet that is not filled in."""
     if "words" in record.values:
         return _marked(record, known)
+    # A sheet has a row for each claim, of which most are blank while it is filled in.
     if "label" in record.values and str(record.values["label"] or "").strip() == "":
         return None
     return (_label(record),)
@@ -202,6 +204,7 @@ def _label(record: Record) -> Label:
 
 def _truth(record: Record) -> bool | None:
     """Return whether the claim is hallucinated, from a verdict if the label is about that."""
+    # People write "not supported" and "Not-supported" in sheets.
     label = str(record.values["label"]).strip().lower().replace(" ", "_").replace("-", "_")
     if label in _WORDS:
         return _WORDS[label]
@@ -329,6 +332,7 @@ def match_labels(labels: Sequence[Label], items: Iterable[DecidedItem]) -> Match
         items: The items of the run.
     """
     items = list(items)
+    # Sheets guard ids against formulas, and a label must find its item all the same.
     names = _names_in_sheets(items)
     by_item: dict[str, list[Label]] = defaultdict(list)
     for label in labels:

@@ -51,6 +51,7 @@ def cascade_text(calibration: Calibration, reference: str = "") -> str:
         return ""
     content = {
         "metric": calibration.metric,
+        # The option --cascade refuses a margin that was learnt of another judge.
         "judge": judge_of(calibration.run_signature),
         **asdict(calibration.cascade),
         "labels_sha256": calibration.labels_sha256,
@@ -180,6 +181,7 @@ def next_plan(
 def _check_kept(path: Path, before: LabelPlan, by: By | None, seed: int | None) -> None:
     """Check that an earlier plan may be extended: what it draws and its seed stay."""
     if by not in (None, before.by):
+        # Units drawn in two ways, or from two seeds, would have unknown chances to be labelled.
         why = f"draws {before.by}s, not {by}s"
     elif seed not in (None, before.seed):
         why = f"has the seed {before.seed}, not {seed}"

@@ -183,6 +183,7 @@ def plan_labels(
         raise InvalidInputError(
             "the earlier plan is of another run; give another --out, or delete the plan"
         )
+    # An extended plan draws as it began: its units would have two chances otherwise.
     by, seed = (before.by, before.seed) if before else (by, seed)
     units = units_of(items, by)
     if not units:
@@ -229,6 +230,7 @@ def _drawn(
     rates = [_rate(strata[place], members[place], truths) for place in range(len(strata))]
     # The standard deviation of a label that is 1 with this rate, as Neyman's allocation needs it.
     spreads = [(rate * (1 - rate)) ** 0.5 for rate in rates]
+    # A run may have fewer units than are asked for.
     total = min(sum(taken) + count, sum(sizes))
     numbers = allocate(total, sizes, spreads, taken)
     chosen = [

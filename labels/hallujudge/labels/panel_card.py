@@ -62,6 +62,7 @@ class VoteModel:
             votes: A row for each claim and a column for each judge: 1 for, 0 against, NaN no vote.
         """
         added = np.where(votes == 1, self.votes_for, self.votes_against)
+        # A judge without a verdict says nothing for or against a claim.
         odds = self.prior + np.where(np.isnan(votes), 0.0, added).sum(axis=1)
         return np.asarray(1 / (1 + np.exp(-odds)))
 
@@ -261,6 +262,7 @@ def _truths(run: StoredRun, labels: Sequence[str | Path]) -> dict[tuple[str, int
 def _model(claims: Sequence[_Claim], truths: Mapping[tuple[str, int], float]) -> VoteModel:
     """Return what the labels say of votes, or without any what the votes say of each other."""
     if truths:
+        # Claims without a label say nothing of how often a judge is right.
         known = [claim for claim in claims if claim.place in truths]
         labels = np.array([truths[claim.place] for claim in known])
         return weights_of_labels(np.array([claim.votes for claim in known]), labels)

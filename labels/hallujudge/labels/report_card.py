@@ -60,6 +60,8 @@ class Flips(Retrial):
     @classmethod
     def of(cls, found: Retrial, confidence: float) -> Flips:
         """Return the share of what was judged again."""
+        # Claims that no trial answered have no share, and a share of 0 would look like a steady
+        # judge.
         if not found.claims:
             return cls(**asdict(found), share=None, ci_low=None, ci_high=None)
         share = found.flips / found.claims
@@ -102,6 +104,7 @@ async def _retried(
     factory = JudgeFactory(resolved.judges, resolved.keys)
     judge = factory.llm()
     try:
+        # The judge's identity, which is compared below, holds what its server says of the model.
         await judge.prepare()
         _refuse_other(run, judge)
         return await retry_claims(judge, items)
@@ -285,6 +288,7 @@ def judge_card(
             "a card needs human labels (--labels) or another run to compare with (--reference), "
             "and neither is given; without them, only shares and costs can be printed"
         )
+    # One truth at a time: accuracy against both would be that of neither.
     if labels and reference is not None:
         raise InvalidInputError("give --labels or --reference, not both")
     run = read_run(folder)
@@ -294,6 +298,7 @@ def judge_card(
         read_labels(*map(Path, labels), items=items) if other is None else verdicts_as_labels(other)
     )
     plan_path = run.folder / PLAN
+    # A reference judge decides all claims, so that nothing was drawn.
     plan = read_plan(plan_path) if other is None and plan_path.exists() else None
     # A plan of an earlier run in this folder says nothing of how these claims were drawn.
     plan = plan if plan is not None and plan.signature == run.signature else None

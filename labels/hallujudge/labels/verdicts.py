@@ -110,6 +110,7 @@ def read_verdicts(run: StoredRun) -> Iterator[DecidedItem]:
                 statistics=statistics,
                 claims=claims,
                 fields=result.fields,
+                # Runs without texts, and items with several answers, have no response to show.
                 response=response if isinstance(response, str) else "",
             )
             _check(item, run, record)
@@ -170,7 +171,9 @@ def judged_description(
     settings: Mapping[str, str],
 ) -> Iterator[DecidedClaim]:
     """Yield the description of a video, which the HTML page shows after its questions."""
+    # Evidence may have no answers, and then has no description either.
     [*others, last] = evidence["answers"] or [{"name": "", "correct": None}]
+    # The benchmark has labels of its questions; only descriptions have a judge's verdict.
     if last["name"] == DESCRIPTION and last["correct"] is not None:
         margin = evidence.get("margin")
         right = evidence.get("probability") if settings.get(SOFT) == YES else None

@@ -71,6 +71,7 @@ def tokens_of(text: str) -> list[Token]:
 
 def word_tokens(word: str) -> list[Token]:
     """Split one string without blanks as if it were in the middle of a sentence."""
+    # Alone, a word would begin and end a sentence, where the tokeniser has other rules.
     before, after = "x ", " x"
     tokens = list(_sentence_tokens(before + word + after, -len(before)))
     return tokens[1:-1]
@@ -192,6 +193,7 @@ class ChunkCache(dict[str, Projected]):
 
     def __missing__(self, chunk: str) -> Projected:
         """Compute the projection of a new chunk, and cache it."""
+        # Text without blanks would otherwise fill the cache with chunks that never come again.
         if len(chunk) > MAX_CHUNK_LENGTH:
             return UNSAFE
         projection = project(chunk, self._lexicon)
@@ -209,6 +211,7 @@ def project(chunk: str, lexicon: Lexicon) -> Projected:
     if match is None:
         return NOTHING if _NO_WORD.fullmatch(chunk) else UNSAFE
     core = match["core"]
+    # Only after letters alone is it known that the tokeniser splits the apostrophe off.
     if match["possessive"] and not _PLAIN.fullmatch(core):
         return UNSAFE
     if not _HAS_LETTER.search(core):
@@ -245,5 +248,6 @@ def _moved(word: Word, by: int) -> Word:
 def _trim(lead: bool, words: list[Word | None], trail: bool) -> Projection:
     first = next(i for i, word in enumerate(words) if word)
     last = next(i for i in range(len(words) - 1, -1, -1) if words[i])
+    # A neighbour that is not in the lexicon ends a unit, so that only its presence is kept.
     trail = trail or last < len(words) - 1
     return Projection(lead or first > 0, tuple(words[first : last + 1]), trail)

@@ -104,6 +104,7 @@ def _read(path: Path, shown: str) -> bytes:
     """Return the content of a file, and refuse one that is larger than the limit."""
     try:
         with path.open("rb") as file:
+            # A device that is named by mistake has no end.
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError) as err:
         raise GraphNotFoundError(shown, shipped=shipped_graphs()) from err
@@ -186,6 +187,7 @@ def read_released_pickle(data: bytes, *, source: str) -> dict[str, dict[str, lis
     value = _Machine(source).run(data)
     if isinstance(value, _Instance):
         state = value.state
+        # The release pickled an object whose one attribute is the graph.
         value = state.get("graph") if isinstance(state, dict) else None
     return _plain_words(value, source)
 
@@ -234,6 +236,7 @@ class _Machine:
                 if name == "STOP":
                     return self._stack.pop()
                 self._step(name, argument, place)
+        # It is a ValueError too, which the next clause would wrap in another message.
         except GraphFormatError:
             raise
         except (ValueError, IndexError, KeyError, TypeError, AttributeError) as err:
@@ -350,6 +353,7 @@ _FILL: Final = {
 
 def _opcodes(data: bytes) -> Iterator[tuple[str, Any, int]]:
     for opcode, argument, place in pickletools.genops(data):
+        # genops knows no place in streams that can't tell it; bytes always can.
         yield opcode.name, argument, place or 0
 
 

@@ -154,6 +154,7 @@ class SynonymGraph:
     def __post_init__(self) -> None:
         """Compute the digest and the lookup table from the content."""
         digest = hashlib.sha256(self.to_json().encode()).hexdigest()
+        # The class is frozen, and these are computed of its other fields.
         object.__setattr__(self, "digest", digest)
         object.__setattr__(self, "_lookup", dict(self.edges))
 
@@ -245,6 +246,7 @@ class SynonymGraph:
             "version": self.version,
         }
         if self.pairs:
+            # Everything else of a released graph is made of its entries.
             return data | {"pairs": self.pairs}
         forms: dict[str, list[str]] = {root: [] for root in self.roots}
         for form, roots in self.edges:
@@ -317,6 +319,7 @@ def validate_graph(graph: SynonymGraph) -> tuple[str, ...]:
     declared ambiguous, a root that is not a category, a blank form, a rule about unknown words, or
     too many forms. An entry of two rows of a table is not a problem; see ``table_notes``.
     """
+    # The checks below are for graphs of a size that can be searched.
     if len(graph.edges) > MAX_FORMS:
         return (f"{len(graph.edges)} forms exceed the limit of {MAX_FORMS}; split the graph",)
     checks = (_blanks, _roots, _several_roots, _cycles, _compounds, _rules)

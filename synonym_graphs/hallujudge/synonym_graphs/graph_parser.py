@@ -83,6 +83,7 @@ def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGrap
         raise GraphFormatError(
             f"unknown layout {layout!r}; use 'json', 'table' or 'auto'", source=name
         )
+    # Windows' editors begin a file with this mark, which would be part of the first word.
     text = text.removeprefix("\ufeff")
     return _parse_json(text, name) if layout == "json" else _parse_table(text, name)
 
@@ -145,6 +146,7 @@ def _check_row(entries: list[str], number: int, name: str) -> None:
 
 def _parse_json(text: str, name: str) -> SynonymGraph:
     try:
+        # Python's json also takes NaN, which no other program could read back.
         data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_object)
     except RecursionError as err:
         raise GraphFormatError("nested too deeply for a graph", source=name) from err
@@ -182,6 +184,7 @@ class _JsonParser:
 
     def graph(self, data: object) -> SynonymGraph:
         top = self._object(data, "$")
+        # First of all: what a newer release added would be told as unknown keys.
         if problem := newer_format(top.get("format"), FORMAT):
             self._fail(problem, "$.format")
         # Without ``format``, the file has a layout that other tools write.
@@ -211,6 +214,7 @@ class _JsonParser:
         return SynonymGraph(
             name=self._string(top.get("name"), "$.name"),
             version=self._string(top.get("version"), "$.version"),
+            # A root may be given twice, and its forms are joined.
             roots=tuple(dict.fromkeys(roots)),
             edges=tuple(edges.items()),
             ambiguous=frozenset(self._forms(top.get("ambiguous", []), "$.ambiguous")),

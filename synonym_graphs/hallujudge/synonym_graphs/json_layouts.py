@@ -69,6 +69,7 @@ def plain_graph(data: Mapping[str, object], name: str) -> SynonymGraph | None:
 
 
 def _plain(data: Mapping[str, object], name: str) -> _Plain | None:
+    # networkx called them links, and calls them edges in newer releases.
     key = "links" if "links" in data else "edges"
     linked = data.get(key)
     if isinstance(nodes := data.get("nodes"), list) and isinstance(linked, list):
@@ -119,6 +120,7 @@ def _node_link(nodes: _Placed, links: _Placed, name: str) -> _Plain:
 def _lists(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str]]:
     for key, forms in data.items():
         root = _word(key, name, key)
+        # A root without forms is a word too.
         yield root, root
         assert isinstance(forms, list), "checked by _plain"
         for index, form in enumerate(forms):
@@ -200,6 +202,7 @@ def released_pairs(pairs: tuple[Pair, ...], *, name: str, version: str) -> Synon
             if form:
                 edges.setdefault(form, {})[target] = None
     for root in roots:
+        # A root that is no entry of its own is found as itself.
         edges.setdefault(root, {root: None})
     return SynonymGraph(
         name=name,

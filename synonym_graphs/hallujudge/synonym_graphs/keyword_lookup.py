@@ -157,12 +157,14 @@ def lay_out(
     places: dict[str, int] = {}
     for place, keyword in enumerate(keywords):
         places[keyword] = places.get(keyword, 0) | 1 << place
+    # Below it are bits of places and of spellings: one number holds all three.
     head = 1 << 2 * len(keywords)
     masks: dict[str, int] = {}
     for keyword, bits in places.items():
         for form in tables.forms.get(keyword, ()):
             # Most forms name one keyword: they share its int object, which saves memory.
             masks[form] = masks[form] | bits if form in masks else bits
+        # A keyword that repeats is right by its spelling at its first place.
         masks[keyword] = masks.get(keyword, 0) | (bits & -bits) << len(keywords)
         for first in tables.heads.get(keyword, ()) if pairs else ():
             masks[first] = masks.get(first, 0) | head
@@ -255,6 +257,7 @@ def count_unique(length: int, naming: Sequence[int], *, stop: bool) -> tuple[int
             if stop and not free:
                 return length, right, index
         elif own := mask >> length:
+            # Their keywords count as found, though no prediction is left to match them.
             spelt |= own
             right += 1
     return length - (free & ~spelt).bit_count(), right, None

@@ -116,6 +116,8 @@ class KeywordMatcher:
             words, different = (predicted_of if short else self._prediction_of)(predicted)
             layout = reference_of(reference) if len(reference) <= _LONGEST_KEPT else None
             if layout is None:
+                # Long references are laid out each time, as are those whose roots depend on
+                # predictions.
                 layout = self._layout(reference, words)
             # Only predictions that name a reference keyword can match one, and they are few. All
             # others are wrong, whatever their position.
@@ -161,6 +163,7 @@ class KeywordMatcher:
             sum(missing) if layout.unique else len({*compress(layout.keywords, missing)})
         )
         hallucinated = tuple(dict.fromkeys(compress(said, marks)))
+        # Without another spelling and without leftovers, the counts are those of the lists.
         if words is said and end == len(words):
             wrong = len(hallucinated)
         else:
@@ -234,6 +237,7 @@ def _sides(
         wrong[start] = wrong[start + width - 1] = missing[place] = 0
         word = said[start] if width == 1 else " + ".join(said[start : start + width])
         matched.append(_made(KeywordPair, (word, layout.written[place])))
+    # A keyword that repeats is matched once, and none of its places is missed then.
     if matched and not layout.unique:
         named = {layout.keywords[place] for _, _, place in right}
         missing = bytearray(map(not_, map(named.__contains__, layout.keywords)))

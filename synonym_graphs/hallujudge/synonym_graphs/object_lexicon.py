@@ -206,6 +206,7 @@ def _units(pairs: dict[str, Hit]) -> dict[str, tuple[Unit, ...]]:
     for first, unit in _split(pairs):
         found.setdefault(first, []).append(unit)
     return {
+        # Longest first: a name of three words must win over one of its first two.
         first: tuple(sorted(units, key=lambda unit: -len(unit.middle)))
         for first, units in found.items()
     }
@@ -239,6 +240,7 @@ def walk(words: Sequence[WordFields | None], lexicon: Lexicon) -> list[Found]:
         if word is None:
             continue
         written, singular, start, end = word
+        # A word that is not in the lexicon can be part of no unit.
         if written in units and index < count and words[index] is not None:
             found = _unit(words, index, lexicon, written)
             if found is not None:

@@ -146,6 +146,8 @@ class ObjectMatcher:
         # A translation without any sign would look at every character all the same.
         low = text.lower().translate(self._signs) if self._signs else text.lower()
         cache = self._runs
+        # Lower-casing some letters adds characters, after which places would be those of another
+        # text.
         if cache is None or len(low) != len(text):
             return self._claimed(text, self._by_tokens(text))
         # Replacing one character by one keeps all places. Other blanks stay inside their chunk.
@@ -153,6 +155,7 @@ class ObjectMatcher:
         chunks = spaced.split(" ")
         known = list(compress(count(), map(cache.chunks.__getitem__, chunks)))
         read = list(map(cache.__getitem__, runs_of(chunks, known)))
+        # One unsafe chunk may change how the whole caption is split.
         if None in read:
             return self._claimed(text, self._by_tokens(text))
         meanings = cast("list[Meaning]", read)

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 _PACKAGES = ("nltk", "nltk.tokenize")
 _MODULES = ("nltk.tokenize.punkt", "nltk.tokenize.destructive")
+# Reentrant: starting nltk imports modules that ask this package for names again.
 _lock = threading.RLock()
 
 

@@ -61,6 +61,7 @@ def build_videos(given: DegradeOptions) -> ExitCode:
     if given.references is not None:
         unnamed = [name for name in found if name not in settings.misleading]
         questions = asked_questions(given.references, unnamed, operators)
+        # Before anything is made: an estimate writes no file.
         if given.estimate:
             say_estimate(given, questions)
             return ExitCode.OK
@@ -156,6 +157,7 @@ def _usable_operators(asked: Sequence[str], settings: DegradeSettings) -> list[s
     }
     lacking = {name: what for name, (given, what) in needs.items() if not given}
     if not asked:
+        # Without a list, whatever is possible is made; what is named must be.
         return [name for name in _KNOWN if name not in lacking]
     for name in asked:
         if name in lacking:
@@ -228,6 +230,7 @@ def _subtitles(folder: Path | None, videos: Mapping[str, Path]) -> dict[str, Pat
         raise ArchiveError(f"--subtitles {folder} is not a folder; give the folder of subtitles")
     found = {}
     for name, video in videos.items():
+        # Subtitles that lie beside a video are its own.
         places = (folder / name, folder / video.name) if folder is not None else (video,)
         files = [place.with_suffix(suffix) for place in places for suffix in _SUBTITLES]
         if path := next((file for file in files if file.is_file()), None):
@@ -254,6 +257,7 @@ def _made(
         tasks: Video -> the name of what is done in it.
         left_out: Operator and a sentence for each file that can't be made.
     """
+    # Files of an earlier run with other settings would be mixed with the new ones.
     if given.overwrite:
         for folder in sorted({making.folder for making in makings}):
             clear(folder)

@@ -160,6 +160,7 @@ def _of_image(
 ) -> Iterator[tuple[str, str, float | None]]:
     """Yield the detections of an image, in any of the forms."""
     if isinstance(value, list):
+        # An image without detections counts too: nothing was found in it.
         yield image, "", None
         for entry in value:
             yield (image, *_detection(entry, names, place))

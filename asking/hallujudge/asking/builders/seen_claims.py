@@ -138,6 +138,7 @@ def build_probes(
         OptionError: Too few pictures show enough objects.
     """
     shown = {image: list(names) for image, names in objects.items()}
+    # Both kinds take frequencies over all images, also where only some are drawn.
     counts = count_objects(shown)
     found: dict[tuple[str, str], list[str]] = {}
     for sampling, missing in (("random", ABSENT), ("adversarial", LIKELY)):
@@ -153,6 +154,7 @@ def build_probes(
         for question in built.questions:
             kind = PRESENT if question.label == "yes" else missing
             names = found.setdefault((question.image, kind), [])
+            # Both samplings ask about the same objects that are shown.
             if question.object not in names:
                 names.append(question.object)
     return tuple(

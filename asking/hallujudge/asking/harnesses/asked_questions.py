@@ -163,6 +163,7 @@ class AskedQuestions:
         with tempfile.TemporaryDirectory(prefix="hallujudge-") as folder:
             archive = Path(folder, f"{task.metric}.jsonl")
             write_whole(archive, lines_of(kept))
+            # Answers are parsed here: a harness's own run of a model has no server of ours.
             with Client.embedded() as client:
                 return client.score(
                     task.metric,
@@ -177,6 +178,7 @@ class AskedQuestions:
         """Return the files that answers are compared with; None where they carry their labels."""
         if self.task.references:
             return _path_or_list(self.task.references)
+        # Files of closed questions hold their labels.
         if self._benchmark.declared is not None or not self.task.questions:
             return None
         return _path_or_list(self.task.questions)

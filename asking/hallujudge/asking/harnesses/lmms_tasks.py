@@ -57,6 +57,7 @@ def write_lmms_task(task: HarnessTask, folder: str | Path) -> Path:
     """
     name = f"hallujudge_{task.metric}"
     target = Path(folder, name)
+    # lmms-eval may be started in any folder.
     task = _absolute(task)
     asked = AskedQuestions(task)
     docs = [json.dumps(msgspec.to_builtins(one), ensure_ascii=False) for one in asked.questions()]

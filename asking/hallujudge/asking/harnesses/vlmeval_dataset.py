@@ -55,6 +55,7 @@ def vlmeval_dataset(task: HarnessTask) -> Any:
         def build_prompt(self, line: Any) -> list[dict[str, str]]:
             """Return the images, and then the prompt; ImageBaseDataset needs at least one image."""
             row = self.data.iloc[line] if isinstance(line, int) else line
+            # VLMEvalKit turns a list of one path into the path.
             media = row["image_path"]
             files = [media] if isinstance(media, str) else list(media)
             shown = [{"type": "image", "value": path} for path in files]

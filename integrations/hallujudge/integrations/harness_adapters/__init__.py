@@ -51,6 +51,7 @@ def lmms_results(
     Raises:
         HallujudgeError: An argument is wrong; see :class:`Scorer`.
     """
+    # A harness runs for hours: an outage leaves samples unscored, and does not end it.
     scorer = Scorer(metric, scores=scores, on_failure="none", **arguments)
 
     def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
@@ -175,6 +176,7 @@ def torch_scores(
     scorer = Scorer(metric, scores=scores, **arguments)
 
     class TorchScores(Metric):  # type: ignore[misc]  # torchmetrics may be absent
+        # Otherwise torchmetrics would score every batch of forward() twice.
         full_state_update = False
         is_differentiable = False
 
@@ -212,6 +214,7 @@ def torch_scores(
         def report(self) -> Any:
             """Return the report over all responses of this rank; in ``compute``, of all ranks."""
             running = RunningScores.of(scorer)
+            # After an exchange between ranks, torchmetrics has joined the list to one tensor.
             states = self.states if isinstance(self.states, list) else [self.states]
             for numbers in states:
                 rest = bytes(map(int, numbers.tolist()))

@@ -88,6 +88,8 @@ def _scorer_of(name: str) -> Callable[..., Any]:
                 await asyncio.to_thread(scored_records, scored, answer, given, group=group)
             ).values()
             item = record["item"]
+            # Once, beside the record: the evidence may be long, and Inspect's viewer unfolds it
+            # there.
             metadata = {_KEY: record, "evidence": item.pop("evidence")}
             if "score" in record:
                 why = explanation(record["name"], record["score"], metadata["evidence"])
@@ -121,7 +123,9 @@ def inspect_judge(model: str | Model) -> dict[str, object]:
     called = get_model(model, memoize=False)
     loop = asyncio.new_event_loop()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Completions)
+    # Calls that are under way must not keep an evaluation from ending.
     server.daemon_threads = True
+    # Other users of the machine could otherwise spend the model's money.
     path = f"/{secrets.token_urlsafe()}/v1"
     server.answer = lambda body: asyncio.run_coroutine_threadsafe(  # type: ignore[attr-defined]
         _completion(called, body), loop
@@ -132,6 +136,7 @@ def inspect_judge(model: str | Model) -> dict[str, object]:
     return {
         "llm.url": f"http://127.0.0.1:{server.server_port}{path}",
         "llm.model": str(called),
+        # Inspect AI has one interface for all models, without their grammars and log probabilities.
         "llm.dialect": "plain",
         "llm.constraint": "none",
     }

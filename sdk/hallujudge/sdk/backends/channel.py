@@ -178,7 +178,7 @@ def check_key(target: str, connection: Connection) -> None:
     """
     if not connection.api_key:
         return
-    # gRPC would refuse such metadata with an error that shows the key.
+    # gRPC would end the call with an error of its internals, which names no cause.
     if not connection.api_key.reveal().isascii() or not connection.api_key.reveal().isprintable():
         raise InvalidInputError("the API key has characters that no key has; check where it is set")
     if not connection.is_tls and not is_here(target):

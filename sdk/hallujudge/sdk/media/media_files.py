@@ -42,6 +42,9 @@ VIDEO_SUFFIXES = frozenset(
     }
 )
 """Suffixes of videos."""
+# Playlists and scripts are formats too, and would open further files and addresses.
+VIDEO_FORMATS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
+"""FFmpeg's formats of videos."""
 # Hosted APIs take at most 20 MB an image.
 _MOST_IMAGE_BYTES = 20 << 20
 # A small file can unpack to any number of pixels; larger ones than any camera's are refused.

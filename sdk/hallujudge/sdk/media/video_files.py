@@ -21,7 +21,7 @@ with MissingExtraError.unless_installed("reading videos", "video"):
     from av.error import FFmpegError
 
 from .frame_colours import Colours, upright_planes
-from .video_frames import VIDEO_FORMATS
+from .media_files import VIDEO_FORMATS
 
 if TYPE_CHECKING:
     from av import Packet, VideoFrame

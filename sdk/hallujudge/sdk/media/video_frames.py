@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hallujudge.judge_service.llm.chat import ChatImage
 
 from ..errors import InvalidInputError, MissingExtraError
-from .media_files import Media, MediaError, image_of, open_regular, read_image
+from .media_files import VIDEO_FORMATS, Media, MediaError, image_of, open_regular, read_image
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -48,9 +48,6 @@ _MOST_PIXELS = 40_000_000
 _MOST_PACKETS = 20_000_000
 # FFmpeg's scale is from 1, the best, to 31.
 _JPEG_QUALITY = "2"
-# Playlists and scripts are formats too, and would open further files and addresses.
-VIDEO_FORMATS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,mpegvideo,flv,asf,ogg,gif"
-"""FFmpeg's formats of videos."""
 _SPEC = re.compile(
     r"(?:uniform|ends):([1-9]\d{0,2})|fps:(\d{1,3}(?:\.\d{1,6})?)|every:[1-9]\d{0,3}|all"
     r"|mementos-robotics"
