@@ -125,7 +125,7 @@ VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
     "options of another release": (
         PREDICTIONS,
         {k: v for k, v in DISPLAY.items() if k != "action_1"},
-        ["no display order: action_1", "same release"],
+        ["no options: action_1", "same release"],
     ),
     "options for fewer captions": (
         PREDICTIONS,
@@ -145,7 +145,7 @@ VIDHAL_BAD: dict[str, tuple[Any, Any, list[str]]] = {
     "options that are nothing": (
         PREDICTIONS,
         [],
-        ["not one JSON object", "display orders are an object"],
+        ["not one JSON object", "options are an object"],
     ),
     "answers that are numbers": (
         dict.fromkeys(PREDICTIONS, 1),

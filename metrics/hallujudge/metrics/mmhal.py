@@ -171,9 +171,7 @@ BENCHMARK = ClosedQuestions(
         InputTable(
             name="reviews",
             form="in order",
-            noun="review",
             meaning="Judge's reviews: a list in the answers' order, or by id.",
-            usual="reviews.json",
         ),
     ),
     variants=(

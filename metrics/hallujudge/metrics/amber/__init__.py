@@ -172,8 +172,6 @@ BENCHMARK = ClosedQuestions(
             name="questions",
             meaning="AMBER's query_all.json: id to image.",
             form="asked",
-            noun="questions",
-            usual="query_all.json",
         ),
         *TABLES,
     ),

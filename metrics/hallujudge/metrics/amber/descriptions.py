@@ -359,12 +359,8 @@ RELEASED_DESCRIPTION_SCORES = tuple(
 )
 """The same as the released script computes them."""
 TABLES = (
-    InputTable(
-        name="nouns", meaning="Nouns of the descriptions by id.", form="answers", noun="nouns"
-    ),
-    InputTable(
-        name="associations", meaning="AMBER's relation.json.", form="whole", noun="association"
-    ),
+    InputTable(name="nouns", meaning="Nouns of the descriptions by id.", form="answers"),
+    InputTable(name="associations", meaning="AMBER's relation.json.", form="whole"),
     InputTable(name="safe_words", meaning="AMBER's safe_words.txt.", form="lines"),
 )
 """The files of descriptions."""

@@ -204,10 +204,6 @@ class InputTable(Struct, frozen=True, kw_only=True):
     text, for items that are no questions. ``own``: records of which the method ``own_table`` of the
     base class makes what all records get.
     """
-    noun: str = ""
-    """What it holds of each bundle, in words of errors; empty for its name."""
-    usual: str = ""
-    """Usual name of the file, with which the example of the command has it."""
 
     @property
     def required(self) -> bool:

@@ -182,7 +182,6 @@ def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:
             InputTable(
                 name="options",
                 meaning="File of the display order: video -> letter -> rank.",
-                noun="display order",
             ),
         ),
         group_by=("aspect",),

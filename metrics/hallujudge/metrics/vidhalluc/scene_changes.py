@@ -349,8 +349,6 @@ BENCHMARK = ClosedQuestions(
             name="similarities",
             meaning="Similarities of places: model, truth, similarity.",
             form="own",
-            noun="similarity",
-            usual="similarities.json",
         ),
     ),
     complete=_completed,

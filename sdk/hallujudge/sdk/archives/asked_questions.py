@@ -83,7 +83,7 @@ class AskedQuestions:
         if self._table("asked") is not None:
             return None
         tables = (each for each in self._declared.tables if each.form == "asked")
-        return next((f"the {t.noun} with InputOptions(own=dict({t.name}=…))" for t in tables), None)
+        return next((f"the {t.name} with InputOptions(own=dict({t.name}=…))" for t in tables), None)
 
     def _table(self, form: str) -> Mapping[str, object] | None:
         """Return the content of the table of a form; None if it is not given."""
@@ -148,11 +148,11 @@ class AskedQuestions:
         for table, held in self._tables.items():
             more = [key for key in held if key not in self._bundles]
             if table.form == "in order" and not isinstance(held, _Listed):
-                fault = f"{table.noun}s are of {self._declared.unit} that the archive lacks"
+                fault = f"{table.name} are of {self._declared.unit} that the archive lacks"
                 self._faults.add(fault, *more, remedy="Give their ids as the archive has them")
             if isinstance(held, _Listed) and len(held) != self._records:
                 numbers = f"{len(held)} for {self._records}"
-                fault = f"there are not as many {table.noun}s as {self._declared.unit}"
+                fault = f"there are not as many {table.name} as {self._declared.unit}"
                 remedy = "Give one for each, in their order, or an object with ids as keys"
                 self._faults.add(fault, numbers, remedy=remedy)
         if self.questions and self._joined.isdisjoint(self.questions):
@@ -179,7 +179,7 @@ class AskedQuestions:
                 and key not in held
                 and (key in self.questions or not self._options.allow_unknown)
             ):
-                fault = f"{self._declared.unit} have no {table.noun}"
+                fault = f"{self._declared.unit} have no {table.name}"
                 remedy = f"Give the {table.name} file of the same release"
                 self._faults.add(fault, key, remedy=remedy)
             form = table.form
@@ -246,11 +246,11 @@ class AskedQuestions:
             )
         for table, held in self._tables.items():
             if isinstance(held, _Listed):
-                yield f"the {table.noun}s have no ids, and belong to the {unit} in their order"
+                yield f"the {table.name} have no ids, and belong to the {unit} in their order"
             more = [key for key in held if self.references and key not in self.references]
             if more and table.form == "by id":
                 yield (
-                    f"no annotations for {len(more)} of the {unit} with a {table.noun}: "
+                    f"no annotations for {len(more)} of the {unit} with {table.name}: "
                     f"{named(more)}. Give the {table.name} file of the same release"
                 )
         silent = self.silent() if self.asking and not self._options.allow_missing else ()
@@ -342,22 +342,21 @@ def held_table(
     """
     source = options.own.get(table.name)
     if source is not None and table.form in _OF_RECORDS:
-        return known_questions(declared, source, options, table.noun)
+        return known_questions(declared, source, options, table.name)
     if source is not None and table.form == "own":
         return _own(declared, source)
     if source is not None and table.form == "in order":
-        return _in_order(declared, source, f"{table.noun}s")
+        return _in_order(declared, source, table.name)
     if source is not None and table.form == "lines":
         return _lines(source, table.name)
     if source is not None:
-        what = f"{table.noun or table.name}s"
-        held = unwrapped(read_mapping(source, what))
+        held = unwrapped(read_mapping(source, table.name))
         if isinstance(held, Mapping):
-            return read_mapping(held, what)
-        return _in_order(declared, held, what)
+            return read_mapping(held, table.name)
+        return _in_order(declared, held, table.name)
     if not table.required:
         return None
     raise ArchiveError(
-        f"the {table.noun} is missing: give InputOptions(own=dict({table.name}=…)), "
+        f"the {table.name} are missing: give InputOptions(own=dict({table.name}=…)), "
         f"{table.meaning[0].lower()}{table.meaning[1:]}"
     )

@@ -409,11 +409,12 @@ def usual_files(metric: str) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     if (declared := benchmark_named(metric)) is not None:
         found[REFERENCES] = [*filter(None, (declared.question_files,))]
-        found |= {table.name: [table.usual] for table in declared.tables if table.usual}
     if (example := example_archives().get(metric)) is not None:
         flags = {option.flag: option.name for option in declared_inputs(metric).own}
         words = split(example.command)
         for flag, value in pairwise(words):
             if value in example.files and flag != "--responses":
                 found.setdefault(flags.get(flag, REFERENCES), []).append(value)
+    elif declared is not None:
+        found |= {table.name: [f"{table.name}.json"] for table in declared.tables}
     return {name: tuple(names) for name, names in found.items()}

@@ -24,6 +24,7 @@ from hallujudge.sdk import cli
 
 from ..archives import InputOptions
 from ..archives.inputs import declared_inputs
+from ..archives.inspection import usual_files
 from ..archives.label_sets import files_of_labels
 from ..errors import InvalidInputError
 from ..runs.manifest import LABELS, PARSERS
@@ -143,9 +144,9 @@ def _epilog(benchmark: ClosedQuestions) -> str:
     questions = benchmark.question_files
     given = f"-r answers.jsonl -R {questions}" if questions else "-r answers/"
     # Tables that few runs need would make the example longer than a line.
-    shown = [t for t in benchmark.tables if t.required or t.usual]
-    flags = _flags(benchmark)
-    needed = "".join(f"{flags[t.name]} {t.usual or f'{t.name}.json'} " for t in shown)
+    shown = [t.name for t in benchmark.tables if t.form not in ("answers", "whole", "lines")]
+    flags, files = _flags(benchmark), usual_files(benchmark.name) if shown else {}
+    needed = "".join(f"{flags[name]} {files[name][0]} " for name in shown)
     command = f"hallujudge score {benchmark.name} {given}"
     if needed:
         return examples(f"{command} \\", f"    {needed}-o results")
