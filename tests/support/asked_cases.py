@@ -286,7 +286,8 @@ def made_case(declared: ClosedQuestions, rows: Sequence[dict[str, Any]]) -> Case
         slots = {"question": _first(row, keys.question), **asking.shown(row).slots}
         prompt = slots["question"] + after
         row[keys.response[0]] = said.setdefault(prompt, row[keys.response[0]])
-        key = next(key for key in (*(asking.shown(row).media or ()), *keys.media) if row.get(key))
+        tried = (*(asking.shown(row).media or ()), *keys.media, "image")
+        key = next(key for key in tried if row.get(key))
         # Videos stand as images here.
         row[key] = row[key].replace(".mp4", ".png")
         files.append(row[key] if Path(row[key]).suffix else f"{row[key]}.png")

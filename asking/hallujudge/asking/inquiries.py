@@ -25,7 +25,7 @@ from hallujudge.sdk.media.media_files import MediaFolder, is_address, path_of_ad
 from .asked_benchmarks import Benchmark
 
 # Without a declaration a record is known by its own keys alone.
-_UNDECLARED = Keys(response=(), label=(), id=(), question=(), media=(), own_media=True, options=())
+_UNDECLARED = Keys(response=(), label=(), id=(), question=(), media=(), options=())
 # What a record that also has an answer says of it, besides the response.
 _OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})
 
@@ -281,7 +281,8 @@ class _Maker:
         # The number of a question is none of an image.
         own = [key for key in self._ids if keys.own_media and key != "question_id"]
         usual = ("image", "video", "file_name", "image_id", "video_id")
-        self._media = (*keys.media, *usual, *own)
+        named_apart = [key for key in keys.media if key not in self._ids]
+        self._media = (*named_apart, *usual, *own)
         self._response = benchmark.own.response or (*keys.response, "response")[0]
         self._of_other_answers = {
             *_OF_ANSWERS.difference(self._question, *keys.fields.values()),

@@ -133,7 +133,6 @@ BENCHMARK = ClosedQuestions(
         response=("response", "prediction", "output", "text"),
         label=("gt", "label", "answer"),
         media=(),
-        own_media=True,
         fields={
             "label": ("gt", "label", "answer"),
             "object": ("object_name", "object"),

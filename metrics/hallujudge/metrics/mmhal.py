@@ -152,8 +152,7 @@ BENCHMARK = ClosedQuestions(
         id=("question_id", "id", "image_id"),
         response=("model_answer", "response", "prediction", "answer", "output", "text"),
         label=(),
-        media=("image_src", "image"),
-        own_media=True,
+        media=("image_src", "image", "image_id"),
         fields={
             "type": ("question_type", "type", "category"),
             "reference": ("gt_answer", "reference", "label"),

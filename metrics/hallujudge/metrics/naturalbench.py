@@ -167,8 +167,7 @@ BENCHMARK = ClosedQuestions(
         response=("response", "prediction", "output", "text", "listed_text"),
         label=("answer", "Answer", "label"),
         question=("question", "Question"),
-        media=("image",),
-        own_media=True,
+        media=(),
         fields={
             "group": ("Index", "group"),
             "combination": ("combination",),

@@ -154,7 +154,6 @@ BENCHMARK = ClosedQuestions(
         label=(),
         id=("id", "image_id"),
         media=("image", "image_id"),
-        own_media=True,
         fields={
             "judgement": ("judgement",),
             "reference": ("gt_caption", "reference"),

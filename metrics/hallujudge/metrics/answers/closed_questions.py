@@ -125,9 +125,8 @@ class Keys(Struct, frozen=True, kw_only=True):
     asked: ClassVar[tuple[str, ...]] = ("question", "prompt", "text")
     """Keys of the question, in files of questions."""
     media: tuple[str, ...] = ("image", "image_id", "image_source")
-    """Keys of the image or video, by which intervals group items."""
-    own_media: bool = False
-    """Whether bundles have an image or video of their own, so that archives need not name it."""
+    """Keys of the image or video, by which intervals group items. Without any, or with one that
+    ``id`` has too, bundles have images or videos of their own, and archives need not name them."""
     options: tuple[str, ...] = ("options", "choices")
     """Keys of the choices: an object letter -> text, or a list in the order of the letters. They
     are needed if the answers of the trial item have some."""
@@ -144,6 +143,11 @@ class Keys(Struct, frozen=True, kw_only=True):
     lists: tuple[str, ...] = ()
     """Keys that ``unfold`` or ``complete`` reads and that may hold a list or an object, which is
     text in the cell of a table."""
+
+    @property
+    def own_media(self) -> bool:
+        """Whether a bundle has an image or video of its own, which its id tells."""
+        return not self.media or not {*self.media}.isdisjoint(self.id)
 
 
 class Bundling(Struct, frozen=True, kw_only=True):

@@ -58,6 +58,7 @@ _INSTEAD = {
     "prompt_by": "the values of a field in places choose the prompt",
     "questions_name": "give question_files the name",
     "required": "name the answer first in known",
+    "own_media": "give keys media=(), or name a key of the id in it too",
     "usual": "leave it out: a table's file is found beside answers as NAME.json",
     "score": "write the attribute judged of a class that base names",
     "verdict": "name the field judgement, or in seen and in the optional of keys",

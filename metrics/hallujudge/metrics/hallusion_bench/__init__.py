@@ -279,7 +279,6 @@ BENCHMARK = ClosedQuestions(
         response=("model_prediction", "response", "prediction", "answer", "output", "text"),
         label=("gt_answer",),
         media=(),
-        own_media=True,
         fields={
             **{name: (name,) for name in (*_PLACE, "same")},
             "visual_input": ("visual_input", "visual_input_in_table"),

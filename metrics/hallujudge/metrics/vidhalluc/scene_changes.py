@@ -332,7 +332,6 @@ BENCHMARK = ClosedQuestions(
         label=("Scene change", "label"),
         id=("video", "id"),
         media=("video",),
-        own_media=True,
         fields={"locations": ("Locations", "locations")},
     ),
     seen=("locations", "similarities"),

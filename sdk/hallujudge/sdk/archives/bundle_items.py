@@ -198,7 +198,8 @@ class BundleItems:
             self._media.found = True
         elif not self._keys.own_media:
             self._media.add("", placed(entry), entry.whole, entry.position)
-        return found
+        # An item is a group of its own where its id names the image.
+        return "" if self._keys.own_media and found == entry.bundle else found
 
     def media_notes(self) -> tuple[str, ...]:
         """Return a note if no item has an image or a video."""
