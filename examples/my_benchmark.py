@@ -9,7 +9,6 @@ from hallujudge.metrics.answers.closed_questions import (
     compared_by,
     one_answer,
 )
-from hallujudge.metrics.framework.metric import Paper
 
 SIDES = ("left", "right")
 
@@ -32,7 +31,6 @@ RIGHT = count("right", "right answers", is_right)
 BENCHMARK = ClosedQuestions(
     name="my-sides",
     title="My sides: whether an object is left or right.",
-    papers=(Paper(title="My sides", authors="Us", year=2026, where="section 3"),),
     unit="questions",
     keys=Keys(response=("answer", "response"), label=("side",), media=("image",)),
     labels=SIDES,

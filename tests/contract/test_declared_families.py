@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.metrics.families import FAMILIES, benchmarks_of, metrics_of
-from hallujudge.metrics.framework.papers import papers_of
+from hallujudge.metrics.framework.papers import facts_of
 from hallujudge.sdk.archives.example_files import example_archives
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,10 +31,16 @@ def lacking(family: str) -> Iterator[str]:
     guides = "".join(path.read_text() for path in (ROOT / "docs" / "how-to").glob("*.md"))
     for declared in benchmarks_of(family):
         name = declared.name
-        if not declared.papers and not papers_of(name):
+        facts = facts_of(name)
+        if not facts.papers:
             yield (
                 f"Add the paper of {name} as {METRICS}/papers/{_file(name)}: title, authors, "
                 "names, year, link and where."
+            )
+        if not facts.ranking_source:
+            yield (
+                f"Add a table metrics.{name} to the paper's file: in ranking_source, say where the "
+                "paper ranks models by the score of ranked_by."
             )
         if name not in example_archives():
             yield (

@@ -113,7 +113,6 @@ def declared(plan: dict[str, Any]) -> ClosedQuestions:
     return ClosedQuestions(
         name="random",
         title="Random: random.",
-        papers=(),
         unit="bundles",
         keys=Keys(response=("response",), label=("label",)),
         variants=(

@@ -146,8 +146,6 @@ BENCHMARK = ClosedQuestions(
         noting(unparsed_rate("asked", "answers, parsed or not"), _RENAMED),
     ),
     ranked_by=("accuracy",),
-    ranking_source="It is the first column of the README's tables, by task.",
-    headline=("accuracy", "precision", "recall", "f1", "yes_ratio"),
     trial=one_answer(id="1", response="Yes.", label="yes", answer_fields={"task": TASKS[0]}),
     group_by=("task",),
     base=_Videos,

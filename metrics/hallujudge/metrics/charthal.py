@@ -188,8 +188,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     ranked_by=("accuracy",),
-    ranking_source="It is the overall score of the released script.",
-    headline=("accuracy", "exception_rate"),
     trial=one_answer(
         id="1",
         question="What is the value of the red line?",

@@ -145,8 +145,6 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(*(plain for plain, _ in _SCORES), _UNPARSED),
     ranked_by=("accuracy",),
-    ranking_source="The released script prints it first; the paper's table has no single figure.",
-    headline=("perception_accuracy", "hallucination_resistance", "accuracy"),
     trial=one_answer(
         id="1",
         response="Yes.",

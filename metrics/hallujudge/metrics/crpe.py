@@ -225,8 +225,6 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(_CIRCULAR, *_SHARED),
     ranked_by=("accuracy", "answer_accuracy"),
-    ranking_source="The paper's tables rank models by it, for each category.",
-    headline=("accuracy", "answer_accuracy"),
     trial=one_answer(id="1", response="A", label="A", fields={"category": "object"}),
     group_by=("category",),
     base=_Circular,

@@ -158,8 +158,6 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("answers", "answers, parsed or not"),
     ),
     ranked_by=("accuracy",),
-    ranking_source="It is the first score of the public leaderboard (benchmark.md).",
-    headline=("accuracy", "true_positive_rate", "true_negative_rate", "harmonic_mean"),
     trial=one_answer(id="1", response="Yes.", label="yes", fields={"object": "dog"}),
     group_by=("object",),
 )

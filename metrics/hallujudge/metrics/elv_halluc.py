@@ -138,8 +138,6 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("answers", "answers, parsed or not"),
     ),
     ranked_by=("in_video_accuracy",),
-    ranking_source="It is the first score of the released table, before sah_ratio.",
-    headline=("in_video_accuracy", "out_video_accuracy", "sah_ratio"),
     trial=AnswersItem(
         id="1",
         fields={"aspect": "object"},

@@ -330,7 +330,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     ranked_by=("question_accuracy",),
-    ranking_source="The released script prints it first, before descriptions, which need a judge.",
     trial=AnswersItem(
         id="1",
         fields={"split": "entire"},

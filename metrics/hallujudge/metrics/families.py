@@ -217,6 +217,7 @@ def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
     """Return the benchmarks of a source, and its text, on which every number depends."""
     from .answers.closed_questions import ClosedQuestions
     from .answers.declaration_check import removed_field
+    from .framework.papers import folders
 
     try:
         found, module = _loaded(source)
@@ -234,12 +235,14 @@ def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
             "BENCHMARKS"
         )
     _modules.add(module.__name__)
+    file = Path(module.__file__ or "")
     for each in declared:
+        # Where the file of its paper is.
+        folders[each.name] = file.parent
         _check(each, source)
     names = [each.name for each in declared]
     if repeated := next((name for name in names if names.count(name) > 1), ""):
         raise BenchmarkError(f"{source} declares {repeated} twice; rename one benchmark")
-    file = Path(module.__file__ or "")
     return declared, b"\n".join(file.read_bytes().splitlines()) if file.is_file() else b""
 
 

@@ -190,8 +190,6 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("answered", "answers", noun="grades"),
     ),
     ranked_by=("accuracy",),
-    ranking_source="The paper's tables compare models by it.",
-    headline=("accuracy", "groups_of_several_all_right"),
     trial=one_answer(
         id="1",
         question="Is the man sewing?",

@@ -211,8 +211,6 @@ BENCHMARK = ClosedQuestions(
         _said("na", "answers without a single letter", None),
     ),
     ranked_by=("accuracy",),
-    ranking_source="Overall_accuracy is the overall figure of the released logs.",
-    headline=("accuracy", "none_accuracy", "e_share"),
     trial=one_answer(id="1", response="A", label="A", fields={"type": "Object"}),
     group_by=("type",),
     base=_Modes,

@@ -225,7 +225,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     ranked_by=("average_score",),
-    ranking_source="Tables of later papers print it alone.",
     trial=_example(_BEST),
     base=_Ratings,
     group_by=("type",),

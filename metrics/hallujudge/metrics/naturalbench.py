@@ -206,8 +206,6 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("answers", "answers, parsed or not"),
     ),
     ranked_by=("group_accuracy",),
-    ranking_source="The paper's tables rank models by G-Acc.",
-    headline=("accuracy", "question_accuracy", "image_accuracy", "group_accuracy"),
     trial=AnswersItem(
         id="1",
         answers=tuple(

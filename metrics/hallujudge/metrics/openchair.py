@@ -194,7 +194,6 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(_CORRECTED, *_RATES),
     ranked_by=("openchair",),
-    ranking_source="It is the benchmark's own score.",
     trial=AnswersItem(
         id="1", answers=(_mention("1", "dog", "yes"), _mention("2", "airplane", "no"))
     ),

@@ -189,8 +189,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     ranked_by=("pair_accuracy",),
-    ranking_source="It is the paper's overall accuracy.",
-    headline=("basic_accuracy", "hallucination_accuracy", "pair_accuracy"),
     trial=AnswersItem(
         id="1",
         fields={"set": SETS[0]},

@@ -212,8 +212,6 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(*_POOLED, *_MEANS, _RATE),
     ranked_by=("accuracy",),
-    ranking_source="The paper's Table 1 ranks models by it.",
-    headline=("accuracy", "bias_ratio"),
     trial=one_answer(id="1", response="4", label="4", fields={"topic": TOPICS[0]}),
     group_by=("topic",),
     base=_Topics,

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_lowercase
 from typing import ClassVar
@@ -43,8 +43,6 @@ from .answers.closed_questions import (
 )
 from .framework.asking import Asking, plain
 from .framework.metric import verdicts_option
-from .framework.papers import paper
-from .pope import PAPER as POPE
 
 NO_MATCH = "<NAN>"
 """The judgement that a response agrees with no answer, in the paper's words."""
@@ -120,10 +118,6 @@ _JUDGED = count("judged", "judged responses")
 BENCHMARK = ClosedQuestions(
     name="vqa",
     title="VQA by judge: open answers about images that agree with an answer of people.",
-    papers=(
-        replace(POPE, where="section 5.4, Table 6 and appendix E"),
-        paper("vqa"),
-    ),
     unit="answers",
     keys=Keys(
         response=("response", "prediction", "model_answer", "output", "text"),
@@ -174,7 +168,6 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("judgements", "judgements", noun="judgements"),
     ),
     ranked_by=("vqa_score",),
-    ranking_source="Table 6 of POPE's paper has the VQA score.",
     trial=one_answer(
         id="1",
         question="What is the man holding?",

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import copytree
+from shutil import copy, copytree
 
 import pytest
 from msgspec.structs import replace
-from support.running import ServerProcess, cli, here
+from support.running import ServerProcess, assert_refused, cli, here
 from support.sizes import further
 
 from hallujudge.asking.asked_benchmarks import protocols_of
@@ -116,6 +116,10 @@ def changed(old: str, new: str) -> str:
         (
             changed("labels=SIDES", 'bounds="ratios", labels=SIDES'),
             "no field 'bounds': leave it out: the trial item says it",
+        ),
+        (
+            changed("labels=SIDES", "papers=(), labels=SIDES"),
+            "no field 'papers': write it in a file NAME.toml beside the module",
         ),
         (
             changed("labels=SIDES", "choices=True, labels=SIDES"),
@@ -334,3 +338,40 @@ def test_an_installed_benchmark_is_found_but_not_served_unasked(
         remote = cli(*score, "--server", owner, "-o", tmp_path / "remote")
     assert remote.returncode == code, remote.stderr
     assert not code or "my-sides" in remote.stderr
+
+
+@pytest.fixture
+def declared(tmp_path: Path) -> Iterator[Path]:
+    """Return a copy of the declaration without the file of a paper beside it."""
+    path = tmp_path / "mine.py"
+    path.write_text(FILE.read_text(encoding="utf-8"), encoding="utf-8")
+    yield path
+    remove_benchmarks()
+
+
+def test_a_paper_is_in_a_file_beside_the_module(declared: Path) -> None:
+    shown = here("metrics", "show", "my-sides", "--benchmark", declared).stdout
+    assert "No source is declared." in shown
+    remove_benchmarks()
+    copy(FILE.with_name("my_sides.toml"), declared.parent)
+    shown = here("metrics", "show", "my-sides", "--benchmark", declared).stdout
+    assert "Us, My sides, 2026; section 3" in shown
+    assert "Table 2 ranks models by it." in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("title = My sides", "my_sides.toml can't be read (TOMLDecodeError"),
+        ('title = "My sides"', "give it the title, authors and year of a paper"),
+        (
+            FILE.with_name("my_sides.toml").read_text(encoding="utf-8").replace("accuracy", "f1"),
+            "headline is 'f1', which is none of its scores accuracy",
+        ),
+    ],
+)
+def test_a_mistake_in_the_file_of_a_paper_is_a_sentence(
+    declared: Path, text: str, problem: str
+) -> None:
+    declared.with_name("my_sides.toml").write_text(text, encoding="utf-8")
+    assert_refused(here("metrics", "show", "my-sides", "--benchmark", declared), problem)

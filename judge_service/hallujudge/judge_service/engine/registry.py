@@ -110,9 +110,9 @@ class MetricEntry:
 
     @property
     def description(self) -> str:
-        """The summary, and the paper that defines the metric."""
-        paper = self.metric.papers[0]
-        return f"{self.metric.summary} ({paper.authors} {paper.year})"
+        """The summary, and the paper that defines the metric, if there is one."""
+        sources = [f" ({paper.authors} {paper.year})" for paper in self.metric.papers[:1]]
+        return "".join([self.metric.summary, *sources])
 
     @property
     def variants(self) -> tuple[str, ...]:

@@ -194,8 +194,6 @@ BENCHMARK = ClosedQuestions(
     options=OPTIONS,
     scores=_scores(DESCRIPTION_SCORES, questions()),
     ranked_by=("amber_score", "chair", "accuracy"),
-    ranking_source="AMBER's own score needs descriptions and questions; runs may have one kind.",
-    headline=("accuracy", "precision", "recall", "f1"),
     trial=AnswersItem(
         id="1", answers=(Answer(response="No", label="no", fields={"kind": KINDS[0]}),)
     ),

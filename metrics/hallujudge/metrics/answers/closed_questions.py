@@ -18,7 +18,6 @@ from ..framework.metric import (
     LLM_JUDGES,
     Metric,
     OptionDefinition,
-    Paper,
     VariantDefinition,
 )
 
@@ -321,11 +320,10 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """A benchmark of closed questions."""
 
     name: str
-    """The metric's name, such as ``pope``."""
+    """The metric's name, such as ``pope``. ``metrics/papers`` has its papers, and what they say of
+    its scores; those of a benchmark from outside are in ``NAME.toml`` beside its module."""
     title: str
     """The benchmark and what it measures, such as ``POPE: yes answers about what is absent.``"""
-    papers: tuple[Paper, ...] = ()
-    """The papers that define it; empty for the one that ``metrics/papers`` has under its name."""
     unit: str
     """The plural noun for items in totals; also a column of ones."""
     keys: Keys
@@ -337,8 +335,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     ranked_by: tuple[str, ...]
     """The scores that rank models, the first one that compared runs have: runs of a part of the
     benchmark may lack some. The last one is at its best for the trial item."""
-    ranking_source: str = ""
-    """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
     trial: AnswersItem
     """A small example whose answers are right, with the first label that it may have. An unscored
     bundle would be like it at best and, with wrong answers, at worst; ratios that it does not take
@@ -349,8 +345,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Which answers count together."""
     group_by: tuple[str, ...] = ()
     """Fields of items by which results are grouped by default."""
-    headline: tuple[str, ...] = ()
-    """Scores that a short table shows, those of the paper's own table; empty for all."""
     places: Mapping[str, tuple[str, ...]] = {}
     """Field -> values that it may have; archives with others are refused, items with others are
     unscored."""

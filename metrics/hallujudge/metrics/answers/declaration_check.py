@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from msgspec import Struct
 
 from ..framework.asking import is_prompt_text
-from ..framework.papers import papers_of
+from ..framework.papers import facts_of
 from ..framework.results import ItemResult, Outcome
 from .closed_questions import ClosedQuestions
 from .declared_metrics import metric_of
@@ -30,6 +30,8 @@ _WORDS: Mapping[Any, str] = {
     types.NoneType: "None",
 }
 _BASE = "write the {} of a class that base names"
+_FILE = "write it in a file NAME.toml beside the module, with the benchmark's name"
+_TABLE = f"{_FILE}, in the table metrics.NAME"
 # A field that declarations had -> what says the same now.
 _INSTEAD = {
     "adds": _BASE.format("methods score_answers and counts_bundle"),
@@ -52,6 +54,8 @@ _INSTEAD = {
     "option": "a judge is chosen by the one of options that has judges as values",
     **dict.fromkeys(("inside", "whole"), "let unfold yield a record for each answer"),
     **dict.fromkeys(("counted", "lacking", "noun", "reference", "rests_on"), "leave it out"),
+    "papers": _FILE,
+    **dict.fromkeys(("headline", "ranking_source"), _TABLE),
     "main_score": "write it in ranked_by, as in ranked_by=('accuracy',), after those before it",
     "names": "let unfold yield a record for each answer, with its name",
     "presets": "leave it out",
@@ -103,6 +107,7 @@ def declaration_fault(declared: ClosedQuestions) -> str:
     """Return what is wrong with a declaration and the next step; empty if nothing is found."""
     faults = chain(
         _type_faults(declared),
+        _paper_faults(declared),
         _name_faults(declared),
         _field_faults(declared),
         _judge_faults(declared),
@@ -176,10 +181,19 @@ def _words(hint: Any) -> str:
     return _WORDS.get(kind) or f"a value of {kind.__name__}"
 
 
+def _paper_faults(declared: ClosedQuestions) -> Iterator[str]:
+    """Yield why the file of its paper can't be read."""
+    try:
+        facts_of(declared.name)
+    # A file from outside may hold anything.
+    except Exception as err:
+        file = f"{declared.name.replace('-', '_')}.toml"
+        why = f"{type(err).__name__}: {err}"
+        yield f"{file} can't be read ({why}); give it the title, authors and year of a paper"
+
+
 def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
     """Yield what is declared twice, or not at all."""
-    if not (declared.papers or papers_of(declared.name)):
-        yield "papers is empty; give the paper that defines it"
     scores = [score.definition.name for score in declared.scores]
     for noun, names in (
         ("variants", [variant.name for variant in declared.variants]),
@@ -191,7 +205,10 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
             yield f"{noun} has {name!r} twice; give each another name"
     if not declared.ranked_by:
         yield "ranked_by is empty; name the score that ranks models"
-    for field, wanted in (("ranked_by", declared.ranked_by), ("headline", declared.headline)):
+    for field, wanted in (
+        ("ranked_by", declared.ranked_by),
+        ("headline", facts_of(declared.name).headline),
+    ):
         for name in wanted:
             if name not in scores:
                 yield f"{field} is {name!r}, which is none of its scores {', '.join(scores)}"

@@ -12,7 +12,7 @@ from typing import Any, cast
 from ..framework.arrays import FloatArray, np
 from ..framework.columns_and_scores import Column
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY
-from ..framework.papers import papers_of
+from ..framework.papers import facts_of
 from .answer_bounds import end_columns, open_columns_of
 from .answer_scores import column_within, count, lacks_probability
 from .answers_metric import OPEN, UNSCORED, AnswersMetric
@@ -79,10 +79,11 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
         columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
         columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
     columns += base.place_columns
+    facts = facts_of(benchmark.name)
     declared = {
         "name": benchmark.name,
         "summary": benchmark.summary,
-        "papers": benchmark.papers or papers_of(benchmark.name),
+        "papers": facts.papers,
         "variants": benchmark.variant_definitions,
         "options": benchmark.options,
         "group_by": benchmark.group_by,
@@ -94,8 +95,8 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
         "columns": tuple(columns),
         "score_definitions": tuple(score.definition for score in benchmark.scores),
         "ranked_by": benchmark.ranked_by,
-        "ranking_source": benchmark.ranking_source,
-        "headline": benchmark.headline,
+        "ranking_source": facts.ranking_source,
+        "headline": facts.headline,
         "benchmark": benchmark,
         "soft_noun": judged.noun if judged else "",
         "counts": tuple(counts.values()),

@@ -2,9 +2,13 @@
 
 ``papers/NAME.toml`` has the fields of a ``Paper``: title, authors, names, year, link, perhaps
 venue, and where, which is the section or the script that defines the scores. ``year`` is that of
-the first version. A table ``examples.METRIC`` has a small archive of a metric that the paper
-defines, which we made up: ``files``, path -> text, in the layout of the metric's page, and the
-``command`` that scores them. Tests, benchmarks and ``hallujudge new METRIC`` take it from there.
+the first version. A table ``metrics.METRIC`` has what is said of a benchmark of closed questions,
+see :class:`MetricFacts`; its ``papers`` are names -> ``where``, which may be empty. A table
+``examples.METRIC`` has a small archive of a metric that the paper defines, which we made up:
+``files``, path -> text, in the layout of the metric's page, and the ``command`` that scores them.
+Tests, benchmarks and ``hallujudge new METRIC`` take it from there.
+
+A benchmark from outside may have such a file beside the module that declares it.
 """
 
 from __future__ import annotations
@@ -12,26 +16,56 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from .metric import Metric, Paper
 
 _PACKAGE = "hallujudge.metrics"
 _FOLDER = resources.files(_PACKAGE)
+_PAPERS = _FOLDER / "papers"
 _PRINTED_NAMES = "printed_names.csv"
+folders: dict[str, Traversable] = {}
+"""Benchmark from outside -> the folder of its module, which may have a file of its name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricFacts:
+    """What papers say of a metric."""
+
+    papers: tuple[Paper, ...] = ()
+    """The papers that define it; empty if no file is about it."""
+    ranking_source: str = ""
+    """Where the paper, or a public leaderboard, ranks models so, in one sentence."""
+    headline: tuple[str, ...] = ()
+    """The scores that a short table shows, those of the paper's own table; empty for all."""
 
 
 def paper(name: str) -> Paper:
     """Return a paper by the name of its file, with hyphens for underscores."""
-    return Paper(**{key: value for key, value in _text_of(name).items() if key != "examples"})
+    return _paper_in(_text_of(name))
 
 
-def papers_of(benchmark: str) -> tuple[Paper, ...]:
-    """Return the paper whose file has a benchmark's name; empty without one."""
-    return (paper(benchmark),) if benchmark in _names() else ()
+def facts_of(benchmark: str) -> MetricFacts:
+    """Return what the file of a benchmark's name, or of its family's, says of it.
+
+    Raises:
+        Exception: A file from outside can't be read, or is not such a file.
+    """
+    folder, name = _place_of(benchmark)
+    if not (text := _text_of(name, folder)):
+        return MetricFacts()
+    said = text.get("metrics", {}).get(benchmark, {})
+    named = said.get("papers", {name: ""}).items()
+    papers = [(_paper_in(_text_of(each, folder)), where) for each, where in named]
+    return MetricFacts(
+        papers=tuple(replace(each, where=where or each.where) for each, where in papers),
+        ranking_source=said.get("ranking_source", ""),
+        headline=tuple(said.get("headline", ())),
+    )
 
 
 def paper_examples() -> Mapping[str, Mapping[str, Any]]:
@@ -42,13 +76,27 @@ def paper_examples() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def _names() -> tuple[str, ...]:
-    files = [file.name for file in (_FOLDER / "papers").iterdir()]
+    files = [file.name for file in _PAPERS.iterdir()]
     return tuple(name.removesuffix(".toml").replace("_", "-") for name in sorted(files))
 
 
-def _text_of(name: str) -> dict[str, Any]:
-    file = _FOLDER / "papers" / f"{name.replace('-', '_')}.toml"
-    return tomllib.loads(file.read_text("utf-8"))
+def _place_of(benchmark: str) -> tuple[Traversable, str]:
+    words = benchmark.split("-")
+    for last in range(len(words), 0, -1):
+        name = "-".join(words[:last])
+        if name in _names() and benchmark in _text_of(name).get("metrics", {}):
+            return _PAPERS, name
+    return folders.get(benchmark, _PAPERS), benchmark
+
+
+def _text_of(name: str, folder: Traversable = _PAPERS) -> dict[str, Any]:
+    """Return what the file of a paper holds; empty without one."""
+    file = folder / f"{name.replace('-', '_')}.toml"
+    return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
+
+
+def _paper_in(text: Mapping[str, Any]) -> Paper:
+    return Paper(**{key: value for key, value in text.items() if type(value) is not dict})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -363,17 +363,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     ranked_by=("mean_accuracy", "question_accuracy"),
-    ranking_source="VLMEvalKit's public leaderboard sorts by mean_accuracy; the paper's abstract "
-    "compares models by pair_accuracy.",
-    # Table 2: qAcc, fAcc, easy, hard and all accuracy.
-    headline=(
-        "question_accuracy",
-        "pair_accuracy",
-        "figure_accuracy",
-        "easy_pair_accuracy",
-        "hard_pair_accuracy",
-        "mean_accuracy",
-    ),
     trial=AnswersItem(
         id="1",
         answers=(

@@ -302,9 +302,6 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=SCORES,
     ranked_by=("average", "base_accuracy"),
-    ranking_source="Tables 2 and 3 are sorted by average; a run without all operators lacks it.",
-    # Tables 2 and 3 without the columns of single operators.
-    headline=("base_accuracy", "rr_visual_degradation", "rr_evidence_corruption", "tss", "average"),
     trial=AnswersItem(id="1", answers=(Answer(response="A", label="A", name=BASE),)),
     group_by=("dimension", "level", "category"),
     question_files="questions.json",

@@ -43,7 +43,6 @@ from ..answers.closed_questions import (
 )
 from ..answers.declared_metrics import metric_of
 from ..answers.yes_no import YES_NO_PARSERS, object_scores
-from ..framework.papers import paper
 
 
 def _variant(
@@ -75,16 +74,10 @@ class _Categories(AnswersMetric):
 
 LABEL_SETS = ("pope", "repope")
 """Names of the sets of labels: a file is of the last one that its name has, else of the first."""
-PAPER = paper("pope")
-"""The paper that defines it."""
 
 BENCHMARK = ClosedQuestions(
     name="pope",
     title="POPE: yes answers to questions about objects that an image lacks.",
-    papers=(
-        PAPER,
-        paper("repope"),
-    ),
     unit="questions",
     keys=Keys(
         # If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
@@ -147,7 +140,6 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     ranked_by=("f1",),
-    ranking_source="Section 5 of the paper and its Table 4 compare models by F1.",
     trial=one_answer(id="1", response="Yes.", label="yes"),
     group_by=("category",),
     base=_Categories,

@@ -33,7 +33,6 @@ both are invalid.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -52,8 +51,6 @@ from ..answers.closed_questions import (
 from ..answers.declared_metrics import metric_of
 from ..answers.orders import ndcg_of, ordered_by, ranks_in, read_order, read_order_published
 from ..framework.asking import Asking, AskingProtocol, AskingStep, Shown, plain
-from ..framework.metric import Paper
-from ..framework.papers import paper
 from .order_analyses import FURTHER_SCORES, OrdersMetric, ShownMetric
 
 
@@ -161,10 +158,6 @@ def _asking(*protocols: AskingProtocol) -> Asking:
     return Asking(protocols=protocols, shown=_captions_shown)
 
 
-def _paper(where: str) -> Paper:
-    return replace(paper("vidhal"), where=where)
-
-
 def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:
     return ClosedQuestions(
         unit="videos",
@@ -198,7 +191,6 @@ MCQA = _declared(
     ShownMetric,
     name="vidhal-mcqa",
     title="VidHal: choosing the caption that fits a video best.",
-    papers=(_paper("formula 1"),),
     variants=(
         AnswerVariant(
             name="published",
@@ -222,7 +214,6 @@ MCQA = _declared(
         ),
     ),
     ranked_by=("accuracy",),
-    ranking_source="Figure 1 ranks models by it.",
     asking=_asking(*plain(_BEST)),
     trial=_trial("B"),
     complete=_labelled(lambda order: order[0] if order else ""),
@@ -232,7 +223,6 @@ ORDERING = _declared(
     OrdersMetric,
     name="vidhal-ordering",
     title="VidHal: ordering captions of a video by faithfulness.",
-    papers=(_paper("formulas 2 to 6 and 8, section 5.4"),),
     variants=(
         AnswerVariant(
             name="published",
@@ -264,7 +254,6 @@ ORDERING = _declared(
         *FURTHER_SCORES,
     ),
     ranked_by=("ndcg",),
-    ranking_source="Table 2 has it for both forms of the task.",
     asking=_asking(
         AskingProtocol(
             name="naive",

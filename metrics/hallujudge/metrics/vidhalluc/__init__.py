@@ -58,7 +58,6 @@ from ..answers.yes_no import first_yes_no
 from ..framework.asking import Asking, Shown, plain
 from ..framework.results import ScoredItem
 from . import scene_changes
-from .scene_changes import PAPER
 
 
 def yes_no_before_marks(text: str) -> str | None:
@@ -248,7 +247,6 @@ class _Choices(AnswersMetric):
 BINARY = ClosedQuestions(
     name="vidhalluc-bqa",
     title="VidHalluc: questions about an action that are right for all their clips.",
-    papers=(PAPER,),
     unit="questions",
     keys=Keys(
         response=("response", "prediction", "answer", "a"),
@@ -274,7 +272,6 @@ BINARY = ClosedQuestions(
         unparsed_rate("answers", "answers of clips"),
     ),
     ranked_by=("accuracy",),
-    ranking_source="It is the task's only score.",
     asking=Asking(shown=_clip),
     trial=AnswersItem(id="1", answers=(Answer(response="Yes.", label="yes", name="1"),)),
 )

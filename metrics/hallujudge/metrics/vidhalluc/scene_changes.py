@@ -62,11 +62,8 @@ from ..answers.yes_no import first_yes_no, matthews_correlation
 from ..framework.arrays import FloatArray, np
 from ..framework.asking import Asking, plain
 from ..framework.metric import OptionDefinition
-from ..framework.papers import paper
 from ..framework.results import ScoredItem
 
-PAPER = paper("vidhalluc")
-"""The paper of all four tasks."""
 GIVEN = "given"
 """The encoder that is none: similarities come from a file."""
 SIDES = ("from", "to")
@@ -325,7 +322,6 @@ BENCHMARK = ClosedQuestions(
     name="vidhalluc-sth",
     base=_Places,
     title="VidHalluc: changes of the scene, and the places before and after them.",
-    papers=(PAPER,),
     unit="videos",
     keys=Keys(
         response=("response", "prediction", "answer"),
@@ -383,7 +379,6 @@ BENCHMARK = ClosedQuestions(
         unparsed_rate("videos_asked", "videos that count", among=named("")),
     ),
     ranked_by=("overall_score",),
-    ranking_source="It is the released script's overall score.",
     trial=AnswersItem(
         id="1",
         answers=(

@@ -23,6 +23,7 @@ _PACKAGE = {
     f"{_MODULE}/__init__.py": "",
     f"{_MODULE}/benchmark.py": "benchmark.py.txt",
     f"{_MODULE}/judge.txt": "judge.txt",
+    f"{_MODULE}/{_MODULE}.toml": "paper.toml",
     "examples/answers.jsonl": "answers.jsonl",
     "tests/test_benchmark.py": "test_benchmark.py.txt",
 }

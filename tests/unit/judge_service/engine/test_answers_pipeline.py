@@ -141,7 +141,6 @@ class _Choices(AnswersMetric):
 COMPARED = ClosedQuestions(
     name="compared",
     title="Choices: choices under several conditions.",
-    papers=(),
     unit="questions",
     keys=Keys(
         response=("response",),

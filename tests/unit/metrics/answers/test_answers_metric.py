@@ -62,7 +62,6 @@ class _Places(AnswersMetric):
 DECLARED = ClosedQuestions(
     name="toy",
     title="A toy: a toy.",
-    papers=(),
     unit="questions",
     keys=Keys(response=("response",), label=("label",)),
     variants=(

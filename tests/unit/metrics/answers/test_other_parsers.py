@@ -34,7 +34,6 @@ def benchmark(*parsers: str, unparsed: str = "wrong") -> ClosedQuestions:
     return ClosedQuestions(
         name="toy",
         title="A toy: a toy.",
-        papers=(),
         unit="questions",
         keys=Keys(response=("response",), label=("label",)),
         variants=tuple(
