@@ -177,11 +177,13 @@ async def write_questions(
             if not written:
                 raise NoReplyError("REPLY_UNPARSED", "no question is left")
             records[scene.image] = _record(scene, written)
+        # An image that can't be read, or a useless reply, must not end the work on the others.
         except (NoReplyError, MediaError) as err:
             built.failed[scene.image] = str(err)
         return scene.image in records
 
     await model.run(scenes, work)
+    # In the order of the file: replies come in any.
     built.images = {s.image: records[s.image] for s in scenes if s.image in records}
     return built
 

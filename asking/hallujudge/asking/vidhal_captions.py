@@ -125,6 +125,7 @@ def read_sentence(reply: str) -> str:
     Raises:
         NoReplyError: The reply is empty, or has several lines.
     """
+    # Models like to put a sentence into quotation marks, also where none are asked for.
     text = reply.strip().strip("\"'“”").strip()
     if not text or "\n" in text:
         raise NoReplyError("REPLY_UNPARSED", f"the reply is not one sentence: {reply[:80]!r}")
@@ -290,6 +291,7 @@ async def write_captions(
             anchor = video.anchor
             if not anchor:
                 anchor = read_sentence(
+                    # Room for the 25 words that are asked for, and for some more.
                     await model.reply(anchor_prompt(video.notes, video.aspect), max_tokens=128)
                 )
             reply = await model.reply(wrong_prompt(anchor, video.aspect, wrong))
@@ -303,6 +305,7 @@ async def write_captions(
         return True
 
     await model.run(videos, work)
+    # In the order of the file: replies come in any.
     return Built(rows=[rows[v.video] for v in videos if v.video in rows], failed=failed)
 
 

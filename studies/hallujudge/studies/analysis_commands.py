@@ -90,6 +90,7 @@ def analyze(
         raise InvalidInputError("--html is for one run; give --out DIR for a page of several runs")
     found = analysis.analyze(*runs, names=tuple(name or ()), options=options)
     shown = found.only(table) if table else found
+    # In CSV and LaTeX nothing would part a second table from the first.
     if output_format in ("csv", "latex") and len(shown.page().grids) > 1:
         names = ", ".join(each.name for each in shown.tables if each.rows)
         raise InvalidInputError(
@@ -97,7 +98,7 @@ def analyze(
             "--out DIR for all"
         )
     if len(runs) == 1:
-        # Kept with the run: report.html shows these tables from now on.
+        # Kept with the run: report.html shows all of them from now on, whatever --table is.
         write_file(runs[0] / ANALYSIS, found.to_text())
     if out is not None:
         _write_all(found, out)

@@ -64,6 +64,7 @@ def show(
         click.echo(f"{word}: {'unknown' if not roots else 'leads to ' + ', '.join(roots)}")
         for root in roots:
             click.echo(f"  {root}: {_named(forms[root])}")
+    # Scripts that check a list of words see by the exit code that one is unknown.
     return ExitCode.FAILED if lost else ExitCode.OK
 
 
@@ -206,6 +207,7 @@ def suggest(
     counts = {
         word: count
         for word, count in roots.unknown_words(items, kind, domain).items()
+        # The run may be older than this graph, which knows some of its words by now.
         if count >= least and not opened.roots_of(word)
     }
     sources = roots.Sources(

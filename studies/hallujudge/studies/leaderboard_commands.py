@@ -36,6 +36,7 @@ def leaderboard(
 ) -> ExitCode:
     """Runs by rank, with intervals, and which can't be told apart."""
     options = comparing.options()
+    # The folder of score all has several metrics, each with a leaderboard of its own.
     if len(runs) == 1 and (runs[0] / OVERVIEW).exists():
         show_result(comparison.leaderboards(runs[0], score=score, options=options), output_format)
     else:

@@ -326,6 +326,7 @@ def _grouped(
     letters = compact_letters(len(rows), different)
     values = [row.value for row in rows]
     return tuple(
+        # Runs with equal values share the better rank.
         replace(row, rank=values.index(row.value) + 1, groups=groups)
         for row, groups in zip(rows, letters, strict=True)
     )

@@ -57,6 +57,7 @@ def videos_of(paths: Sequence[Path], out: Path) -> dict[str, Path]:
     targets: dict[str, Path] = {}
     for path in paths:
         for name, video in _named(path, out):
+            # Made videos are MP4 whatever the source is: a.mkv and a.mp4 would be one file.
             first = targets.setdefault(Path(name).with_suffix("").as_posix(), video)
             if first.resolve() != video.resolve():
                 raise InvalidInputError(
@@ -142,6 +143,7 @@ def makings_again(manifest: Path, videos: Mapping[str, Path], out: Path) -> Iter
             if line["operator"] not in (*MADE, PROCEDURAL):
                 raise ValueError(f"the operator is {line['operator']!r:.60}")
             _target(line["video"])
+            # For its errors alone: later the place in the manifest is not known any more.
             Encoding.from_json(line["encoding"])
             known = dict(line["parameters"]), dict(line["files"]), dict(line["settings"])
         if not known[0]:
@@ -191,6 +193,7 @@ def degrade(makings: Sequence[Making], *, workers: int, resume: bool) -> Degrade
             # Before the line: a file that is listed is not made again by a later run.
             link_or_copy(making.source, making.folder.parent / BASE / making.name)
             _add_line(making.folder / MANIFEST, line)
+            # Another release of a library may make other bytes from the same parameters.
             if making.described and line["files"] != making.described["files"]:
                 changed.append(str(making.target))
     return Degraded(made=made, kept=len(kept), failed=tuple(failed), changed=tuple(changed))
@@ -257,6 +260,7 @@ def _kept(makings: Sequence[Making], *, resume: bool) -> set[tuple[str, str]]:
         for _, line in manifest_lines(manifest):
             key = str(line.get("operator")), str(line.get("video"))
             making = wanted.get(key)
+            # A listed video that was deleted since is made again.
             if making is None or not all((folder / name).is_file() for name in line["files"]):
                 continue
             if line["settings"] != settings_of(making):
@@ -324,6 +328,7 @@ def clear(folder: Path) -> None:
     try:
         for _, line in manifest_lines(manifest):
             for name in line.get("files", ()):
+                # The names come from a file, and what they name is deleted.
                 _target(name)
                 (folder / name).unlink(missing_ok=True)
         manifest.unlink()
@@ -345,6 +350,7 @@ class _Progress:
 
     def line(self) -> str:
         """Return how many files are made, and the time left."""
+        # With --resume there may be nothing left to make.
         share = 100 * self.done // max(self._total, 1)
         parts = [f"made {self.done:,} of {self._total:,} files ({share} %)"]
         if self.done and self.done < self._total:

@@ -121,6 +121,7 @@ def _measure(info: VideoInfo, folder: Path, encoding: Encoding) -> None:
         UnsupportedError: The encoder refuses the video.
     """
     try:
+        # Under the video's own name, which an error of the encoder shows.
         _encode(info, folder / info.path.with_suffix(".mp4").name, encoding)
     except UnsupportedError:
         # The encoder writes its measurements itself, and does not say why it could not.
@@ -421,6 +422,7 @@ def _attacked(making: Making, info: VideoInfo, parameters: Parameters) -> _Made:
     return [], encoding
 
 
+# Another ensemble would hold a second set of weights in memory.
 @lru_cache(maxsize=1)
 def _ensemble(encoders: tuple[tuple[str, str], ...]) -> EncoderEnsemble:
     """Return the encoders of a manifest; loading them takes longer than most videos."""

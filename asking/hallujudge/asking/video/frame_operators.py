@@ -105,8 +105,10 @@ def _add_noise(plane: Pixels, strengths: bytes, bits: np.random.PCG64) -> None:
     down = np.negative(signs).reshape(plane.shape)
     down &= size
     up = size ^ down
+    # ~plane is 255 - plane, so that sums end at 255 without wider numbers.
     np.minimum(up, ~plane, out=up)
     plane += up
+    # Nor does a difference fall below 0.
     np.minimum(down, plane, out=down)
     plane -= down
 

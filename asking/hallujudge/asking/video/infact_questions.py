@@ -139,6 +139,7 @@ def _text_only(path: Path, questions: Mapping[str, Question]) -> dict[str, bool]
         response = response or choose_key(record, None, _KEYS.response, "the answer")
         identifier = id_under(record, key)
         question = questions.get(identifier)
+        # The models may have been asked more questions than this file has.
         if question is None:
             continue
         if identifier in found:
@@ -294,6 +295,7 @@ def _filled(sheet: Path) -> Iterator[tuple[tuple[str, str, str], str | None]]:
     """Yield the choice of each row of a sheet; None for a question that can't be answered."""
     # Spreadsheets write a mark of UTF-8 before the first column.
     text = read_bytes(sheet).decode("utf-8-sig", "replace")
+    # Without newline, as csv asks: options have line breaks within their cell.
     rows = csv.DictReader(io.StringIO(text, newline=""))
     if missing := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
         raise ArchiveError(

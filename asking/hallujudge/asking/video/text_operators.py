@@ -129,6 +129,7 @@ def checked_letters(lines: Iterable[str], font: object) -> None:
         InvalidInputError: There is no font, and Pillow's own lacks a letter.
     """
     for text in lines:
+        # Pillow draws an empty box for a letter that a font lacks, and raises nothing.
         if font is None and (strange := [c for c in text if ord(c) > _LAST_LATIN and c.isalpha()]):
             raise InvalidInputError(
                 f"the line {text!r:.60} has the letter {strange[0]!r}, which Pillow's font lacks; "
@@ -160,6 +161,7 @@ def places(draw: Random, count: int) -> list[int]:
 
 def captions(parameters: Parameters) -> FrameChange:
     """Return what draws captions at the bottom of the frames in their segments."""
+    # Files of subtitles need not be in the order of their times.
     shown = sorted(parameters["captions"], key=lambda caption: caption["start"])
     starts = [caption["start"] for caption in shown]
     drawn: dict[int, _Drawn] = {}
@@ -335,6 +337,7 @@ def read_subtitles(path: Path) -> Subtitles:
 
 def _text(path: Path) -> str:
     data = read_bytes(path)
+    # Some editors on Windows save UTF-16, which its mark tells.
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
@@ -374,6 +377,7 @@ def _milliseconds(stamp: str) -> int:
     seconds = 0
     for part in clock.split(":"):
         seconds = 60 * seconds + int(part)
+    # Digits after the point count from the left: .5 is half a second.
     return 1000 * seconds + int(rest.ljust(3, "0"))
 
 

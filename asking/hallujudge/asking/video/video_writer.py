@@ -131,6 +131,7 @@ class VideoWriter:
         # The form in which frames are read, so that those without a change keep their numbers.
         stream.width, stream.height, stream.pix_fmt = frame.width, frame.height, "yuv420p"
         context = stream.codec_context
+        # The source's own base, in which the time of each frame is whole.
         context.time_base = self._like.time_base
         # With more threads, frames are encoded in another way each time.
         context.thread_count = 1
@@ -223,6 +224,7 @@ class StillsWriter(VideoWriter):
                 self._kept.seek(self._places[place])
                 packet = av.Packet(self._kept.read(self._places[place + 1] - self._places[place]))
                 packet.stream, packet.time_base = self._stream, self._like.time_base
+                # Frames that stand alone are decoded in the order in which they are shown.
                 packet.pts = packet.dts = time
                 packet.is_keyframe = True
                 self._container.mux(packet)
@@ -282,6 +284,7 @@ def _completed(path: Path) -> Iterator[Path]:
 
 def part_of(path: Path) -> Path:
     """Return the name that a file has until it is complete."""
+    # With the process's number, since two runs may write to one folder.
     return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 

@@ -101,7 +101,9 @@ class EncoderEnsemble:
                 # A frame without any gradient is not divided by zero.
                 size = slope.abs().mean(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)
                 speed = settings.momentum * speed + slope / size
+                # Steps of epsilon / T, as in algorithm 1 of Dong et al.
                 noisy = noisy + (limit / settings.steps) * speed.sign()
+                # From the random start, the steps may lead beyond the limit.
                 noisy = torch.minimum(torch.maximum(noisy, clean - limit), clean + limit)
                 noisy = noisy.clamp(0, 1)
         found: NDArray[np.uint8] = (
@@ -135,6 +137,7 @@ def fingerprint(folder: Path) -> str:
     found = sha256()
     for path in files:
         with path.open("rb") as file:
+            # Weights may take gigabytes, which need not be in memory.
             while part := file.read(1 << 20):
                 found.update(part)
     return found.hexdigest()
@@ -146,12 +149,14 @@ class _Encoder:
     def __init__(self, torch: Any, folder: Path, device: str) -> None:
         import transformers
 
+        # The bars of several processes would break up the line of progress.
         transformers.utils.logging.disable_progress_bar()
         try:
             model: Any
             model, found = transformers.AutoModel.from_pretrained(
                 str(folder),
                 local_files_only=True,
+                # Code and pickled weights of a folder could do anything on this machine.
                 trust_remote_code=False,
                 use_safetensors=True,
                 # transformers 5 would otherwise take the precision in which weights are stored.
@@ -167,6 +172,7 @@ class _Encoder:
         # Tensors that are missing are drawn at random; what pools tokens is not used.
         if missing := sorted(key for key in found["missing_keys"] if "pooler" not in key):
             raise InvalidInputError(f"{folder} has no tensor {missing[0]}; give the whole encoder")
+        # CLIP and SigLIP also have a part for text, which takes no pixels.
         inner = next((part for name in _VISION_PARTS if (part := getattr(model, name, None))), None)
         self._model = (inner or model).to(device).eval().requires_grad_(False)
         config = self._model.config

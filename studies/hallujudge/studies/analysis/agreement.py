@@ -75,6 +75,7 @@ def _agreement_tables(
         given, own = evidence.get("given"), verdict(answers[0]) if answers else None
         if given is None or own is None:
             continue
+        # Questions about one image hang together, so that the interval is over groups.
         pair = JudgedTwice(str(record.values.get("group_id")), given, own)
         for name in (_ALL, _field(record, field)) if field else (_ALL,):
             pairs.setdefault(name, []).append(pair)

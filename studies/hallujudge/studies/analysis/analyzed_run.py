@@ -117,6 +117,7 @@ class AnalyzedRun:
             metric_object=run.metric,
             source=str(path),
             folder=run.folder,
+            # With the signature, so that items of another run in the same folder are refused.
             lines=lambda: records_of(path, run.signature),
         )
 

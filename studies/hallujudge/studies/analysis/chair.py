@@ -174,6 +174,7 @@ def _tables(run: AnalyzedRun, options: Mapping[str, Any], *, keep: bool) -> Tabl
 def _roots(run: AnalyzedRun) -> Callable[[str], str]:
     """Return the function that maps a name to its object in the run's graph."""
     name = run.report.settings.get("graph", "")
+    # A run names its graph without holding it: of one that is not shipped, names stay as they are.
     graph: SynonymGraph | None = load_graph(name) if name in shipped_graphs() else None
 
     def root(name: str) -> str:
@@ -283,6 +284,7 @@ def _objects(
             "images": images.get(name, 0),
             "rank": rank.get(name),
         }
+        # Ties by name, so that the order of the captions changes no row.
         for name, count in sorted(times.items(), key=lambda each: (-each[1], each[0]))
     )
 
@@ -353,6 +355,7 @@ def _instructions(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> T
     """Return CHAIR of runs with several instructions, with the length of their captions."""
     own = runs_of(runs, "chair")
     if not all("instruction" in run.keys for run in own):
+        # A single run has nothing beside it, and its user has asked for no such table.
         if len(own) < 2:
             return [], []
         return [], [

@@ -112,6 +112,7 @@ def _taxonomy(run: AnalyzedRun) -> Tables:
     if not given:
         return [], notes or [_NO_TAXONOMY]
     leaves = {leaf: _mode_values(scores) for leaf, scores in given.items()}
+    # Two categories may be spellings of one leaf, and neither mean is that of the leaf.
     try:
         nodes = {
             score: taxonomy_means({leaf: values[score] for leaf, values in leaves.items()})

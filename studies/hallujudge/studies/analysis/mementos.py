@@ -164,6 +164,7 @@ def _trend(domain: str, measure: str, points: Sequence[tuple[float, float]]) -> 
     # A line through two points has no residuals, from which an error could be estimated.
     if slope is not None and count > 2:
         moved = around * (recall - recall.mean() - slope * around)
+        # HC1 enlarges the variance by n / (n - 2): a line has two parameters.
         error = math.sqrt(float(moved @ moved) * count / (count - 2)) / spread
         low, high = slope - _NORMAL_95 * error, slope + _NORMAL_95 * error
     return Snowballing(
@@ -183,6 +184,7 @@ class BehaviorPairs:
         self._with: dict[str, Counter[str]] = defaultdict(Counter)
         self.episodes = 0
         for behaviors in episodes:
+            # A description may name a behaviour twice, and shares are of sequences.
             different = set(behaviors)
             self.episodes += 1
             self._alone.update(different)

@@ -112,6 +112,7 @@ def _samplings(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tabl
     """Return the scores of each sampling side by side, from groups or from runs of one each."""
     cells: dict[_Keys, dict[str, Mapping[str, Any]]] = {}
     for run in runs_of(runs, "pope"):
+        # The name goes before groups: it says that the whole run is of one sampling.
         if _SPLIT in run.keys:
             model = cells.setdefault(_without(run, _SPLIT), {})
             model[run.keys[_SPLIT]] = run.report.scores
@@ -125,6 +126,7 @@ def _samplings(runs: Sequence[AnalyzedRun], _options: Mapping[str, Any]) -> Tabl
     # The paper's order, then samplings that the paper does not have, as the runs have them.
     found = dict.fromkeys(name for model in cells.values() for name in model)
     order = [*(s for s in _SAMPLINGS if s in found), *(s for s in found if s not in _SAMPLINGS)]
+    # A single model needs no columns that tell it from others.
     shown = cells if len(cells) > 1 else {(): next(iter(cells.values()))}
     rows: list[Mapping[str, Cell]] = [
         with_keys(

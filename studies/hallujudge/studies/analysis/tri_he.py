@@ -247,6 +247,7 @@ def _synset_names(wordnet: str) -> Callable[[str], str] | None:
             "install wordnet, or python -m nltk.downloader wordnet), or give its folder"
         )
 
+    # Objects repeat over claims, and each look-up searches the whole index.
     @cache
     def name(text: str) -> str:
         # WordNet's index is in small letters.
@@ -340,6 +341,7 @@ def _answer(record: Record, sheets: SheetScores | None) -> _Answer:
     evidence = record.values.get("evidence")
     claims = evidence.get("claims") if isinstance(evidence, Mapping) else None
     is_scored = record.values.get("outcome") == "scored"
+    # Unscored answers may lack claims; their human scores still count for alpha.
     if not isinstance(evidence, Mapping) or (is_scored and not isinstance(claims, list)):
         raise ArchiveError(
             f"{record.place}: no claims in the evidence; give a run of the metric tri-he"

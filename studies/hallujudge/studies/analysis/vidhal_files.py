@@ -137,6 +137,7 @@ def _answers(record: Record, letters: Sequence[str]) -> Iterator[PairAnswer]:
         return
     for step in steps:
         name = str(step.get("step", "")) if isinstance(step, Mapping) else ""
+        # A step whose reply named neither caption chose none, and contradicts no order.
         if isinstance(step, Mapping) and step.get("chosen") is not None:
             given = {"pair": name.split(" or "), "chosen": step["chosen"]}
             yield _pair(record._replace(values=given), letters)

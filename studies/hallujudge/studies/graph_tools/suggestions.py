@@ -250,11 +250,13 @@ def _by_choice(
     choices = {}
     for word, candidates in found.items():
         ranked = _ranked((*candidates, *near.get(word, ())))
+        # The largest roots fill the list: a word without candidates would leave no choice.
         roots = dict.fromkeys((*(c.root for c in ranked), *largest))
         choices[word] = list(roots)[:_CHOICES]
     return {
         word: Candidate(root=root, score=_CHOSEN, source="llm")
         for word, root in choose(choices).items()
+        # Language models may answer with a root that they were not given.
         if root in choices.get(word, ())
     }
 
