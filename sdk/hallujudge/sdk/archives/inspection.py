@@ -27,7 +27,7 @@ from .joins import IdCheck
 from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
 from .local_files import STDIN
-from .records import LISTED_TEXT, Record, response_value
+from .records import LISTED_TEXT, Record, no_records, response_value
 from .table_files import EXCEL_CELL_CHARS
 
 if TYPE_CHECKING:
@@ -183,6 +183,8 @@ def _summary(archive: Archive) -> ArchiveSummary:
             f"{archive.file.path}: plain text, which only Mementos reads, as a folder of keyword "
             "files; give JSON, JSON lines or a table"
         )
+    if reader is None and not archive.first:
+        raise no_records(archive.file.path, "response")
     needs = "" if reader is None else _without_own(archive, reader).arguments
     unknown_keys = _unknown_keys(archive)
     counts = _Counts(archive)

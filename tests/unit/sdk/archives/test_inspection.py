@@ -121,6 +121,8 @@ UNREAD = {
     "weights.dat": (b"\0\1\2\3" * 99, "binary data of an unknown format"),
     "utf32.json": ("[]".encode("utf-32"), "UTF-32 text; save it as UTF-8"),
     "empty.jsonl": (b"", "the file is empty"),
+    "list.json": (b"[]", "no records; give a record for each response"),
+    "header.csv": (b"id,response,label\n", "no records; give a record for each response"),
     "cut.jsonl": (b'{"doc_id": 1}\n{"doc_id', ""),
 }
 
