@@ -235,6 +235,7 @@ class ChairMetric(Metric):
             reference: Objects of the image, as the graph's roots.
         """
         objects = {name for _, name, _, _ in mentions}
+        # Objects, and not mentions: a caption names few, however often it names them.
         absent = objects - reference
         verdicts = tuple(
             [

@@ -69,6 +69,7 @@ _STATED = re.compile(rf"\bscore\b[\s*]*[:\-]?[\s*]*{_NUMBER}", re.IGNORECASE)
 
 def _released(text: str) -> str:
     """Return the mark that the released script reads; -1 for none."""
+    # As the script, which looks for a mark in the first lines only.
     head = "\n".join(text.splitlines()[:_LINES])
     found = next((match for each in _RELEASED if (match := each.search(head))), None)
     return str(round(min(_MOST, float(found[1])))) if found else "-1"

@@ -94,6 +94,7 @@ def _harness(answer: Answer) -> Parsed:
     said = _MARKS.sub("", text).strip()
     letters = {text.strip(): letter for letter, text in _options(answer.question)}
     places = [(at, n, x) for n, x in enumerate(letters) if (at := said.find(x)) >= 0]
+    # The leftmost option counts; of options at one place the first.
     value = letters[min(places)[2]] if places else said
     wanted, given = (each.lower().translate(_NO_MARKS) for each in (answer.label, value))
     known = value.upper() if value.upper() in letters.values() else None
@@ -144,6 +145,7 @@ class _Circular(AnswersMetric):
         category, every = items["category"], np.ones(len(items["right"]), dtype=np.bool_)
         keys = items["question"].copy()
         if self.variant == PUBLISHED:
+            # By category, then by the place in the file: each four in this order are a question.
             order = np.lexsort((items["place"], category))
             first = np.searchsorted(category[order], category[order])
             keys[order] = category[order] * len(order) + (np.arange(len(order)) - first) // _TIMES

@@ -74,6 +74,7 @@ def _triplets(
                 f"they have the same {_IDS[0]!r}",
             )
         seen.add((triplet, caption))
+        # The script drops one or two records at the end; here their triplet is unscored.
         is_last = not own and place >= len(records) - len(records) % len(CAPTIONS)
         cut = {_IS_CUT: True} if is_last and key == "response" else {}
         yield place, {**record, _IDS[0]: triplet, **cut}

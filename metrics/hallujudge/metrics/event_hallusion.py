@@ -166,6 +166,7 @@ def _number(record: Mapping[str, object], before: list[str], key: str) -> int:
             f"Give each video its questions under {_LISTS[0]!r}, or each question a record",
         )
     asked = name_under(record, ("question",))
+    # A second answer to one question would get a number of its own, and count as another.
     if asked and asked in before:
         raise ValueError(
             f"questions are answered more than once: {name_under(record, ('id',))} ({asked:.80})",

@@ -98,6 +98,7 @@ def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
         BenchmarkError: A file or package can't be loaded, declares none, or a name is taken.
     """
     if alone:
+        # Or a request that names an installed benchmark would run its package's code.
         _waiting.clear()
     for source in sources:
         if not isinstance(source, (str, Path)):
@@ -160,6 +161,7 @@ def has_module(package: str | None, family: str) -> bool:
 def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
     family = declared.name.replace("-", "_")
     known = declaration_hash(declared.name)
+    # Two paths may lead to one file, and a package and a file may hold the same text.
     if OUTSIDE.get(family) is declared or (digest and digest == known):
         return
     if not _NAME.fullmatch(declared.name):
@@ -243,6 +245,7 @@ def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
     names = [each.name for each in declared]
     if repeated := next((name for name in names if names.count(name) > 1), ""):
         raise BenchmarkError(f"{source} declares {repeated} twice; rename one benchmark")
+    # By lines, so that a file checked out with other line ends is the same declaration.
     return declared, b"\n".join(file.read_bytes().splitlines()) if file.is_file() else b""
 
 

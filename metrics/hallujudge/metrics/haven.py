@@ -71,6 +71,7 @@ def _paper(answer: Answer) -> Parsed:
 def _corrected(answer: Answer) -> Parsed:
     said = answer.fields.get("judgement", "")
     leading = _LEADING.match(said)
+    # A text with both words, such as "not correct, as the correct one is", decides nothing.
     words = {"0" if found else "1" for found in _WORDS.findall(said)}
     grade = leading[1] if leading else words.pop() if len(words) == 1 else None
     return Parsed(grade, grade == "1", "leading grade or word")

@@ -69,6 +69,7 @@ def vqa_score(same: tuple[bool, ...]) -> float:
 
 def _parse(answer: Answer) -> Parsed:
     """Return the answer of people that a judgement names, or ``<NAN>``."""
+    # Judges quote the answer that they name, or end it with a full stop.
     said = answer.fields.get("judgement", "").strip().strip("\"'.")
     if said.upper() in (NO_MATCH, NO_MATCH.strip("<>")):
         return Parsed(NO_MATCH, False, "judgement")

@@ -134,6 +134,7 @@ def count_words(
         "safe" if noun in safe else _WRONG if noun in hallucinated else "true"
         for noun in item.nouns
     ]
+    # The released script skips a safe word before it looks for the objects that it names.
     credited = [noun for noun in item.nouns if not published or noun not in safe]
     # The released script looks for targets before it compares a word with the true ones by vectors.
     suspects = unknown if published else wrong
@@ -298,6 +299,7 @@ def _check_counts(record: Mapping[str, object], objects: int, targets: int) -> N
         ValueError: The position is not AMBER's id.
     """
     counted = (record.get("truth_count"), record.get("hallu_count"))
+    # Only logs of lmms-eval have these counts.
     if isinstance(counted[0], int) and counted != (objects, targets):
         raise ValueError(
             "the log's counts of objects differ from the annotations",

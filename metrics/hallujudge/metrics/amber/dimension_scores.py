@@ -121,6 +121,7 @@ def with_added(score: AnswerScore, added: float = ADDED) -> AnswerScore:
     def over(added: float) -> Formula:
         def value(sums: Sums) -> FloatArray:
             below = sums[bottom] + added
+            # The count above is 0 where this one is.
             return sums[top] / np.where(below, below, 1)
 
         return value

@@ -181,6 +181,7 @@ def _groups(
 ) -> Iterable[Sequence[ReadAnswer]]:
     chosen = bundle if among is is_any else list(filter(among, bundle))
     if not by:
+        # An empty group would be all right, and count.
         return [chosen] if chosen else []
     groups: dict[tuple[str, ...], list[ReadAnswer]] = {}
     for answer in chosen:
@@ -351,6 +352,7 @@ def kept(
 
     def asked(group: Bundle) -> bool:
         before = [a for a in group if base(a)]
+        # Nothing before would be all right; a condition that was not asked can't be kept.
         return bool(before) and are_right(before) and any(map(under, group))
 
     def stayed(group: Bundle) -> bool:

@@ -102,6 +102,7 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
     if not text:
         return ParsedChoice(None, "empty")
     table = _prepared(options)
+    # The surest rule first: the first one that finds anything decides, also that it is ambiguous.
     for rule in (_bare, _leading, _stated, _whole_text, _bracketed, _contained, _lone):
         found = rule(text, table)
         if len(found) == 1:
@@ -178,6 +179,7 @@ def _stated(text: str, options: _Options) -> list[str]:
     )
     if found:
         return found
+    # A small "a" within a sentence is the article, so that nothing else may stand beside it.
     match = _STATED_ANY_CASE.fullmatch(text.lower())
     return options.known(match.groups()) if match else []
 
@@ -194,6 +196,7 @@ def _bracketed(text: str, options: _Options) -> list[str]:
 def _contained(text: str, options: _Options) -> list[str]:
     padded = f" {folded(text)} "
     longest = _longest_in(padded, options.texts)
+    # "It is not the left one" names an option in order to rule it out.
     if len(longest) == 1 and _turned(padded, options.texts[longest[0]]):
         return []
     return longest
@@ -291,11 +294,13 @@ def read_free_answer(response: str, label: str) -> ParsedChoice:
     if says_it_is_unsure(response):
         return ParsedChoice(None, "unsure")
     wanted = folded(label)
+    # Without options nobody knows what the letter stands for.
     if words != wanted and _is_letter_alone(words):
         return ParsedChoice(None, "a letter, but the options are unknown")
     padded = f" {words} "
     if words == wanted or (f" {wanted} " in padded and not _turned(padded, wanted)):
         return ParsedChoice(wanted, "free-text")
+    # Evidence keeps the parsed answer, and a response may be a page long.
     return ParsedChoice(" ".join(words_of(words)[:64]), "free-text")
 
 

@@ -135,6 +135,7 @@ def _type_faults(value: Any, place: str = "") -> Iterator[str]:
     hints = get_type_hints(type(value), localns=_ALIASES)
     for field in value.__struct_fields__:
         name, held = f"{place}{field}", getattr(value, field)
+        # msgspec checks types where it decodes, and not where a value is made.
         if not _is_of(held, hints[field]):
             yield f"{name} is {held!r:.60}; give {_words(hints[field])}"
             continue

@@ -101,6 +101,7 @@ _kept = lru_cache(maxsize=1 << 15)(_read)
 def _letters(text: str, options: Mapping[str, str]) -> list[str]:
     known = {letter.upper(): letter for letter in options}
     joined = _RUN_TOGETHER.findall(text)
+    # "BAC" is an order, and "CNN" is a word in capitals.
     if len(joined) == 1 and set(joined[0]) <= set(known):
         return [known[letter] for letter in joined[0]]
     found = _SEPARATED.findall(text)
@@ -206,6 +207,7 @@ def order_of_two(text: str) -> str | None:
     The first two different names count, such as ``action A``, ``B)`` or a letter alone, and the
     whole words between and before them, such as before, after and then.
     """
+    # Brackets hold what an action is, with verbs and words of order of its own.
     text = re.sub(r"\([^)]*\)", " ", plain(text).lower())
     letters = re.sub(r"\baction\b|\band\b|\bthen\b|[\W_]", "", text)
     if letters in ("ab", "ba"):

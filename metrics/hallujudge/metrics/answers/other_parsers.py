@@ -91,6 +91,7 @@ class OtherParsers(Struct, frozen=True, kw_only=True):
         own = [each.parse for each in self.parsers if each.name == name]
         others = tuple(each for each in self.parsers if each.parse not in own)
         is_lax = not own
+        # A lax parser takes any text, so that only the strictest other one says something new.
         others = others[: 1 if is_lax else None] if name in self.names else ()
         return structs.replace(self, parsers=others, is_lax=is_lax)
 

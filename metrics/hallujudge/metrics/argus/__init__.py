@@ -225,6 +225,7 @@ class ArgusMetric(Metric):
         if not item.lines:
             return UnscoredReason.CLAIMS_MISSING, "the file has no judged lines"
         headings, number = sum(is_heading(line.text) for line in item.lines), len(item.lines)
+        # Corrected leaves headings out, so that only a caption of nothing else has no lines.
         refused_from = _REFUSED_FROM if self.variant == "published" else 1.0
         if headings / number >= refused_from:
             found = f"{headings} of {number} lines are headings or have fewer than three words"

@@ -467,6 +467,7 @@ def _taken_out(placed: Mapping[int, int]) -> frozenset[int]:
     }
     worth = 1 / ORDER_PENALTY
     chosen = sorted(n for n in pairs if len(pairs[n]) > worth)
+    # Of more, the worst one is taken out as long as that makes it cheaper.
     if len(chosen) > _MOST_SEARCHED:
         out: set[int] = set()
         while len(pairs[worst := max(chosen, key=lambda n: len(pairs[n] - out))] - out) > worth:

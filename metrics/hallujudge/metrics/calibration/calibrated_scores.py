@@ -69,6 +69,7 @@ def learn_cascade(
     known = np.sort(margins[~np.isnan(margins)])
     thresholds = known[len(known) * np.arange(_STEPS) // _STEPS]
     tested = _Tested(claims, margins, claims.weights())
+    # Either sequence may make the false promise, so that they share the error probability.
     level = 1 - (1 - confidence) / len(_STARTS)
     reached = [_smallest(tested, thresholds[: start + 1], target, level) for start in _STARTS]
     steps = [step for step in reached if step is not None]
@@ -100,6 +101,7 @@ def _smallest(
 ) -> int | None:
     """Return the step of the last threshold, from the largest, at which agreement is shown."""
     reached = None
+    # From the largest on: after the first one that fails, none may be tested any more.
     for step in range(len(thresholds) - 1, -1, -1):
         if tested.at(float(thresholds[step]), confidence)[1] < target:
             break

@@ -81,6 +81,7 @@ def _rate(
     share = float(weights @ hits) / total
     __, places = np.unique(clusters, return_inverse=True)
     sizes = np.bincount(places, weights=weights)
+    # Kish's effective number of clusters is the most that the labels can be worth.
     size = total**2 / float((sizes**2).sum())
     spread = np.bincount(places, weights=weights * (hits - share))
     variance, binomial = float((spread**2).sum()) / total**2, share * (1 - share)
@@ -331,6 +332,7 @@ def rogan_gladen(
         return None
     share = (raw - start) / (end - start)
     ends = _ends(share, raw_size, se, sp, confidence)
+    # Both ends were cut off at 0, or at 1: no share fits the error rates.
     if ends[0] == ends[1]:
         return None
     found = [start + (end - start) * number for number in (_true(share, se, sp), *ends)]

@@ -51,6 +51,7 @@ from .judge_accuracy import jeffreys_interval
 LEAST_IN_CELL = 2
 """Labelled units that a cell needs; one with fewer is joined with others."""
 
+# The second turn takes the slopes at the corrected sums in place of the raw ones.
 _TURNS, _HALF = 2, 0.5
 # Errors of a unit's cells may cancel out; not to less than half of what they are alone.
 _LEAST_FACTOR = 0.5
@@ -139,6 +140,7 @@ def _cells(claims: JudgedClaims, weights: FloatArray, *, verdicts: bool) -> Iter
     small = [code for code in np.unique(codes) if _few(claims, weights, codes == code)]
     # A cell with few labels is joined with those of the same verdict in other strata.
     alike = np.isin(codes % 2, [code % 2 for code in small])
+    # Below zero, so that no stratum has the number of a joined cell.
     codes = np.where(alike, -1 - codes % 2, codes)
     design = weights * claims.weights()
     for code in np.unique(codes):
@@ -165,6 +167,7 @@ def _few(claims: JudgedClaims, weights: FloatArray, members: BoolArray) -> bool:
     """Return whether a cell has too few labelled units that count, and others without label."""
     counting = members & (weights > 0)
     drawn = counting & claims.labelled
+    # Then the cell is known without error, however small it is.
     if drawn.sum() == counting.sum():
         return False
     return len(np.unique(claims.units[drawn])) < LEAST_IN_CELL
@@ -210,6 +213,7 @@ class _Estimate:
             self.claims.clusters, weights=weights * self.expected, minlength=len(fixed)
         )
         count = len(found)
+        # The mean was estimated from the same clusters.
         scale = math.sqrt(count / (count - 1)) if count > 1 else 0.0
         centred: FloatArray = (found - found.mean()) * scale
         return centred

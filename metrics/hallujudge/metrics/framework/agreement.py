@@ -147,6 +147,7 @@ def human_agreement(
     """
     ours = {key: value for key, value in scores.items() if value is not None}
     theirs = {key: value for key, value in human.items() if value is not None}
+    # In one order, so that sums round alike on every machine.
     both = sorted(ours.keys() & theirs.keys())
     sign = -1 if opposite else 1
     left, right = [ours[key] for key in both], [sign * theirs[key] for key in both]
@@ -168,7 +169,9 @@ def pearson(left: Sequence[float], right: Sequence[float]) -> float | None:
     if len(left) < 2 or len(set(left)) == 1 or len(set(right)) == 1:
         return None
     one, other = _centred(left), _centred(right)
+    # The root of each sum, as the product of both sums may overflow.
     spread = math.sqrt(math.fsum(a * a for a in one)) * math.sqrt(math.fsum(b * b for b in other))
+    # Differences of tiny numbers may underflow to zero, though the numbers differ.
     if spread == 0:
         return None
     together = math.fsum(a * b for a, b in zip(one, other, strict=True))
@@ -218,6 +221,7 @@ def kendall(left: Sequence[float], right: Sequence[float]) -> float | None:
             bisect_left(seen, value) - (len(seen) - bisect_right(seen, value)) for value in values
         )
         for value in values:
+            # Only after all with the same left value were counted: ties are neither.
             insort(seen, value)
     return max(-1.0, min(1.0, surplus / math.sqrt(untied[0] * untied[1])))
 

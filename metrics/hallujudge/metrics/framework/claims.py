@@ -131,6 +131,7 @@ def _parts(value: object) -> list[object]:
         raise TripletError(value, f"it is {json_kind(value)}")
     inside = _inside(value)
     parts = _SEPARATOR.split(inside)
+    # Commas inside names, as in "5,000 people", have no blank after them.
     return list(parts if len(parts) > 2 else inside.split(","))
 
 
@@ -164,6 +165,7 @@ def _shown(value: object) -> str:
         value = value[:_SHOWN_CHARS]
     try:
         text = json.dumps(value, ensure_ascii=False)
+    # Also what is no JSON, or is nested too deep, must be shown in an error.
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
     return text if len(text) <= 2 * _SHOWN_CHARS else text[: 2 * _SHOWN_CHARS] + "…"

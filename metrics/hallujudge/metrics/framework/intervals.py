@@ -85,6 +85,7 @@ def score_interval(
     Raises:
         ValueError: The score is outside the range that its definition declares.
     """
+    # Other clusters would make the sample look larger than the score's own.
     rows: FloatArray = clusters[counting_clusters(clusters)]
     if len(rows) < 2:
         return None
@@ -173,6 +174,7 @@ class _Jackknife(Struct, frozen=True, kw_only=True):
             _wilson(share, size, sign * upper_t(tail, degrees))
             for sign, tail in zip((-1, 1), tails, strict=True)
         )
+        # Of a share above one half, the rare event is at the upper end.
         if share < 0.5:
             low = _with_few(low, share, size, tails[0])
         else:
@@ -283,6 +285,7 @@ class _Sample:
     def jackknife(self, value: Callable[[Sums], FloatArray]) -> _Jackknife | None:
         """Leave out each cluster in turn; return None if that makes the score undefined."""
         totals = self.counts @ self.rows
+        # The first row is the whole sample, and each of the others lacks one cluster.
         sums = np.vstack([totals, totals - self.rows])
         values = value({name: sums[:, at] for at, name in enumerate(self.score.columns)})
         if np.isnan(values).any():
@@ -305,6 +308,7 @@ class _Sample:
         """Return variance, skewness and kurtosis; all zero if no cluster changes the score."""
         if float(np.ptp(changes)) <= _CONSTANT_BELOW * self.counts.sum():
             return 0.0, 0.0, 0.0
+        # Equal clusters were left out once, and count as often as there are of them.
         shares = self.counts / self.counts.sum()
         changes = changes - shares @ changes
         squares = changes * changes
@@ -327,6 +331,7 @@ def _largest(
     if not ends:
         return None
     low, high = (max(side) for side in zip(*ends, strict=True))
+    # A score whose upper end is below the largest lower end can't be the largest.
     rivals = sum(upper >= low for _, upper in ends)
     if rivals > 1:
         shared = (j.ends(2 * tail / rivals, tail) for j in found)
@@ -344,6 +349,7 @@ def upper_t(tail: float, degrees: float) -> float:
         tail: Above 0 and below one half.
         degrees: Degrees of freedom, at least 1; infinity gives the normal quantile.
     """
+    # Here: the module brings fractions, which commands without intervals need not wait for.
     from statistics import NormalDist
 
     z = -NormalDist().inv_cdf(tail)
@@ -392,6 +398,7 @@ def _scores_note(scores: Mapping[str, int]) -> str:
     few = {name: size for name, size in scores.items() if size < FEW_CLUSTERS}
     if not few:
         return ""
+    # Most metrics have one number for all scores, which need not be listed then.
     if len(few) == len(scores) and len(set(few.values())) == 1:
         return f"{_RULE}; every score rests on {next(iter(few.values()))}."
     return f"{_RULE}; these scores rest on fewer: {_listed(f'{n} ({s})' for n, s in few.items())}."

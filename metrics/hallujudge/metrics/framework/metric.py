@@ -354,10 +354,12 @@ class Metric:
             else None
             for result in results
         ]
+        # An item alone may have nothing to divide by.
         return [v if v is not None and math.isfinite(v) else None for v in values]
 
     def _values(self, score: ScoreDefinition, rows: Sequence[Sequence[float]]) -> list[float]:
         """Return a score of each row of statistics, as if it were a table of its own."""
+        # These columns depend on all rows of a table, so that each row is a table of its own.
         if type(self).expand is not Metric.expand and len(rows) > 1:
             return [value for row in rows for value in self._values(score, [row])]
         if not rows:

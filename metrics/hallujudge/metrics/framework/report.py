@@ -268,6 +268,7 @@ class JudgingCounts:
                 reused=part["reused"],
             )
             if part["cost"] is not None:
+                # Without a price the cost is unknown, which a sum of 0 would hide.
                 sums.update(cost=round(part["cost"] * _NANO), priced=1)
             if shares := part.get("choice_shares"):
                 nano = sum(round(share * _NANO) for share in shares)
@@ -361,6 +362,7 @@ def cascade_notes(shares: Iterable[JudgeShare]) -> tuple[str, ...]:
     by_part = list(shares)
     if not by_part:
         return ()
+    # Judges are in the order in which they were asked.
     first = next((share for share in by_part if share.escalated), None)
     if first is None:
         return ()
@@ -419,6 +421,7 @@ class OneItemReport:
         notes: tuple[str, ...] = (),
     ) -> None:
         kind = type(metric)
+        # Such metrics make columns from whole tables, and one item has none.
         plain = kind.derive is Metric.derive and kind.expand is Metric.expand
         self._fits = plain and not metric.repeated_by
         self._metric = metric

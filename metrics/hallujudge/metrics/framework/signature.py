@@ -99,6 +99,7 @@ _NOTHING_HASHED = blake2b(digest_size=_SUM_BYTES)
 _MODULUS = 1 << 8 * _SUM_BYTES
 # Signatures show so many hexadecimal digits of a sum; report.json has all 32.
 _SHOWN_DIGITS = 8
+# Only of these: a name such as "COCO_val.v2" has no extension.
 _EXTENSIONS = frozenset(
     ["jpg", "jpeg", "png", "webp", "bmp", "gif", "mp4", "avi", "mkv", "mov", "webm"]
 )
@@ -129,6 +130,7 @@ class DataSums:
         references: list[str] = []
         last = group = ""
         for result in results:
+            # One item without makes the whole sum unknown, which `texts` says.
             if not (reference := result.reference_hash):
                 self._unknown += 1
                 continue
@@ -186,6 +188,7 @@ def data_fields(items: str, references: str) -> tuple[tuple[str, str], ...]:
 
 def signature_value(text: str) -> str:
     """Return a field's value as signatures print it."""
+    # A bar or a line end in a value would look like another field.
     return text.replace("|", "/").replace("\n", " ").replace("\r", " ")
 
 

@@ -46,6 +46,7 @@ def p_value(
     if count == 0:
         return 1.0
     statistic = _Swapped.of(score, first, second, changed)
+    # Then every swap is no more work than random ones, and has no error of chance.
     exact = 2**count <= replicates
     observed = statistic.of_swaps(np.zeros((1, count), dtype=np.uint8))[0]
     swaps = _every_swap(count) if exact else _random_swaps(count, replicates, seed)
@@ -197,6 +198,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     The chance of one or more false findings among all of them is at most the level, however the
     tests depend on each other.
     """
+    # A larger p-value never has a smaller corrected one: the largest so far is kept.
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     corrected, largest = [0.0] * len(p_values), 0.0
     for rank, at in enumerate(order):

@@ -135,6 +135,7 @@ class Rows:
             if sys.byteorder == "big":
                 numbers.byteswap()
             at = end
+        # Bytes that are too few leave the last arrays short, which no method of theirs reports.
         if at != len(data) or len(self.keys) != count:
             raise ValueError(f"the statistics have {len(data)} bytes; {at} are expected")
         if not counters["folded"]:
@@ -186,6 +187,7 @@ class Rows:
         self.columns = tuple(summed(column) for column in self.columns)
         self.folded = True
         self._fresh = len(self.keys)
+        # Twice what is left, so that many fields to group by do not fold the table at each batch.
         self._room = max(FOLD_ABOVE, 2 * len(self.keys))
 
 

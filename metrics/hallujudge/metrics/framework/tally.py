@@ -153,6 +153,7 @@ class Tally:
         Raises:
             MergeError: The other tally's metric or groups differ.
         """
+        # Parts of one process share the metric, and no signature need be made of it.
         if other._metric is not self._metric:
             mine, theirs = str(self._metric.signature), str(other._metric.signature)
             if mine != theirs:
@@ -162,6 +163,7 @@ class Tally:
             raise MergeError("can't merge tallies grouped by {} into tallies by {}".format(*groups))
         self._settle()
         other._settle()
+        # Numbers of groups are given in the order in which a part met them.
         theirs_here = [
             codes.translated(other._groups[key], numbers)
             for (key, codes), numbers in zip(self._groups.items(), other._rows.codes, strict=True)
@@ -201,7 +203,6 @@ class Tally:
         try:
             head = json.loads(data[4 : 4 + size])
             other = Tally(self._metric, head["groups"])
-            other._empty = False
             other._rows.unpack(head, data[4 + size :])
             for key, values in head["groups"].items():
                 for value in values:
@@ -339,6 +340,7 @@ class Tally:
 
     def _coverage(self, table: Table) -> Coverage:
         unscored = self._reasons.total()
+        # A row of an unscored item counts in a score of unparsed answers only.
         scored = self._rows.items - self._unscored_rows
         return Coverage(
             items=scored + unscored,
@@ -416,6 +418,7 @@ class GroupCodes:
 
     def codes(self, values: Sequence[str]) -> list[int]:
         """Return the number of each value, as :meth:`code` does."""
+        # A batch has few distinct values, and most of them are known.
         for value in dict.fromkeys(values):
             self.code(value)
         return list(map(self._of.__getitem__, values))
@@ -450,6 +453,7 @@ class GroupCodes:
 
     def times(self, codes: array[int]) -> FloatArray:
         """Return the number of groups of each row."""
+        # One look at each distinct value, and not at each row.
         counts = np.array([len(self.parts(value)) for value in self._of], dtype=np.float64)
         times: FloatArray = counts[np.array(codes, dtype=np.int32)]
         return times

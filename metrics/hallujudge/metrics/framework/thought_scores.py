@@ -69,6 +69,7 @@ def with_thought(
         disagrees: Whether the thought's last clear answer is another one; None without two clear
             answers.
     """
+    # An answer that is unscored, or left out, has nothing to pair its thought with.
     if not answer.statistics:
         return structs.replace(answer, thought=thought)
     kind = cast("type[_ThoughtScores]", type(metric))
@@ -180,6 +181,7 @@ def _of_thoughts(score: ScoreDefinition, unit: str) -> tuple[ScoreDefinition, Sc
     """Return a score of thoughts, and its difference to that of their answers."""
     thought, paired = (_Renamed(score, unit, prefix) for prefix in (THOUGHT, PAIRED))
     count = thought.name_of(score.count or unit)
+    # A difference has no limits where the score has none.
     span = score.high - score.low
     return (
         replace(

@@ -57,6 +57,7 @@ class TraitSums:
         for result in results:
             self._counts.update(result.traits)
             own = _row(result)
+            # The difference that keeping thoughts makes: the whole response in, the answer out.
             if result.kept:
                 _add(self._kept, (1.0, *result.kept))
                 _add(self._kept, [-number for number in own])
@@ -165,6 +166,7 @@ class TraitSums:
         metric = self._metric
         kind = type(metric)
         plain = kind.derive is Metric.derive and kind.expand is Metric.expand
+        # Such metrics make columns from whole tables, which sums alone do not give.
         if not plain or metric.repeated_by or not any(change):
             return ""
         names = (metric.unit, *(column.name for column in metric.columns))
@@ -189,6 +191,7 @@ def _labels(totals: Mapping[str, float], then: Mapping[str, float]) -> dict[str,
 
 def _value(score: Any, numbers: Mapping[str, float]) -> float:
     columns = {name: np.array([numbers[name]]) for name in score.columns}
+    # A score of nothing is undefined, and "undefined" is what the note says.
     with np.errstate(all="ignore"):
         return float(score.value(columns)[0])
 

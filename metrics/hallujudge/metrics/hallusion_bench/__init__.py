@@ -172,6 +172,7 @@ class HallusionBenchAnswers(AnswersMetric):
             return 0, 0
         fields = item.answers[0].fields
         own = self._set_of(fields)
+        # A question without a figure belongs to no figure's score.
         figure = 0 if without_figure(fields.get) else number_of(*own, fields.get("figure_id", ""))
         return number_of(*own, fields.get("question_id", "")), figure
 

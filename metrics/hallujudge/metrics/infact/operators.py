@@ -196,6 +196,7 @@ def taxonomy_means(leaves: Mapping[str, float | None]) -> dict[str, float | None
         rows: dict[str, float | None] = {}
         means = []
         for level, names in levels.items():
+            # What is left of the given leaves in the end is none of the taxonomy.
             scores = [given.pop(folded(name), None) for name in names]
             rows[f"{dimension}/{level}"] = mean_of_known(scores)
             means.append(rows[f"{dimension}/{level}"])
@@ -327,6 +328,7 @@ def label_audit(cases: Iterable[AuditedCase]) -> LabelAudit:
     for label, choices in cases:
         total += 1
         votes = Counter(choice for choice in choices if choice is not None)
+        # Half of the people or fewer found an answer: no majority could answer it.
         if 2 * votes.total() <= len(choices):
             continue
         answerable += 1

@@ -87,6 +87,7 @@ def count_objects(objects: Mapping[str, Iterable[str]]) -> ObjectCounts:
     images: Counter[str] = Counter()
     together: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for names in objects.values():
+        # Sorted, so that equally common companions are met in the order of their names.
         unique = sorted(set(names))
         images.update(unique)
         for first, second in combinations(unique, 2):
@@ -216,6 +217,7 @@ def _checked_half(sampling: str, questions_per_image: int, template: str) -> int
             "pope", "questions_per_image", f"{questions_per_image} is not an even number from 2"
         )
     try:
+        # A name that no template holds shows whether the object's name is in the question.
         filled = _asked(template, "\0")
     except (KeyError, IndexError, ValueError, AttributeError) as err:
         problem = f"{template!r} may only hold {{a}} and {{object}}"
@@ -246,6 +248,7 @@ def _drawn_images(chosen: Sequence[str], images: int, seed: int) -> list[str]:
     if images > len(chosen):
         problem = f"{images} are requested, but only {len(chosen)} have enough objects"
         raise OptionError("pope", "images", problem)
+    # From the sorted names, so that the order of the file does not decide which images are drawn.
     kept = set(random.Random(f"{seed}\0images").sample(sorted(chosen), images))  # noqa: S311
     return [image for image in chosen if image in kept]
 

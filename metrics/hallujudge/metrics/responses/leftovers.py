@@ -119,6 +119,7 @@ def cleaned(text: str) -> Cleaned:
         return Cleaned(text)
     answer = without_prompt(bare)
     prompt = answer is not bare
+    # After a repeated prompt the answer may begin with tokens of its own.
     answer = _without_starts(answer)
     if turn := _NEXT_TURN.search(answer):
         answer = answer[: turn.start()]
@@ -199,6 +200,7 @@ def is_cut(text: str) -> bool:
     end = _before_space(text, len(text))
     if not end or not (text[end - 1].isalnum() or text[end - 1] == ","):
         return False
+    # A list of things ends without a full stop, whole as it is.
     line = text[text.rfind("\n", 0, end) + 1 : end]
     if _LIST_ITEM.match(line) and len(line.split()) <= _ITEM_WORDS + 1:
         return False

@@ -78,6 +78,7 @@ class Reading(NamedTuple):
 
 
 _PLAIN: Mapping[str, int] = {}
+# What tokenizers that skip special tokens leave of channels, templates and empty thoughts.
 _BEGINNINGS = ("analysis", "system\n", "user\n", "thought\n")
 
 
@@ -153,6 +154,7 @@ class ResponseReader(Struct, frozen=True, kw_only=True):
         if not said.form:
             return Reading(self._checked(said.answer, traits), traits=traits or _PLAIN)
         traits |= {THOUGHT: 1, WORDS: len(said.thought.split()), FORM + said.form: 1}
+        # What the model server gave as content: the thought under its key was never a part of it.
         written = without_keyed_thought(whole)
         if self.keeps and written is not None:
             return Reading(self._checked(written, traits), said.thought, True, traits, written)

@@ -72,6 +72,7 @@ def with_thought(thought: str, answer: str | None, key: str) -> str:
         answer: The answer; None if the model never came to one.
         key: The key of the thought, such as ``reasoning_content``; it names the form.
     """
+    # A thought that holds the closing mark could otherwise end itself.
     opening = f'<think key="{key}">{thought.replace(_KEY_CLOSING, "")}'
     return opening if answer is None else f"{opening}{_KEY_CLOSING}{answer}"
 
@@ -94,6 +95,7 @@ def divided(text: str, own: Sequence[Form] = (), kept: frozenset[str] = frozense
     """
     keyed = _of_key(text)
     whole = text if keyed is None else keyed.answer
+    # The server gave no content beside the thought, so that there are no further marks.
     if keyed is not None and not keyed.finished:
         return keyed
     if "think:" in whole:
@@ -110,6 +112,7 @@ def divided(text: str, own: Sequence[Form] = (), kept: frozenset[str] = frozense
     else:
         parts += [said.thought, marked.thought] if said.finished else [marked.thought]
         answer, form, finished = marked.answer, said.form or marked.form, True
+    # The key is the form that was certain; marks in the content come after it.
     form = keyed.form if keyed is not None else form
     if not form:
         return Said(text)
@@ -217,6 +220,7 @@ def _beginning(text: str, form: Form) -> tuple[str | None, str]:
     """Return what comes before the last closing mark without an opening one, and what follows."""
     lower = text.lower()
     if form.alone and form.opening.lower() not in lower:
+        # A thought may cite the mark, so that the last place that is no citation counts.
         for start in reversed(_places(lower, form)):
             end = start + len(form.closing)
             if not _is_cited(text, start, end):
@@ -303,6 +307,7 @@ def _innermost(text: str, kept: frozenset[str], *, opened: bool) -> Said | None:
 
 def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None:
     """Return what the last pair of marks of a form encloses; a cut answer may lack the last one."""
+    # A draft may come before the answer, in the same marks.
     start = lower.rfind(form.opening.lower())
     inside = start + len(form.opening)
     end = lower.find(form.closing.lower(), inside)

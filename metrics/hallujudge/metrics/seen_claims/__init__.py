@@ -312,6 +312,7 @@ class SeenClaimsMetric(SoftMetric):
         """Return the columns with every claim without a verdict supported, or not supported."""
         claims = items["claims"] + items["unscored_claims"]
         wrong = items["hallucinated"] + (0.0 if best else items["unscored_claims"])
+        # At worst, a response with an open claim is not clean.
         clean = items["clean"] if best else items["clean"] * (items["unscored_claims"] == 0)
         grouped: dict[str, FloatArray] = {}
         for counted, own_wrong, missing in (group.columns for group in _GROUPS):

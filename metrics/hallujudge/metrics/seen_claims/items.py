@@ -150,6 +150,7 @@ def kind_of(claim: ClaimParts) -> ClaimKind:
     if not isinstance(claim, Triplet):
         return ""
     subject, relation, target = (_WORD.findall(part.lower()) for part in claim)
+    # A denied claim is of the kind that it denies; "isn't" leaves a "t".
     said = [word for word in relation if word not in ("not", "no", "t")]
     if set(said) <= _COPULAS:
         return _kind_of_state(subject, target)

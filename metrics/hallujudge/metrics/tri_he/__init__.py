@@ -338,6 +338,7 @@ class TriHeMetric(SoftMetric):
         wrong = [claim for claim in verdicts if self.is_hallucinated(claim)]
         unscored = sum(claim.verdict is Verdict.UNSCORED for claim in verdicts)
         objects = sum(claim.part is not None and claim.part.is_object for claim in wrong)
+        # Judges that name no wrong part: the claim is wrong, but neither kind is known.
         nameless = sum(claim.part is None for claim in wrong)
         published = self.variant == "published"
         weights, without = self._soft_weights(verdicts) if self.is_soft else (None, 0)

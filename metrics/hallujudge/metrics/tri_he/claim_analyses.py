@@ -175,6 +175,7 @@ class ClaimTable:
         """Return which answers have a score, as :meth:`TriHeMetric.unscored_reason` says."""
         known: BoolArray = of["missing"] < of["claims"]
         if self._metric.variant == "published":
+            # A null of an archive is a verdict of the authors' judge; others are missing ones.
             known = known | (of["archived"] == of["missing"])
         some: BoolArray = of["claims"] > 0
         return known & some

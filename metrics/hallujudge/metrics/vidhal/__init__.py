@@ -102,6 +102,7 @@ def _ranks_of(
     """Return letter -> rank, in the order of the letters, and the letters in the right order."""
     ranks = {letter.strip(): rank.strip() for letter, rank in display}
     remedy = 'Write each as an object letter -> rank, such as {"A": "2", "B": "1", "C": "3"}'
+    # One caption can be in one order only, which a question about it would not ask.
     if len(ranks) < 2 or set(ranks.values()) != set(_ranks_to(len(ranks))):
         raise ValueError("display orders that are not a permutation of the ranks", remedy)
     if strange := next((letter for letter in ranks if len(letter) != 1), ""):

@@ -109,6 +109,7 @@ class OrdersMetric(ShownMetric):
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return columns that count items with one of the most frequent orders; code 0 is none."""
         codes, weights = items["order"], items[self.unit]
+        # Items without a valid order have the code 0, and are in no order's count.
         orders, places = np.unique(codes[codes != 0], return_inverse=True)
         counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))
         # Equally frequent orders by their code, so that the result is the same on every machine.

@@ -155,6 +155,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     Raises:
         ValueError: The scene changes, and the reference does not say where from and to.
     """
+    # Without its places a change could have no points, whatever the model says.
     if answer.label == "yes" and not answer.fields.get("locations", "").strip():
         raise ValueError(
             "scenes change in videos without Locations",
@@ -309,6 +310,7 @@ class _Places(AnswersMetric):
     def score_answers(self, answers: Sequence[Answer]) -> ScoredItem[AnswersEvidence]:
         """Return the statistics of an answer and of the places that it states."""
         change = self.read(answers[0])
+        # As in the script, places count only where answer and label say that there is a change.
         stated = change.label == change.value == "yes"
         places = _read_places(answers[0], self.variant) if stated else ()
         return self.scored_once((change, *places))
