@@ -237,6 +237,7 @@ def description_maker(tables: Mapping[str, object]) -> SpecialItem:
             "Give relation.json with InputOptions(own=dict(associations=…)) and safe_words.txt "
             "with InputOptions(own=dict(safe_words=…))",
         )
+    # One value for each word, which all images share.
     entries = {word: AmberObject(word=word, associated=_words(table, word)) for word in table}
     known = frozenset(entries).union(*(entry.associated for entry in entries.values()))
     vocabulary, safe_words = tuple(sorted(known)), tuple(map(str, safe))

@@ -270,7 +270,7 @@ def all_chosen(letters: str, how: str) -> AnswerParser:
         return {m[0] for m in alone.finditer(text) if not _NOT_BEFORE.search(text[: m.start()])}
 
     def parse(answer: Answer) -> Parsed:
-        text = _spaced(plain(answer.response or "")).replace("_", " ")
+        text = _spaced(plain(answer.response or ""))
         chosen = named(text)
         if not chosen:
             texts = {letter: folded(option) for letter, option in answer.options.items()}

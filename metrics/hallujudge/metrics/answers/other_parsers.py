@@ -221,6 +221,7 @@ def other_parsers(benchmark: ClosedQuestions, chosen: Sequence[NamedParser]) -> 
     ]
     known = [
         each
+        # Variants end with the strictest parser, which is asked first.
         for each in reversed(chosen)
         if all(each.parse(other).value is None for other in no_answers)
     ]

@@ -194,12 +194,14 @@ class SourceLines:
 
         Of lines whose size is smaller than the largest one by two or more, some are left out.
         """
+        # Only difflib knows the substring of lines of which it leaves out popular characters.
         sizes = {
             line: SequenceMatcher(None, sought, line).find_longest_match().size
             for line in self._first
             if len(line) >= _POPULAR_FROM
         }
         most = longest_common(sought, self._short)
+        # No short line comes within one character of the longest, so none is a rival.
         if max(sizes.values(), default=0) > most + 1:
             return sizes
         short = self._short.split("\n") if self._short else []

@@ -154,6 +154,7 @@ class ScoreDefinition:
         value = self.smooth or self.value
         columns, slopes = self._by_name(sums), np.empty_like(sums)
         for at, name in enumerate(self.columns):
+            # At least this for a sum of zero, of which no share is a step.
             step = _STEP * np.maximum(np.abs(sums[:, at]), 1.0)
             above = value({**columns, name: sums[:, at] + step})
             below = value({**columns, name: sums[:, at] - step})

@@ -386,6 +386,7 @@ def _saved(first: JudgeShare, later: JudgeShare) -> str:
     """Return what a later judge would have taken for the verdicts of the first one."""
     if not later.calls:
         return ""
+    # The later judges were asked only about what the first one left to them.
     times = first.decided / (first.asked - first.decided)
     cost = "" if later.cost is None else f", cost {later.cost * times:.4g} (spent {later.cost:.4g})"
     return (

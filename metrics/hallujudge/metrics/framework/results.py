@@ -130,6 +130,7 @@ class ItemRecords(NamedTuple):
     """What the response is compared with, in one order; None without a reference."""
 
 
+# No cycle goes through an item, and a run has as many of them as the collector would look at.
 class Item(Struct, frozen=True, kw_only=True, gc=False):
     """One scored thing."""
 

@@ -269,6 +269,7 @@ def _absent(
         return absent[: len(present)]
     if sampling == "random":
         return rng.sample(sorted(absent), len(present))
+    # By name, since of equally common ones max() takes the first.
     return _companions(present, sorted(absent), counts, rng)
 
 
