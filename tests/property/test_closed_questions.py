@@ -126,8 +126,8 @@ def declared(plan: dict[str, Any]) -> ClosedQuestions:
         scores=scores,
         ranked_by=("ratio",),
         trial=items([("x", dict.fromkeys(NAMES, ("Yes.", "yes")))])[0],
-        bundle=Bundling(name=("name",), known=dict.fromkeys(NAMES, "")),
-        places={"set": SETS},
+        bundle=Bundling(name=("name",)),
+        places={"set": SETS, "name": NAMES},
         seen=("group",),
     )
 
@@ -256,7 +256,7 @@ PARTIAL = structs.replace(
             "unparsed": "unscored",
         }
     ),
-    bundle=Bundling(name=("name",), known=dict.fromkeys(NAMES, ""), partial=True),
+    bundle=Bundling(name=("name",), partial=True),
 )
 DECIDED = {True: {"yes": "Yes.", "no": "No."}, False: {"yes": "No.", "no": "Yes."}}
 

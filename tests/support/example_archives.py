@@ -79,7 +79,7 @@ def one_item(declared: ClosedQuestions) -> Iterator[tuple[str, tuple[str, Any, A
     Answers have their labels, and once more they are in a file of questions that is read as it is.
     """
     keys = declared.keys
-    rows = plain_records(declared)[: len(declared.bundle.known) or 1]
+    rows = plain_records(declared)[: len(declared.names) or 1]
     fields = {name: used for name, used in keys.fields.items() if name not in keys.optional}
     ids = {*keys.id, *_names(fields, (*declared.bundle.by, *declared.bundle.name))}
     known = {*keys.label, *_names(fields, fields)} - {*keys.response}

@@ -43,7 +43,7 @@ def _sections() -> Iterator[str]:
         if entry.options:
             yield _table(("option", "default", "choices", "meaning"), _options(entry.options))
         benchmark = benchmark_named(name)
-        if benchmark is not None and (known := benchmark.bundle.known):
+        if benchmark is not None and (known := benchmark.names):
             head = (" and ".join(benchmark.bundle.name), "meaning")
             yield _table(head, ((f"`{key}`", meaning) for key, meaning in known.items()))
 

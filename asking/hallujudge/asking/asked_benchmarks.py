@@ -81,7 +81,7 @@ class Benchmark:
         """
         if self.declared is None or self.conditions is None:
             return ""
-        return next(iter(self.declared.bundle.known))
+        return next(iter(self.declared.names))
 
     @property
     def prompt_hashes(self) -> str:

@@ -118,9 +118,8 @@ BENCHMARK = ClosedQuestions(
         fields={"aspect": _ASPECT, "caption_type": _TYPE, "triplet": _IDS},
         optional=("triplet",),
     ),
-    bundle=Bundling(
-        by=("triplet",), name=("caption_type",), known=CAPTIONS, same=("media", "aspect")
-    ),
+    bundle=Bundling(by=("triplet",), name=("caption_type",), same=("media", "aspect")),
+    places={"caption_type": CAPTIONS},
     unfold=_triplets,
     base=_Triplets,
     variants=CONTAINS_VARIANTS,

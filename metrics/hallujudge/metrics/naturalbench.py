@@ -175,9 +175,9 @@ BENCHMARK = ClosedQuestions(
         },
     ),
     labels=("yes", "no", "A", "B"),
-    bundle=Bundling(by=("group",), name=("combination",), known=COMBINATIONS, same=("type",)),
+    bundle=Bundling(by=("group",), name=("combination",), same=("type",)),
     seen=("type",),
-    places={"type": tuple(TYPES)},
+    places={"type": tuple(TYPES), "combination": COMBINATIONS},
     question_files="questions.json",
     unfold=_one_answer_each,
     asking=Asking(

@@ -156,10 +156,10 @@ BENCHMARK = ClosedQuestions(
         optional=("kind", "pair"),
         lists=tuple(_ROLES),
     ),
-    bundle=Bundling(by=("pair",), name=("role",), known=_ROLES),
+    bundle=Bundling(by=("pair",), name=("role",)),
     unfold=_questions,
     named_files="set",
-    places={"set": SETS},
+    places={"set": SETS, "role": _ROLES},
     variants=(
         AnswerVariant(
             name="published",

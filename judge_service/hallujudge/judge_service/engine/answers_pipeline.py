@@ -54,7 +54,9 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._moves = self._makes_fields or self._clusters
         self._alone = declared.bundle.alone
         self._same_label = "label" in declared.bundle.same
-        self._places = [name for name in declared.places if name not in declared.seen]
+        self._places = [name for name in declared.limits if name not in declared.seen]
+        self._limits = declared.limits
+        self._needed = declared.needed
         self._repeats = metric.outcomes_repeat
         # Otherwise equal answers may have other places, and statistics of these.
         has_codes = type(metric).places is AnswersMetric.places
@@ -160,7 +162,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""
         declared = self.metric.benchmark
-        if declared.places and (problem := self.place_problem(item)) is not None:
+        if self._limits and (problem := self.place_problem(item)) is not None:
             return problem
         how, answers = declared.bundle, item.answers
         if how.partial and (problem := self._name_problem([answer.name for answer in answers])):
@@ -174,20 +176,20 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         if how.partial:
             return self._partial_problem(answers)
         names = [answer.name for answer in answers]
-        for name in how.needed or names:
+        for name in self._needed or names:
             if names.count(name) != 1:
                 return _miscounted(name, names.count(name))
             if problem := self.problem_within(item, answers[names.index(name)]):
                 return problem
-        if how.needed and (others := sorted(set(names) - set(how.needed))):
-            detail = f"the answer {others[0]!r} is not one of {', '.join(how.needed)}"
+        if self._needed and (others := sorted(set(names) - set(self._needed))):
+            detail = f"the answer {others[0]!r} is not one of {', '.join(self._needed)}"
             return UnscoredReason.PLACE_INVALID, detail
         return None if answers else _NO_ANSWERS
 
     def place_problem(self, item: AnswersItem) -> Problem | None:
         """Return why the place of an item, or of its answers, is not one of the benchmark's."""
         declared = self.metric.benchmark
-        for field, allowed in declared.places.items():
+        for field, allowed in self._limits.items():
             for each in item.answers if field in declared.seen else (item,):
                 if (value := each.fields.get(field, "")) not in allowed:
                     known = ", ".join(filter(None, allowed))
@@ -197,19 +199,19 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def _name_problem(self, names: Sequence[str]) -> Problem | None:
         """Return which name the answers of a partial bundle may not have, or lack."""
-        how = self.metric.benchmark.bundle
-        if how.known and (unknown := sorted(set(names).difference(how.known))):
-            detail = f"{', '.join(map(repr, unknown))}; {how.name[0]}s are {', '.join(how.known)}"
+        declared = self.metric.benchmark
+        if (known := declared.names) and (unknown := sorted(set(names).difference(known))):
+            noun = f"{declared.bundle.name[0]}s"
+            detail = f"{', '.join(map(repr, unknown))}; {noun} are {', '.join(known)}"
             return UnscoredReason.OPERATOR_UNKNOWN, detail
-        if lacking := next((name for name in how.required if name not in names), ""):
+        if lacking := next((name for name in self._needed if name not in names), ""):
             detail = f"there is no {lacking} answer to compare others with"
             return UnscoredReason.BASE_MISSING, detail
         return None
 
     def _other_label(self, answers: Sequence[Answer]) -> Problem | None:
         """Return which answer has another label than those of one question may have."""
-        required = self.metric.benchmark.bundle.required
-        base = next((a for a in answers if a.name in required), answers[0])
+        base = next((a for a in answers if a.name in self._needed), answers[0])
         for answer in answers:
             if answer.label != base.label:
                 labels = f"{base.label!r:.40} and {answer.label!r:.40}"
@@ -220,7 +222,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return why a partial bundle can't be scored: a required answer, or every one."""
         problems = list(map(self.answer_problem, answers))
         names = [answer.name for answer in answers]
-        for name in self.metric.benchmark.bundle.required:
+        for name in self._needed:
             if problem := problems[names.index(name)]:
                 return problem
         return None if None in problems else next(iter(problems), _NO_ANSWERS)
@@ -273,7 +275,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def unread(self, item: AnswersItem) -> Problem:
         """Return why a bundle with an answer that could not be parsed is unscored."""
         shown = " and ".join(f"{(a.response or '')[:_SHOWN_CHARS]!r}" for a in item.answers)
-        if required := self.metric.benchmark.bundle.required:
+        if required := self.metric.benchmark.required:
             said = next((a.response or "" for a in item.answers if a.name == required[0]), "")
             detail = f"the {required[0]} answer {said[:_SHOWN_CHARS]!r} can't be parsed"
             return UnscoredReason.BASE_UNPARSED, detail

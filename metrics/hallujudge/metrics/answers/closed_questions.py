@@ -7,7 +7,7 @@ message, archive reader, command, report view and schema) is shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -159,25 +159,13 @@ class Bundling(Struct, frozen=True, kw_only=True):
     by: tuple[str, ...] = ()
     """Fields whose equal values make records one bundle; without any, their id does."""
     name: tuple[str, ...] = ()
-    """Fields whose values name a record within its bundle."""
-    known: Mapping[str, str] = {}
-    """The names that records may have, however they are written -> meaning; empty if any. A bundle
-    needs all of them, unless it is ``partial``."""
+    """Fields whose values name a record within its bundle: one of its ``places``, if it is there.
+    A bundle needs all of these, unless it is ``partial``."""
     same: tuple[str, ...] = ()
     """Fields, ``label`` or ``media`` that must agree within a bundle; a record may lack a field."""
     partial: bool = False
-    """Whether a bundle counts with those of its answers that can be scored. The first name of
-    ``known`` is that of an answer which it needs."""
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """Names of the answers without which a partial bundle does not count."""
-        return tuple(self.known)[:1] if self.partial else ()
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Names of the answers that a bundle may not lack; empty if they are not known."""
-        return self.required or (() if self.partial else tuple(self.known))
+    """Whether a bundle counts with those of its answers that can be scored. It needs the first of
+    the names that it may have."""
 
     @property
     def several(self) -> bool:
@@ -345,9 +333,9 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Which answers count together."""
     group_by: tuple[str, ...] = ()
     """Fields of items by which results are grouped by default."""
-    places: Mapping[str, tuple[str, ...]] = {}
-    """Field -> values that it may have; archives with others are refused, items with others are
-    unscored."""
+    places: Mapping[str, tuple[str, ...] | Mapping[str, str]] = {}
+    """Field -> values that it may have, perhaps with their meanings; archives with others are
+    refused, items with others are unscored. Names within a bundle may be written in any way."""
     seen: tuple[str, ...] = ()
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
     kept: tuple[str, ...] = ()
@@ -430,6 +418,27 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
         keys = {**self.keys.fields, "label": self.keys.label}
         key, *_ = keys.get(slot if callable(of) else of, (slot,))
         return f"no {key} to judge by; give it"
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The names that answers of a bundle may have -> meaning; empty if any."""
+        held = self.places.get(self.bundle.name[0], {}) if self.bundle.name else {}
+        return held if isinstance(held, Mapping) else dict.fromkeys(held, "")
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Names of the answers without which a partial bundle does not count."""
+        return tuple(self.names)[:1] if self.bundle.partial else ()
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Names of the answers that a bundle may not lack; empty if they are not known."""
+        return self.required if self.bundle.partial else tuple(self.names)
+
+    @property
+    def limits(self) -> Mapping[str, Collection[str]]:
+        """Field of items or of what is seen of answers -> values that it may have."""
+        return {name: v for name, v in self.places.items() if name not in self.bundle.name}
 
     @property
     def judged_name(self) -> str:

@@ -274,7 +274,6 @@ BENCHMARK = ClosedQuestions(
     ),
     bundle=Bundling(
         name=("operator",),
-        known=OPERATORS,
         partial=True,
         same=("label", "order_sensitive", "dimension", "category"),
     ),
@@ -282,7 +281,11 @@ BENCHMARK = ClosedQuestions(
     base=OperatorsMetric,
     asking=Asking(protocols=plain(ONE_LETTER), shown=_shown),
     seen=("confidence", "order_sensitive"),
-    places={"order_sensitive": ("", "true", "false"), "dimension": ("", *TAXONOMY)},
+    places={
+        "operator": OPERATORS,
+        "order_sensitive": ("", "true", "false"),
+        "dimension": ("", *TAXONOMY),
+    },
     variants=(
         AnswerVariant(
             name="paper",

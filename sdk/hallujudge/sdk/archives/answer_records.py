@@ -100,7 +100,7 @@ class AnswerMaker:
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
         self._asked_key = next(iter(declared.keys.question), "")
-        self._places = list(declared.places.items())
+        self._places = list(declared.limits.items())
         self._label_of = labels_of(declared)
         self._label_remedy = _NO_LABEL_REMEDY
         self.chosen: tuple[str, str] | None = None
@@ -285,7 +285,7 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
         **{differing(declared, name): joined for name in declared.bundle.same},
         Fault.TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",
-        Fault.UNKNOWN_NAME: f"Use one of {', '.join(declared.bundle.known)}",
+        Fault.UNKNOWN_NAME: f"Use one of {', '.join(declared.names)}",
         Fault.SILENT: "Give their answers, or pass InputOptions(allow_missing=True)",
     }
 

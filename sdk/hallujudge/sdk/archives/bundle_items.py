@@ -38,7 +38,7 @@ class AnswerNames:
     def of(self, record: Record) -> str | None:
         """Return the name of a record within its bundle; None if it may not have it."""
         name = place_of(self._declared, record, self._declared.bundle.name)
-        if not (known := self._declared.bundle.known) or name in known:
+        if not (known := self._declared.names) or name in known:
             return name
         folded = name.strip().casefold().replace("-", "_").replace(" ", "_")
         return folded if folded in known else None
@@ -89,7 +89,7 @@ class BundleItems:
         self._group_by = group_by
         self._of_first = of_first
         self._has_groups = bool(group_by or of_first)
-        self._needed = () if options.allow_missing else self._bundle.needed
+        self._needed = () if options.allow_missing else declared.needed
         may_lack = ", or pass InputOptions(allow_missing=True) to leave them unscored"
         self._remedy = (
             f"Give every one its answers {' and '.join(self._needed)}"
@@ -147,7 +147,7 @@ class BundleItems:
         if lacking and not self._may_lack(first.outer):
             fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
             self._faults.add(fault, first.bundle, remedy=self._remedy)
-        in_order = [answers[name] for name in self._bundle.known if name in answers]
+        in_order = [answers[name] for name in self._declared.names if name in answers]
         # Some questions are duplicates with the halves of a video in the other order.
         group = media[0] if len(media) == 1 else min(filter(None, media), default="")
         fields = self._fields_of(entries, answers[first.name].fields if answers else {})

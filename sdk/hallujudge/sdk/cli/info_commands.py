@@ -5,13 +5,12 @@ from __future__ import annotations
 import enum
 import json
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from hallujudge.metrics.answers.closed_questions import Bundling
 from hallujudge.metrics.families import benchmark_named, broken_benchmarks
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
@@ -134,15 +133,15 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
             {"name": column.name, "meaning": column.meaning} for column in metric.columns
         ],
         "signature": {name: SIGNATURE_FIELDS[name] for name in metric.signature_names()},
-        "answers": dict(_bundling(metric.name).known),
+        "answers": dict(_names(metric.name)[1]),
         "published": [asdict(row) for row in cli.published_rows(metric)],
     }
 
 
-def _bundling(metric: str) -> Bundling:
-    """Return which answers of a metric count together, such as those under its operators."""
-    benchmark = benchmark_named(metric)
-    return Bundling() if benchmark is None else benchmark.bundle
+def _names(metric: str) -> tuple[str, Mapping[str, str]]:
+    """Return the field that names answers of a bundle, such as an operator, and its values."""
+    declared = benchmark_named(metric)
+    return ("", {}) if declared is None else (" and ".join(declared.bundle.name), declared.names)
 
 
 def _json(value: object) -> str:
@@ -178,8 +177,9 @@ def _metric_page(entry: MetricEntry) -> Iterator[str]:
             (name, SIGNATURE_FIELDS[name]) for name in metric.signature_names()
         ),
     }
-    if (bundle := _bundling(metric.name)).known:
-        sections[f"values of {' and '.join(bundle.name)}"] = bundle.known.items()
+    field, names = _names(metric.name)
+    if names:
+        sections[f"values of {field}"] = names.items()
     if published := cli.published_rows(metric):
         sections["published rows, for hallujudge report --baseline published:ROW"] = (
             (row.name, f"{row.model}; {row.source}") for row in published

@@ -99,7 +99,7 @@ def test_an_outcome_depends_on_no_items_before_it(
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda one: one.name)
 @given(data=st.data())
 def test_whatever_is_sent_has_an_outcome(benchmark: ClosedQuestions, data: st.DataObject) -> None:
-    known = [*(answer.name for answer in benchmark.trial.answers), *benchmark.bundle.known]
+    known = [*(answer.name for answer in benchmark.trial.answers), *benchmark.names]
     named = st.sampled_from(known or [""])
     given_answers = data.draw(st.lists(answers, max_size=4))
     item = AnswersItem(
@@ -151,10 +151,10 @@ COMPARED = ClosedQuestions(
     base=_Choices,
     bundle=Bundling(
         name=("condition",),
-        known={"plain": "as it is", "noisy": "with noise"},
         partial=True,
         same=("label",),
     ),
+    places={"condition": {"plain": "as it is", "noisy": "with noise"}},
     seen=("sure",),
     variants=(AnswerVariant(name="own", meaning="Choices.", parse=parse_as_labelled),),
     scores=(all_right("accuracy", "right questions / questions", own=True),),
@@ -167,11 +167,10 @@ TWO_SIDES = {"true": "what is shown", "false": "what is not shown"}
 
 
 def test_half_a_pair_is_never_right() -> None:
-    bundle = Bundling(by=("pair",), name=("condition",), known=TWO_SIDES)
+    bundle = Bundling(by=("pair",), name=("condition",))
     pair = tuple(Answer(response="A", label="A", name=name) for name in TWO_SIDES)
-    declared = structs.replace(
-        COMPARED, bundle=bundle, trial=AnswersItem(id="1", answers=pair), base=None
-    )
+    trial, places = AnswersItem(id="1", answers=pair), {"condition": TWO_SIDES}
+    declared = structs.replace(COMPARED, bundle=bundle, places=places, trial=trial, base=None)
     pipeline = AnswersPipeline(metric_of(declared)(variant="own"), ResponseCheck({}))
     whole, half = (
         pipeline.result(AnswersItem(id="1", answers=answers)) for answers in (pair, pair[:1])

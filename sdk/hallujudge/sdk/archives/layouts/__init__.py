@@ -166,7 +166,7 @@ def _is_anyones(
     usual = {*keys.label, *keys.media, *keys.id, "question_id", "image", "image_id"}
     own = [names for names in needed if usual.isdisjoint(names)]
     asks = any(key in values for key in keys.question)
-    return asks and len(own) == 1 and not declared.places
+    return asks and len(own) == 1 and not declared.limits
 
 
 def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> ArchiveReader | None:
@@ -189,7 +189,7 @@ def _plain_records(declared: ClosedQuestions, values: Mapping[str, object]) -> A
     found = {"response": response} | ({"label": label} if label else {})
     if not all(any(key in values for key in names) for names in needed):
         return None
-    if not all(_may_be(declared, field, values) for field in declared.places):
+    if not all(_may_be(declared, field, values) for field in declared.limits):
         return None
     if not has_own_labels and _is_anyones(declared, needed, values):
         return None
