@@ -59,6 +59,7 @@ def _triplets(
     """
     own = next((name for name in _IDS if records and name in records[0]), "")
     seen: set[tuple[str, str]] = set()
+    videos: dict[str, str] = {}
     for place, record in enumerate(records):
         if own and not name_under(record, (own,)):
             yield place, ValueError(f"no {own}, unlike the first record", "Give all one")
@@ -74,6 +75,11 @@ def _triplets(
                 f"they have the same {_IDS[0]!r}",
             )
         seen.add((triplet, caption))
+        video = name_under(record, _VIDEO).strip().casefold()
+        if video and not own and videos.setdefault(triplet, video) != video:
+            fault = f"triplets have lines with another {_VIDEO[0]}: {triplet}"
+            yield place, ValueError(fault, f"Correct them, or give each triplet its {_IDS[0]!r}")
+            continue
         # The script drops one or two records at the end; here their triplet is unscored.
         is_last = not own and place >= len(records) - len(records) % len(CAPTIONS)
         cut = {_IS_CUT: True} if is_last and key == "response" else {}
@@ -118,7 +124,7 @@ BENCHMARK = ClosedQuestions(
         fields={"aspect": _ASPECT, "caption_type": _TYPE, "triplet": _IDS},
         optional=("triplet",),
     ),
-    bundle=Bundling(by=("triplet",), name=("caption_type",), same=("media", "aspect")),
+    bundle=Bundling(by=("triplet",), name=("caption_type",)),
     places={"caption_type": CAPTIONS},
     unfold=_triplets,
     base=_Triplets,

@@ -175,7 +175,7 @@ BENCHMARK = ClosedQuestions(
         },
     ),
     labels=("yes", "no", "A", "B"),
-    bundle=Bundling(by=("group",), name=("combination",), same=("type",)),
+    bundle=Bundling(by=("group",), name=("combination",)),
     seen=("type",),
     places={"type": tuple(TYPES), "combination": COMBINATIONS},
     question_files="questions.json",

@@ -15,7 +15,7 @@ from hallujudge.metrics.answers.closed_questions import (
     AnswersItem,
     ClosedQuestions,
 )
-from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from .pipelines import TextPipeline, scored_result, unscored_result
@@ -53,7 +53,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._clusters = type(metric).cluster is not AnswersMetric.cluster
         self._moves = self._makes_fields or self._clusters
         self._alone = declared.bundle.alone
-        self._same_label = "label" in declared.bundle.same
+        self._one_label = own_function(type(metric), "conditions") is not None
         self._places = [name for name in declared.limits if name not in declared.seen]
         self._limits = declared.limits
         self._needed = declared.needed
@@ -169,7 +169,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             return problem
         if (problem := self.metric.problem(item)) is not None:
             return problem
-        if self._same_label and answers and (problem := self._other_label(answers)):
+        if self._one_label and answers and (problem := self._other_label(answers)):
             return problem
         if self._alone:
             return self.problem_within(item, answers[0]) if len(answers) == 1 else ONE_EACH

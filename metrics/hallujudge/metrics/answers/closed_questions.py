@@ -161,8 +161,6 @@ class Bundling(Struct, frozen=True, kw_only=True):
     name: tuple[str, ...] = ()
     """Fields whose values name a record within its bundle: one of its ``places``, if it is there.
     A bundle needs all of these, unless it is ``partial``."""
-    same: tuple[str, ...] = ()
-    """Fields, ``label`` or ``media`` that must agree within a bundle; a record may lack a field."""
     partial: bool = False
     """Whether a bundle counts with those of its answers that can be scored. It needs the first of
     the names that it may have."""
@@ -332,7 +330,8 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     bundle: Bundling = msgspec.field(default_factory=Bundling)
     """Which answers count together."""
     group_by: tuple[str, ...] = ()
-    """Fields of items by which results are grouped by default."""
+    """Fields of items by which results are grouped by default; the records of a bundle agree in
+    these, and in those of ``places``, unless they lack them."""
     places: Mapping[str, tuple[str, ...] | Mapping[str, str]] = {}
     """Field -> values that it may have, perhaps with their meanings; archives with others are
     refused, items with others are unscored. Names within a bundle may be written in any way."""
@@ -434,6 +433,13 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     def needed(self) -> tuple[str, ...]:
         """Names of the answers that a bundle may not lack; empty if they are not known."""
         return self.required if self.bundle.partial else tuple(self.names)
+
+    @property
+    def same(self) -> tuple[str, ...]:
+        """The fields in which the records of a bundle agree: its place in the benchmark."""
+        apart = {*self.bundle.by, *self.bundle.name, *self.verdicts}
+        names = dict.fromkeys((*self.group_by, *self.places))
+        return tuple(name for name in names if name in self.keys.fields and name not in apart)
 
     @property
     def limits(self) -> Mapping[str, Collection[str]]:

@@ -64,6 +64,7 @@ _INSTEAD = {
     "required": "name the answer first in places",
     "own_media": "give keys media=(), or name a key of the id in it too",
     "usual": "leave it out: a table's file is found beside answers as NAME.json",
+    "same": "leave it out: records of a bundle agree in the fields of group_by and places",
     "score": "write the attribute judged of a class that base names",
     "verdict": "name the field judgement, or in seen and in the optional of keys",
     "asked": "let unfold give each record its question",
@@ -233,7 +234,6 @@ def _field_faults(declared: ClosedQuestions) -> Iterator[str]:
     named = {
         "bundle.by": bundle.by,
         "bundle.name": bundle.name,
-        "bundle.same": [name for name in bundle.same if name not in ("label", "media")],
         "keys.optional": declared.keys.optional,
         "places": declared.places,
     }

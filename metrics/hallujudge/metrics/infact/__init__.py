@@ -272,11 +272,7 @@ BENCHMARK = ClosedQuestions(
         },
         optional=("dimension", "category", "order_sensitive", "confidence"),
     ),
-    bundle=Bundling(
-        name=("operator",),
-        partial=True,
-        same=("label", "order_sensitive", "dimension", "category"),
-    ),
+    bundle=Bundling(name=("operator",), partial=True),
     labels=(),
     base=OperatorsMetric,
     asking=Asking(protocols=plain(ONE_LETTER), shown=_shown),

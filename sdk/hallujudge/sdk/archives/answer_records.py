@@ -282,7 +282,7 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
         f"{known_sets(sets)}",
         Fault.OTHER_COLUMNS: "Write "
         f"{named(list(declared.bundle.columns))} with a value for each answer",
-        **{differing(declared, name): joined for name in declared.bundle.same},
+        **{differing(declared, name): joined for name in ("label", *declared.same)},
         Fault.TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",
         Fault.UNKNOWN_NAME: f"Use one of {', '.join(declared.names)}",
@@ -292,8 +292,7 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
 
 def differing(declared: ClosedQuestions, name: str) -> str:
     """Return the fault of bundles whose records differ in what must be equal."""
-    what = (declared.keys.media[0] if declared.keys.media else "image") if name == "media" else name
-    return f"{declared.unit} have lines with another {what}"
+    return f"{declared.unit} have lines with another {name}"
 
 
 _NO_LABEL_REMEDY = (

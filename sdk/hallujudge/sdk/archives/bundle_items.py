@@ -85,6 +85,9 @@ class BundleItems:
         self._asked = asked
         self._is_question = own_function(metric_of(declared), "is_question")
         self._may_lack = metric_of(declared).may_lack
+        # One question under several conditions has one label.
+        one_label = own_function(metric_of(declared), "conditions") is not None
+        self._same = (*["label"] * one_label, *declared.same)
         self._maker = maker
         self._group_by = group_by
         self._of_first = of_first
@@ -141,8 +144,8 @@ class BundleItems:
                 self._faults.add(Fault.TWICE, placed(entry))
             answers[entry.name] = self._answer(entry)
             media.append(self._media_of(entry))
-        if self._bundle.same and len(answers) == len(entries):
-            self._check_same(entries, tuple(answers.values()), media)
+        if self._same and len(answers) == len(entries):
+            self._check_same(entries, tuple(answers.values()))
         lacking = [name for name in self._needed if name not in answers]
         if lacking and not self._may_lack(first.outer):
             fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
@@ -155,13 +158,10 @@ class BundleItems:
         item = AnswersItem(id=first.bundle, group_id=group, fields=fields, answers=found)
         return self._special(first, item)
 
-    def _check_same(
-        self, entries: Sequence[Entry], answers: Sequence[Answer], media: Sequence[str]
-    ) -> None:
+    def _check_same(self, entries: Sequence[Entry], answers: Sequence[Answer]) -> None:
         """Note values that differ within a bundle and must not."""
-        common = {"label": [answer.label for answer in answers], "media": media}
-        for name in self._bundle.same:
-            found = {*(common.get(name) or map(_value_of, entries, answers, repeat(name)))}
+        for name in self._same:
+            found = set(map(_value_of, entries, answers, repeat(name)))
             # Nearly all are the same to the letter.
             if len(found) > 1 and len({each.strip().casefold() for each in found if each}) > 1:
                 self._faults.add(differing(self._declared, name), entries[0].bundle)
@@ -208,4 +208,6 @@ class BundleItems:
 
 
 def _value_of(entry: Entry, answer: Answer, name: str) -> str:
+    if name == "label":
+        return answer.label
     return entry.fields.get(name, "") or answer.fields.get(name, "")

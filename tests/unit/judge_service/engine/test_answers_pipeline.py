@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,7 +131,11 @@ def test_an_answer_of_another_name_leaves_its_bundle_unscored() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choices(AnswersMetric):
-    """A metric of choices without the label green."""
+    """A metric of choices under conditions, without the label green."""
+
+    @classmethod
+    def conditions(cls, record: Mapping[str, object]) -> tuple[str, ...]:
+        return tuple(COMPARED.names)
 
     def problem(self, item: AnswersItem) -> tuple[UnscoredReason, str] | None:
         is_green = any(answer.label == "green" for answer in item.answers)
@@ -152,7 +156,6 @@ COMPARED = ClosedQuestions(
     bundle=Bundling(
         name=("condition",),
         partial=True,
-        same=("label",),
     ),
     places={"condition": {"plain": "as it is", "noisy": "with noise"}},
     seen=("sure",),
