@@ -170,6 +170,7 @@ def _key_of(context: _Context) -> str:
     for name, value in context.invocation_metadata() or ():
         if name == _HEADER and isinstance(value, str):
             scheme, _, text = value.partition(" ")
+            # RFC 9110 (section 11.1) takes the name of a scheme in any case.
             if scheme.lower() == "bearer":
                 return text.strip()
             if scheme.lower() == "basic":
@@ -192,6 +193,7 @@ def _certificate_of(context: _Context) -> str:
     """Return the common name of the client's certificate, or an empty text."""
     names = context.auth_context().get("x509_common_name") or []
     text = next(iter(names), b"").decode(errors="replace")
+    # A name with a line break would forge a line of the log.
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:_MAX_NAME]
 
 
@@ -222,6 +224,7 @@ def network_of(peer: str) -> str:
     host = host_of(peer)
     if not host.startswith("ipv6:") or is_loopback(host[5:]):
         return host
+    # Without the zone of an address on a link, which a network does not have.
     address = host[5:].strip("[]").partition("%")[0]
     return f"ipv6:[{ipaddress.IPv6Network((address, 64), strict=False)}]"
 
@@ -335,7 +338,9 @@ class _Files:
     def context(self) -> ssl.SSLContext:
         """Return the current content of the files for Python's TLS."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # Without a password OpenSSL would ask for one at the terminal, and wait.
         context.load_cert_chain(self._settings.cert, self._settings.key, password="")
+        # Clients that also offer HTTP/2 must not choose it, since uvicorn does not have it.
         context.set_alpn_protocols(["http/1.1"])
         if self._settings.ca:
             context.load_verify_locations(self._settings.ca)
@@ -404,12 +409,15 @@ def _check(settings: TlsSettings) -> float:
 def _check_dates(serving: ssl.SSLContext, certificate: str) -> float:
     """Refuse an expired certificate, by a handshake in memory with a client that trusts it."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Only dates are looked at here; clients know the server by names of their own.
     trusting.check_hostname = False
     trusting.load_verify_locations(certificate)
+    # The certificate itself is trusted, though another one has issued it.
     trusting.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = serving.wrap_bio(to_server, to_client, server_side=True)
     client = trusting.wrap_bio(to_client, to_server)
+    # The client begins, the server answers with its certificate, and the client checks that.
     for side in (client, server, client):
         try:
             side.do_handshake()

@@ -67,6 +67,7 @@ def pieces_of(report: scoring_pb2.Report, max_bytes: int) -> Iterator[pb.ScoreSt
     if report.ByteSize() > max_bytes:
         batch, size = pb.GroupBatch(), 0
         for group in report.groups:
+            # A group that is larger than a piece goes alone.
             if batch.groups and size + group.ByteSize() > max_bytes:
                 yield pb.ScoreStreamResponse(groups=batch)
                 batch, size = pb.GroupBatch(), 0
@@ -265,6 +266,7 @@ async def _score_columns(
     response = pb.ScoreResponse()
     for definition in definitions:
         values = session.metric.item_values(definition, results)
+        # A column of numbers has no null.
         values = [math.nan if v is None else v for v in values]
         response.columns.add(name=definition.name, values=values)
     for at, result in enumerate(results):
@@ -282,6 +284,7 @@ async def _write_all(
     def write(result: ItemResult) -> None:
         write_result(result, to.add())
 
+    # Without a size, so that a block ends by its number of results and a slice by the clock.
     await map_cpu(of_each(write), without_graphs(results), chars=lambda _: 0)
 
 

@@ -120,6 +120,8 @@ def surplus(
         return []
     used = {peer: place for place, peer in enumerate(calls, 1)}
     idle = [one for one in connections if not calls.get(one.peer)]
+    # Silent ones have -1, those without a known caller 0, and used ones the place of their last
+    # call.
     idle.sort(key=lambda one: used.get(one.peer) or -1 + heard(one))
     closed: list[Connection] = []
     kept: list[Connection] = []
@@ -222,6 +224,7 @@ class ConnectionGuard:
     def _run(self) -> None:
         seconds = _LOOK_SECONDS
         while not self._ended.wait(seconds):
+            # Processor time, because a look lasts longer on a busy machine without doing more.
             began = time.thread_time()
             try:
                 seconds = _SOON_SECONDS if self.look() else _LOOK_SECONDS
@@ -308,6 +311,7 @@ class ConnectionGuard:
             with self._accepting.lent(), contextlib.suppress(OSError):
                 accepting()[0].close()
         self._closed += 1
+        # asyncio takes this for no connection at all, and waits for the next one.
         raise BlockingIOError
 
 

@@ -369,6 +369,7 @@ class RunningCalls:
             self._open[clock] = None
             if len(self._open) > _OPEN_CALLS:
                 oldest = next(iter(self._open))
+                # At once, so that the next call in need of room does not end the same one again.
                 del self._open[oldest]
                 oldest.make_room()
         if self._refuses:

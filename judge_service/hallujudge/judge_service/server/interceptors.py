@@ -364,9 +364,11 @@ class _Failure(NamedTuple):
             CancelledError: The client has gone and receives no status.
         """
         ending = context.abort(self.code, self.details, trailing_metadata=self.trailers)
+        # gRPC keeps the error, and with it this frame, which must not keep the call.
         del context
         try:
             await ending
+        # The call has ended already, so that no client waits for a status.
         except grpc.aio.InternalError as err:
             raise asyncio.CancelledError from err
         raise AssertionError("abort returned")

@@ -119,6 +119,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
             owner=current_owner(),
             caller=kept_caller(),
             request_id=request.request_id,
+            # A repeated request is recognised by the bytes of its spec, which must then be equal.
             spec=request.spec.SerializeToString(deterministic=True),
             note=request.note,
         )
@@ -153,6 +154,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         owner = None if request.all else current_owner()
         size = min(request.page_size or _JOBS, _MOST_JOBS)
         before = number_of_token(request.page_token)
+        # One more than a page has tells whether there is another page.
         found = await self._jobs.ask(JobStore.list, owner, size + 1, before)
         jobs = found[:size]
         return pb.ListJobsResponse(
@@ -167,6 +169,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         async with aclosing(self._jobs.watch(current_owner(), request.job_id)) as changes:
             async for job in changes:
                 message = job_to_proto(job)
+                # It may hold a synonym graph, which is too much for each change.
                 message.ClearField("spec")
                 yield pb.WatchJobResponse(job=message)
 

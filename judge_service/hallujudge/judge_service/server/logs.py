@@ -76,6 +76,7 @@ class LineWriter:
         self._write_waiting()
 
     def _write_waiting(self) -> None:
+        # As many as there are now, since more may come meanwhile.
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         if not lines:
             return
@@ -85,6 +86,7 @@ class LineWriter:
             self.dropped += len(lines)
             if self._on_error is not None:
                 self._on_error(err.strerror or str(err))
+                # Told once, because the next lines fail in the same way.
                 self._on_error = None
 
     def _send(self, data: bytes) -> None:
@@ -113,6 +115,7 @@ class ShortFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the base class's name
         """Return the line without a traceback."""
+        # Cut first, because escapes make a text longer.
         record.message = _cut(_CONTROL.sub(_escaped, record.message[: 2 * _MAX_MESSAGE]), record)
         return super().formatMessage(record)
 

@@ -157,6 +157,7 @@ class _Known(NamedTuple):
 
 
 def _allowed(known: _Known) -> ScoreSpec:
+    # Outside of what is cached, because it depends on who calls.
     if known.calls_models:
         current_caller().require(Scope.JUDGE)
     return known.spec

@@ -158,6 +158,7 @@ class RequestReader:
         """
         first = True
         async for raw in raws:
+            # The first message was counted when the call was admitted.
             if not first and pace is not None:
                 await pace()
             first = False
@@ -256,6 +257,7 @@ async def _take(memory: CallMemory, size: int) -> None:
             await asyncio.sleep(_WAIT_SECONDS)
         else:
             return
+    # The last attempt raises what is wrong.
     memory.take(size)
 
 
@@ -275,6 +277,7 @@ def plan_of(descriptor: Descriptor) -> Plan:
 def _plan(descriptor: Descriptor, made: dict[str, dict[int, Plan]]) -> Plan:
     if (known := made.get(descriptor.full_name)) is not None:
         return known
+    # Kept before its fields are read, since a message may contain its own kind.
     plan = made[descriptor.full_name] = {}
     for field in descriptor.fields:
         if field.type == FieldDescriptor.TYPE_MESSAGE and field.message_type is not None:

@@ -151,6 +151,7 @@ class HealthServicer(health_pb2_grpc.HealthServicer):
 
     def drain(self) -> None:
         """Report the server as unhealthy from now on, and end the calls that watch it."""
+        # Before the mark, after which nothing is updated any more.
         self.update(False)
         self._draining = True
 
@@ -201,6 +202,7 @@ def new_server(services: Services) -> grpc.aio.Server:
             ("grpc.max_send_message_length", settings.limits.max_message_bytes),
             ("grpc.server.max_pending_requests", pending),
             ("grpc.server.max_pending_requests_hard_limit", pending),
+            # By default a second server could listen at the same port and take some of the calls.
             ("grpc.so_reuseport", 0),
             ("grpc.max_allowed_incoming_connections", services.connections.limits.burst),
             # For TLS and the client's settings; gRPC's default is two minutes.
@@ -249,6 +251,7 @@ def _keepalive(settings: LimitSettings) -> tuple[tuple[str, int], ...]:
         # Applies while data is waiting to be sent.
         ("grpc.http2.ping_timeout_ms", milliseconds),
         ("grpc.keepalive_permit_without_calls", 1),
+        # 0 is no limit; by default gRPC sends two pings without data and then no more.
         ("grpc.http2.max_pings_without_data", 0),
     )
 

@@ -262,6 +262,7 @@ class Work:
             entry = metric_entry(name)
             spec = ScoreSpec(metric=name)
             if not entry.needs_models(spec):
+                # In a loop that ends here, because forks must not share one.
                 asyncio.run(self._scored(spec, entry.trial.item))
 
     async def _scored(self, spec: ScoreSpec, item: Item) -> None:

@@ -63,6 +63,7 @@ class Workers:
         self._short = FairQueue(count)
         self._long = FairQueue(long)
         program, environment = worker_program(settings), worker_environment()
+        # Both queues have all their places at once, so there is a worker for each place.
         self.processes = ProcessPool(program, count + long, environment=environment, **limits)
         """The worker processes."""
 
@@ -168,6 +169,7 @@ def worker_count(settings: ServerSettings) -> int:
     if not can_fork():
         return 0
     count = usable_cores() if settings.workers < 0 else settings.workers
+    # One worker would do no more than this process does, and cost the way to it.
     return count if count > 1 else 0
 
 
@@ -216,6 +218,7 @@ class Tallies:
             task = Task(kind="merge", parts=(self._spec, *self._tallies))
             [merged] = (await self._workers.run(task, long=True)).parts
             self._tallies = [merged]
+            # Grows with what is merged, so that merging takes time in proportion to what comes.
             self._most_bytes = _TALLY_BYTES + 2 * len(merged)
 
     async def report(self, kind: str) -> Reply:

@@ -162,6 +162,7 @@ async def _wrapped(path: str, handler: Handler, interceptors: _Interceptors) -> 
         return handler
 
     inner: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]] = found
+    # From the inside to the outside: the first one is the outermost.
     for interceptor in reversed(interceptors):
         inner = _within(interceptor, inner)
     return await inner(_Details(path))
@@ -412,6 +413,7 @@ async def _streamed(responses: AsyncGenerator[Any, None], exchange: Exchange) ->
 def _timeout_of(exchange: Exchange) -> float | None:
     """Return the timeout that the client sets for the call, in seconds, or None."""
     text = exchange.header(_TIMEOUT)
+    # Without it, digits of other scripts would pass, which int() reads too.
     if not text.isascii() or not text.isdigit() or len(text) > _MAX_TIMEOUT_DIGITS:
         return None
     return int(text) / 1000

@@ -306,6 +306,7 @@ class Body:
                 await self._parts.put(part)
             if more and not event.get("more_body", False):
                 more = False
+                # Empty parts of clients are left out above, so that an empty one can mean the end.
                 await self._parts.put(b"")
 
     async def parts(self) -> AsyncIterator[bytes]:
@@ -358,6 +359,7 @@ async def lines_of(parts: AsyncIterable[bytes], limit: int) -> AsyncGenerator[by
     async for part in parts:
         *ends, last = part.split(b"\n")
         for end in ends:
+            # Before they are joined: a line without an end must not fill the memory.
             _check(len(rest) + len(end), limit)
             if line := bytes(rest + end).strip():
                 yield line
