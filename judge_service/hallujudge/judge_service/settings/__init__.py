@@ -81,12 +81,14 @@ def definitions(settings: type, table: str) -> Iterator[Definition]:
         settings: The class.
         table: The table of those that are in no group.
     """
+    # The order of the sections in `hallujudge config show`: settings without a group come first.
     groups = [entry for entry in fields(settings) if _kind(entry)]
     for entry in fields(settings):
         if entry not in groups:
             option = entry.metadata["option"] or entry.name
             yield Definition(name=entry.name, option=option, table=table, field=entry)
     for group in groups:
+        # The options of access and limits are older than these groups, and have kept their names.
         prefix = "" if _NO_PREFIX in group.metadata else f"{group.name}_"
         for own in fields(_kind(group)):
             yield Definition(
@@ -115,4 +117,5 @@ def from_names(settings: type[_SettingsT], values: Mapping[str, object]) -> _Set
 
 def _kind(entry: Field[Any]) -> Any:
     """Return the class of a group; None for a setting."""
+    # Every setting has a help text, and no group has one.
     return None if "help" in entry.metadata else entry.default_factory

@@ -33,6 +33,8 @@ _USER = re.compile(
     r"|(?<=://)[^\s,/?#@:\[\]'\"]+:(?!\d*(?:[\s,/?#'\":;.)]|$))[^\s,/?#@'\"]+",
     re.IGNORECASE,
 )
+# Services have many names for a secret. `code`, `pw` and `sas` only as a whole: `encode` ends so,
+# too.
 _IN_QUERY = re.compile(
     r"([?&;#](?:(?=[^\s=&?;#]*(?:key|token|secret|pass|pwd|sig|auth|cred|jwt))[^\s=&?;#]+"
     r"|code|pw|sas)=)(?:(?!,\w+://|['\"](?:[\s,;:.)]|$))[^\s&#])+",
@@ -43,6 +45,7 @@ _FOR_A_PROGRAM = re.compile(
     r"((?<![^\s'\"])(?:--?[\w-]*(?:api-key|password|secret)[ =]|\w*(?:KEY|TOKEN|PASSWORD|SECRET)=))"
     r"[^\s'\"]+"
 )
+# Azure's own clouds for governments and China have other domains than its public one.
 _AZURE_HOSTS = (
     ".openai.azure.com",
     ".cognitiveservices.azure.com",
@@ -64,6 +67,7 @@ def web_address(text: str) -> SplitResult | None:
     """
     try:
         parts = urlsplit(text)
+        # Reading `port` raises a ValueError here, where it is caught, and not at each later reader.
         has_host = bool(parts.hostname) and parts.port != 0
     except ValueError:  # half of an IPv6 address, or a port above 65,535
         return None
@@ -82,6 +86,7 @@ def collector_address(endpoint: str, what: str, example: str) -> SplitResult:
         InvalidInputError: It is no such address; OpenTelemetry's library would drop all later.
     """
     parts = web_address(endpoint)
+    # Collectors take their credentials from headers; an address is logged and shown.
     if parts is None or "@" in parts.netloc or parts.query:
         raise InvalidInputError(
             f"{what} is {masked(endpoint)!r:.80}; write the address of a collector{example}"
@@ -89,6 +94,7 @@ def collector_address(endpoint: str, what: str, example: str) -> SplitResult:
     return parts
 
 
+# Environment variables and options hold texts only, so that lists are texts, too.
 def listed(text: str) -> tuple[str, ...]:
     """Return the parts of a setting that have commas between them."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
@@ -113,16 +119,21 @@ def environment_proxy(url: str, environ: Mapping[str, str] | None = None) -> str
         for name in (f"{parts.scheme if parts else ''}_proxy", "no_proxy")
     ]
     proxy, direct = given
+    # urllib's rule below knows no loopback: without this, a local judge would be asked through the
+    # proxy.
     if parts is None or not proxy or is_here(parts.netloc.rpartition("@")[2]):
         return ""
     if proxy_bypass_environment(parts.netloc.rpartition("@")[2], {"no": direct}):
         return ""
+    # curl and others accept `HTTPS_PROXY=proxy:3128`; the senders need a scheme.
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def hosted_by(url: str) -> Literal["openai", "azure", ""]:
     """Return whose service an address belongs to; empty for any other server."""
     parts = web_address(url)
+    # The dot also lets regional hosts such as `eu.api.openai.com` match, but not
+    # `evilapi.openai.com`.
     host = f".{parts.hostname}" if parts else ""
     if host.endswith(".api.openai.com"):
         return "openai"
@@ -210,6 +221,7 @@ class Secret:
     __slots__ = ("_reread", "_value")
 
     def __init__(self, value: str, reread: Callable[[], Secret] | None = None) -> None:
+        # Files of keys usually end with a newline, which a header must not have.
         self._value = value.strip()
         self._reread = reread
 
@@ -243,12 +255,15 @@ class Secret:
     def __format__(self, _spec: str) -> str:
         return repr(self)
 
+    # Settings that hold secrets are compared, to find out whether a client can be shared.
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and self._value == other._value
 
+    # A hash of the text could be compared with those of guesses.
     def __hash__(self) -> int:
         return hash(type(self))
 
+    # Otherwise what is sent to a worker process, or kept, could hold a key.
     def __reduce__(self) -> str:
         raise TypeError("a secret is never pickled or copied")
 
@@ -266,10 +281,12 @@ def read_secret(environ: Mapping[str, str], name: str) -> Secret:
     file = environ.get(f"{name}_FILE", "")
     if not file:
         return Secret(environ.get(name, ""))
+    # Which of two keys is meant can't be known, and a wrong one would bill someone else.
     if environ.get(name):
         raise InvalidInputError(f"both {name} and {name}_FILE are set; unset one of them")
     try:
         with Path(file).open("rb") as stream:
+            # One byte more than allowed tells a larger file without reading all of it.
             data = stream.read(_MAX_KEY_BYTES + 1)
         text = data.decode().strip()
     except (OSError, UnicodeDecodeError) as err:
@@ -348,6 +365,7 @@ def load_connection(
         for entry in fields(Connection)
         if entry.name != "api_key"
     }
+    # The named file goes before the environment, like every other argument.
     key = given.api_key
     if api_key_file:
         key = read_secret({f"{API_KEY}_FILE": api_key_file}, API_KEY)
@@ -363,6 +381,7 @@ def load_connection(
 
 def host_of(target: str) -> str:
     """Return the host of an address such as ``lab:50051`` or ``ipv6:[::1]:50051``."""
+    # The forms of names that gRPC takes as targets.
     name = target.removeprefix("dns:").removeprefix("ipv4:").removeprefix("ipv6:").lstrip("/")
     host, colon, _ = name.rpartition(":")
     return (host if colon and (":" not in host or host.endswith("]")) else name).strip("[]")
@@ -370,6 +389,7 @@ def host_of(target: str) -> str:
 
 def is_here(target: str) -> bool:
     """Return whether an address is of this machine, so that what is sent does not leave it."""
+    # A socket in the file system is reached from this machine only.
     if target.startswith("unix:"):
         return True
     host = host_of(target)

@@ -51,6 +51,7 @@ class ModelSettings:
     """How replies are constrained to the choices."""
     claims_per_call: int = setting(1, "claims in one call", low=1, high=100)
     """Claims in one call at most; 1: one claim at a time, as published."""
+    # vLLM batches the calls that it has; its own batch is the limit, not the server.
     max_concurrency: int = setting(64, "calls to each server at the same time", low=1, high=4096)
     """Calls to each of the model's servers at the same time at most."""
     max_tokens: int = setting(0, "most tokens of a reply of judge or extractor; 0: by question")
@@ -67,6 +68,8 @@ class ModelSettings:
     tokenizer: str = setting("", "the model's tokenizer.json or its folder, for estimates")
     """The model's ``tokenizer.json``, or its folder; empty to let the server count, if it can.
     Without it, estimates of a fallback are marked as rough."""
+    # -1 because 0 is a price: a local model is free, and an unknown price is no reason to call it
+    # so.
     price_prompt: float = setting(-1.0, "price of a million prompt tokens", low=-1)
     """Price of a million prompt tokens; 0 if free, -1 if unknown."""
     price_cached: float = setting(-1.0, "price of a million cached tokens", low=-1)
@@ -107,6 +110,7 @@ class FallbackSettings(ModelSettings):
     """The fallback's model; empty for no fallback."""
     dialect: str = setting("openai", "vllm, openai or plain", choices=_DIALECTS)
     """Whose extensions the fallback's server understands."""
+    # A fallback is paid by token, and each call repeats the scene graph.
     claims_per_call: int = setting(20, "claims in one fallback call", low=1, high=100)
     """Claims in one call of the fallback at most."""
     max_concurrency: int = setting(8, "calls to the fallback at the same time", low=1, high=4096)
@@ -132,11 +136,13 @@ class VllmSettings:
     Quantised checkpoints need nothing here."""
     batch_invariant: int = setting(0, "1: replies do not depend on other calls; slower", high=1)
     """Whether vLLM uses kernels whose results do not depend on the batch: 0 or 1."""
+    # The port is open to every user of the machine; the socket is not.
     socket: int = setting(1, "1: vllm listens on a private Unix socket; 0: at a port", high=1)
     """Whether vLLM listens on a Unix socket that only this user can reach: 1, or 0 for a port,
     which a ``vllm.command`` that starts a container needs."""
     command: str = setting("vllm", "the program, if it is not vllm on the path")
     """The program that is started, with what comes before ``serve``, with spaces between."""
+    # Nothing is fetched unless someone says so: a run offline must not wait for a hub.
     download: int = setting(0, "1: vllm may fetch the model from its hub", high=1)
     """Whether vLLM may fetch the model from its hub: 0 or 1."""
     arguments: str = setting("", "more arguments for vllm serve")
@@ -200,6 +206,7 @@ class BatchSettings:
 class JudgeSettings:
     """Which judges there are, and what they may cost."""
 
+    # The local judge goes first, since the fallback costs money for each call.
     judge_order: str = setting("llm,fallback", "judges of the router, the preferred one first")
     """Judges that the router asks, in order: some of matcher, small judges, llm, fallback."""
     max_calls: int = setting(-1, "calls to language models at most; -1: any number", low=-1)
@@ -278,6 +285,8 @@ def load_judge_keys(environ: Mapping[str, str], settings: JudgeSettings | None =
     names = (entry.name for entry in fields(JudgeKeys))
     own = {name: read_secret(environ, f"HALLUJUDGE_{name.upper()}_API_KEY") for name in names}
     for name in ("llm", "fallback"):
+        # Without settings, nobody knows to whom a provider's key would be sent, so that none is
+        # read.
         url = settings.language_model(name).url if settings else ""
         own[name] = own[name] or _providers_key(url, environ)
     return JudgeKeys(**own)
@@ -287,6 +296,8 @@ def _providers_key(url: str, environ: Mapping[str, str]) -> Secret:
     host = hosted_by(url)
     if host == "azure":
         return read_secret(environ, "AZURE_OPENAI_API_KEY")
+    # OpenAI's variables belong together: its key goes to its own address or to that in its variable
+    # alone.
     if host == "openai" or (url and url == environ.get("OPENAI_BASE_URL")):
         return read_secret(environ, "OPENAI_API_KEY")
     return Secret("")

@@ -91,15 +91,20 @@ def load_settings(
     environ = os.environ if environ is None else environ
     _warn_of_unknown(tuple(sorted(_unknown_names(environ))))
     file = file or environ.get(f"{ENV_PREFIX}CONFIG") or None
+    # The order is that of precedence: the first layer that has a setting gives its value.
     layers = {
+        # None is an option that was not given.
         "argument": {k: v for k, v in (arguments or {}).items() if v is not None},
         "environment": _from_environ(environ),
         f"file {file}": read_settings(file) if file else {},
     }
+    # Only arguments: a file's names are checked with their tables, and unknown variables are warned
+    # of.
     _check_names(layers["argument"])
     found = [_resolve(each, layers) for each in ALL.values()]
     values = {setting.name: setting.value for setting in found}
     judges = from_names(JudgeSettings, {each.name: values[each.name] for each in JUDGES})
+    # After the settings, because the addresses decide which provider's keys are read.
     keys = load_judge_keys(environ, judges)
     return ResolvedSettings(
         server=from_names(ServerSettings, {each.name: values[each.name] for each in SERVER}),
@@ -128,6 +133,7 @@ def _check_names(given: Mapping[str, object]) -> None:
         if name not in ALL:
             # A file has the tables `server` and `judges` for settings that have no group.
             inner = name.removeprefix("server.").removeprefix("judges.")
+            # A wrong table makes names less alike than a wrong letter.
             similar = get_close_matches(inner, ALL, 1)
             raise InvalidInputError(
                 f"{name!r} is not a setting; "
@@ -147,6 +153,7 @@ def _unknown_names(environ: Mapping[str, str]) -> set[str]:
     }
 
 
+# Settings are loaded more than once in a process, and one warning is enough.
 @cache
 def _warn_of_unknown(names: Sequence[str]) -> None:
     """Name variables that have no meaning, once in a process."""
@@ -180,6 +187,7 @@ def state_folder(settings: JudgeSettings) -> Path:
     """Return the folder for jobs, verdicts, and the logs of child processes."""
     if settings.data_folder:
         return Path(settings.data_folder)
+    # Where the XDG Base Directory Specification has state that should outlive a restart.
     if base := os.environ.get("XDG_STATE_HOME"):
         return Path(base) / "hallujudge"
     try:
@@ -208,6 +216,8 @@ def _resolve(each: Definition, layers: Mapping[str, Mapping[str, object]]) -> Se
     for source, values in layers.items():
         if each.name in values:
             given, found = values[each.name], source
+            # The variable is named as it is set: some settings have two, one of them another
+            # tool's.
             if isinstance(given, _FromEnvironment):
                 found, given = f"environment {given.variable}", given.value
             value = _checked(each, given, found)
@@ -229,6 +239,7 @@ def _checked(each: Definition, value: object, source: str) -> object:
         choices = limits["choices"]
         if not isinstance(value, str) or (choices and value not in choices):
             raise InvalidInputError(f"{found}; give {' or '.join(choices) if choices else 'text'}")
+        # Copied from `hallujudge config show`, which masks secrets.
         if "***" in value:
             raise InvalidInputError(f"{found}, with a masked password or key; write what is masked")
         if each.name in _HOSTS and not is_host(value):
@@ -240,12 +251,15 @@ def _checked(each: Definition, value: object, source: str) -> object:
     if isinstance(value, bool):
         raise InvalidInputError(f"{found}; give a number")
     try:
+        # Variables are texts, so that numbers come as text, too.
         number = kind(value)
     except (TypeError, ValueError, OverflowError) as err:
         raise InvalidInputError(f"{found}; give a number") from err
+    # int() cuts 1.5 to 1 without an error.
     if kind is int and isinstance(value, float) and number != value:
         raise InvalidInputError(f"{found}; give a whole number")
     low, high = limits["low"], limits["high"]
+    # NaN fails every comparison, and is refused by this form of it.
     if not low <= number <= high:
         raise InvalidInputError(f"{found}; give a number from {low} to {high}")
     return number
@@ -275,6 +289,7 @@ def read_settings(file: str) -> dict[str, object]:
 
     try:
         with Path(file).open("rb") as stream:
+            # One byte more than allowed tells a larger file without reading all of it.
             text = stream.read(_MAX_FILE_BYTES + 1)
     except OSError as err:
         raise InvalidInputError(
@@ -298,6 +313,7 @@ def read_settings(file: str) -> dict[str, object]:
 
 def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
     outside = [name for name in content if name not in _TABLES]
+    # Before the general refusal, which could not say where the setting belongs.
     _refuse_misplaced(outside, file)
     if unknown := sorted(outside):
         raise InvalidInputError(
@@ -311,6 +327,7 @@ def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
             raise InvalidInputError(f"settings file {file!r}: {name} must be a table [{name}]")
         unknown = sorted(set(table) - set(known))
         _refuse_misplaced(unknown, file)
+        # `[llm]` within `[judges]` is an easy mistake, as both are about judges.
         if inner := [each for each in unknown if each in _TABLES]:
             raise InvalidInputError(
                 f"settings file {file!r}: [{inner[0]}] is a table of its own, outside [{name}]"
@@ -334,6 +351,7 @@ def _refuse_misplaced(unknown: Sequence[str], file: str) -> None:
     if found := [ALL[name] for name in unknown if name in ALL]:
         tables = ", ".join(f"[{each.table}] {each.field.name} = …" for each in found)
         raise InvalidInputError(f"settings file {file!r}: settings are in tables; write {tables}")
+    # Files of settings are shared and committed; keys must not be in them.
     if any(name.endswith("api_key") for name in unknown):
         raise InvalidInputError(f"settings file {file!r}: {NO_KEYS}")
 

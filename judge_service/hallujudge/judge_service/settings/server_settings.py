@@ -12,6 +12,7 @@ from .connection import listed, masked_repr
 class HttpSettings:
     """HTTP with JSON."""
 
+    # Loopback, because callers there need no key: others are let in on purpose only.
     host: str = setting("127.0.0.1", "address of HTTP with JSON")
     """The address to listen on for HTTP with JSON."""
     port: int = setting(
@@ -53,6 +54,8 @@ class AccessSettings:
 class LimitSettings:
     """What calls and connections may take."""
 
+    # 64 running calls of this size are the 1 GiB of `max_memory_bytes`: gRPC holds them before they
+    # are counted.
     max_message_bytes: int = setting(16 << 20, "maximum size of a message, in bytes", low=1 << 16)
     """The maximum size of a received or sent message, in bytes."""
     max_memory_bytes: int = setting(
@@ -73,6 +76,7 @@ class LimitSettings:
         1024, "maximum number of connections of one address", low=1
     )
     """The maximum number of connections of one address; of one network (/64) if it is IPv6."""
+    # A client that reads nothing would have all its results kept; two of them took 1.3 GB.
     max_unread_bytes: int = setting(
         8 << 20, "results of a stream that its client has not read, in bytes", low=1 << 16
     )
@@ -85,6 +89,7 @@ class LimitSettings:
     """How much processor time one message or report may take in a worker, in seconds."""
     max_call_seconds: float = setting(86_400.0, "maximum duration of a call", low=0.001, high=2**21)
     """How long a call may take, in seconds."""
+    # A connection that says nothing holds a place and a file, which others need.
     first_message_seconds: float = setting(
         30.0, "time for the first message of a call", low=0.001, high=86_400
     )
@@ -93,6 +98,7 @@ class LimitSettings:
         600.0, "time after which an idle stream ends", low=0.001, high=2**21
     )
     """How long a stream may be without a message from its client, or one that it reads."""
+    # gRPC takes milliseconds in 32 bits, and 2**21 seconds are the last power of two that fits.
     keepalive_seconds: float = setting(
         60.0, "how often clients are asked whether they are there", low=0.1, high=2**21
     )
@@ -103,6 +109,8 @@ class LimitSettings:
 class OfferedSettings:
     """Models and devices that callers may name."""
 
+    # Loading a model takes memory and time, so that a caller may name only what the operator has
+    # allowed.
     models: str = setting("minilm,mpnet", "models that callers may name, with commas")
     """The models of matchers that callers may name, with commas between."""
     vectors: str = setting("en_core_web_lg", "spaCy models that callers may name")
@@ -205,10 +213,13 @@ class ServerSettings:
         0, "1: start although a database of the last start is lost", high=1
     )
     """Whether the server starts where its jobs or spending were deleted or emptied."""
+    # Beyond loopback, strangers could read which methods there are.
     reflection: str = setting(
         "auto", "auto, on or off; auto: on loopback only", choices=("auto", "on", "off")
     )
     """Whether the server describes its methods; ``auto``: only on loopback."""
+    # Shorter than what deploy/ gives a server between SIGTERM and SIGKILL, which is 40 and 45
+    # seconds.
     drain_seconds: float = setting(20.0, "time for calls to finish after SIGTERM", high=3600)
     """How long running calls may take to finish after SIGTERM, in seconds."""
     self_check_seconds: float = setting(
