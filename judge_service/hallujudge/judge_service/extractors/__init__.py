@@ -76,6 +76,7 @@ class Keywords:
     """Tangible objects of at most two words, in the singular."""
     behaviors: tuple[Keyword, ...] = ()
     """Actions in root form, with their particles."""
+    # Given words have no place: they come from the file, and need not occur in the text.
     given: frozenset[str] = frozenset()
     """Which of the two came with the item, without places."""
 
@@ -85,6 +86,7 @@ class Keywords:
 
     def spans(self, role: str) -> tuple[tuple[int, int], ...]:
         """Return the places of these keywords; none if they were given."""
+        # Their empty places would be shown as the text's beginning.
         found = () if role in self.given else getattr(self, role)
         return tuple((keyword.start, keyword.end) for keyword in found)
 

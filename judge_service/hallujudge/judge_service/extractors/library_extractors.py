@@ -82,6 +82,8 @@ class SpacyTripletExtractor:
     """
 
     def __init__(self, pipeline: Language) -> None:
+        # Before any text: a parser with other labels finds no claims, which would look like a clean
+        # answer.
         _check(pipeline)
         self._pipeline = pipeline
         self._lexicon = load_lexicon()
@@ -96,6 +98,7 @@ class SpacyTripletExtractor:
     def extract(self, text: str) -> list[ExtractedTriplet]:
         """Return the claims of one text, in its order; its first 200,000 characters are read."""
         claims = ParsedTriplets(self._lexicon)
+        # Without markup, whose signs a parser takes for words.
         for offset, piece in pieces(without_markup(text)):
             check_wanted()
             # A pipeline keeps every new word, and is not safe in several threads.
@@ -112,6 +115,7 @@ class SpacyTripletExtractor:
         return [await in_thread(partial(self.extract, text)) for text in texts]
 
 
+# Few, because a large pipeline takes hundreds of megabytes.
 @lru_cache(maxsize=2)
 def shared_extractor(name: str) -> SpacyTripletExtractor:
     """Return the extractor of a pipeline, which is loaded once.
@@ -143,9 +147,11 @@ class NltkNounExtractor:
                 f"{_ADVICE}",
                 metadata={"feature": "amber nouns", "extra": "nltk data"},
             )
+        # Captions repeat their nouns, and a lemma depends on nothing else.
         self._lemma = lru_cache(maxsize=1 << 16)(nltk.WordNetLemmatizer().lemmatize)
 
     def _has(self, path: str) -> bool:
+        # nltk reads data from an archive as well, and its downloader leaves some of them packed.
         for name in (path, f"{path}.zip"):
             try:
                 self._nltk.data.find(name)
@@ -193,6 +199,7 @@ def load_pipeline(name: str, needed: str, *, suggested: str, exclude: Sequence[s
     try:
         loaded: Language = spacy.load(name, exclude=list(exclude))
     except OSError as err:
+        # A pipeline of the user's own is not what spaCy's command downloads.
         other = "" if name == suggested else f"; install it, or use {suggested}"
         raise MissingExtraError(
             f"{needed}, but it is not installed{other}: {advice}", metadata=metadata
@@ -203,15 +210,18 @@ def load_pipeline(name: str, needed: str, *, suggested: str, exclude: Sequence[s
 def pipeline_label(pipeline: Language) -> str:
     """Return the name and version of a pipeline, such as ``en_core_web_sm-3.8.0``."""
     meta = pipeline.meta
+    # spaCy's packages are named so; the pipeline's own name lacks the language.
     return f"{meta['lang']}_{meta['name']}-{meta['version']}"
 
 
 def _check(pipeline: Language) -> None:
     name = pipeline_label(pipeline)
+    # The word lists and the lexicon are English.
     if pipeline.lang != "en":
         raise InvalidInputError(
             f"the spaCy pipeline {name!r} reads {pipeline.lang!r}; use an English one"
         )
+    # A pipeline may consist of a tagger alone, or of components that the user has chosen.
     labels = set(pipeline.get_pipe("parser").labels) if "parser" in pipeline.pipe_names else set()
     if missing := sorted(_LABELS - labels):
         raise InvalidInputError(
@@ -249,26 +259,35 @@ class ParsedTriplets:
             doc: The piece.
             offset: Where it begins in the text.
         """
+        # Tokens are known by their index, which begins anew in each piece; pronouns are resolved
+        # across pieces.
         self._phrases = Phrases(self._lexicon, self._morphology)
         self._claims = Claims()
         for sentence in doc.sents:
+            # A question claims nothing.
             if not sentence.text.rstrip().endswith("?"):
                 self._sentence(sentence)
+        # Claims of nouns follow those of all verbs of a sentence; readers expect the text's order.
         ordered = sorted(self._claims.found, key=lambda claim: (claim.start, claim.end))
         self.found += [_moved(claim, offset) for claim in ordered]
 
     def _sentence(self, sentence: Span) -> None:
         put = modalities(sentence)
+        # The claims take a word's modality by its index from here.
         self._claims.next_sentence([_as_chunk(token, put) for token in sentence])
         nouns = [token for token in sentence if is_noun(token)]
+        # All nouns are seen before a verb is read, whose subject may be a pronoun of an earlier
+        # one.
         for noun in nouns:
             self._mention(noun)
         for token in sentence:
+            # An auxiliary belongs to its verb, and a participle before a noun is an attribute.
             if token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass", "amod"):
                 self._verb(token)
         for noun in nouns:
             self._noun(noun)
         verbless = not any(token.pos_ in ("VERB", "AUX") for token in sentence)
+        # Last, because only what no other claim has used is said to be present.
         for noun in nouns:
             phrase = self._phrases.of(noun)
             if worth_stating(phrase, verbless) and not is_side(noun):
@@ -277,6 +296,7 @@ class ParsedTriplets:
     def _mention(self, noun: Token) -> None:
         phrase = self._phrases.of(noun)
         if phrase.pronoun:
+            # "It" as an object is not the verb's own subject, which would be "itself".
             excluded: tuple[NounPhrase, ...] = ()
             if noun.dep_ in (*OBJECTS, "pobj"):
                 verb = noun.head if noun.dep_ != "pobj" else noun.head.head
@@ -296,8 +316,10 @@ class ParsedTriplets:
             elif child.dep_ == "appos" and is_noun(child):
                 for each in together(child):
                     self._claims.relate(phrase, "is", self._phrases.of(each), False)
+            # After the noun: "something red". One before it is part of the phrase.
             elif child.dep_ == "amod" and child.i > noun.i:
                 self._claims.attribute(phrase, child.text.lower(), child.idx, end_of(child), False)
+            # "A picture of a dog" has the dog in it, and says nothing of a picture.
             elif not (phrase.lemma in MEDIUM_NOUNS or phrase.pronoun or is_side(noun)):
                 for prep in prepositions(child):
                     self._place((phrase,), "", prep, phrase.negated)
@@ -305,6 +327,7 @@ class ParsedTriplets:
     def _owner(self, owner: Token, phrase: NounPhrase) -> None:
         if owner.text.lower() in OWNED:
             named = self._mentions.named(owner.text.lower())
+            # "Her hat" is a claim about the woman only if it is known who she is.
             if named is not None and named is not phrase and phrase.tangible:
                 self._claims.own(named, phrase)
         elif is_noun(owner):
@@ -315,6 +338,7 @@ class ParsedTriplets:
     ) -> bool:
         """Relate subjects to the objects of a preposition; return whether there is one."""
         text, target = placed(prep)
+        # "Based on the shadows" gives the reason of a claim, and no place.
         aside = text in EVIDENCE_PREPOSITIONS or target is None
         if target is None or aside or not is_noun(target) or target.lemma_ in _DISCOURSE:
             return False
@@ -324,6 +348,7 @@ class ParsedTriplets:
             for subject in subjects:
                 self._claims.relate(subject, relation, self._phrases.of(each), denied)
         further = [c for c in prep.children if c.dep_ == "conj" and c.pos_ == "ADP"]
+        # One, since each reads on by itself: "in the box, on it and under it".
         for other in further[:1]:
             self._place(subjects, said, other, negated)
         return True
@@ -340,6 +365,7 @@ class ParsedTriplets:
         lemma, negated = verb.lemma_.lower(), is_denied(verb)
         passive = any(child.dep_ == "auxpass" for child in verb.children)
         shown = lemma in PRESENTING_VERBS
+        # "The image shows a dog" is about the dog, and not about the image.
         if shown and not passive and is_shower(subjects[0]):
             self._shown(verb)
             return
@@ -387,6 +413,7 @@ class ParsedTriplets:
         self, adjective: Token, subjects: tuple[NounPhrase, ...], negated: bool
     ) -> None:
         for each in together(adjective):
+            # "Is likely to" has an adjective in the tree, but says nothing of its noun.
             if each.lemma_.lower() in HEDGES:
                 continue
             denied = negated or any(child.dep_ == "neg" for child in each.children)
@@ -399,9 +426,12 @@ class ParsedTriplets:
 
     def _activity(self, verb: Token, subjects: tuple[NounPhrase, ...], negated: bool) -> None:
         """Add a verb without object and place as an attribute: (dog, is, running)."""
+        # An image can't show that a thing seems or depends; "wants to run" does not say that
+        # anybody runs.
         if verb.lemma_.lower() in SAYING_NOTHING or (verb.dep_ == "xcomp" and verb.tag_ == "VB"):
             return
         text = verb.text.lower()
+        # Attributes are in one form, so that "runs" and "is running" are the same claim.
         if verb.tag_ not in ("VBG", "VBN"):
             text = ing_form(verb.lemma_.lower())
         text = with_particle(verb, text)
@@ -443,6 +473,7 @@ def _moved(claim: ExtractedTriplet, offset: int) -> ExtractedTriplet:
 
 
 def _as_chunk(token: Token, put: dict[int, Modality]) -> Chunk:
+    # The claims are those of the rules, which know chunks and no trees.
     chunk = Chunk("", "", token.i, token.i + 1, token.idx, end_of(token))
     chunk.modality = put.get(token.i, Modality.STATED)
     return chunk

@@ -108,16 +108,20 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             InvalidInputError: The key is rejected, or there is no such model.
         """
         await self.client.settle()
+        # A worker waits for one call, so that more of them than calls at once only wait.
         workers = min(self.client.settings.all_concurrency, len(sources))
         return await run_bounded(sources, self._one, workers)
 
     async def planned(self, source: _S) -> PlannedCall | None:
         """Return the call that a source needs, for estimates; None if it needs none."""
+        # The cheapest answer first: such a source has no prompt to be looked up.
         if self._known(source) is not None:
             return None
         await self.client.settle()
         request = self._request(source)
         key = self._key(request.messages)
+        # Reading checks a kept reply again, so that a reply that newer checks refuse is asked for
+        # anew.
         known = await self._calls.known(key, self._reading(source))
         return PlannedCall(key=key, cached=known is not None, request=request)
 
@@ -135,6 +139,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         Raises:
             ValueError: It is not written in the form that was asked for.
         """
+        # json keeps the last of two equal keys without a word.
         return json.loads(content, object_pairs_hook=_no_doubles)
 
     @abc.abstractmethod
@@ -151,6 +156,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
     @property
     def _template(self) -> Template:
+        # Read when it is needed: importing an extractor reads no file.
         return self._own or load_template(self.template_name)
 
     async def _one(self, source: _S) -> Extraction[_T]:
@@ -162,6 +168,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             reply = await self._calls.ask(
                 self._key(request.messages), request, self._reading(source), label=self.label
             )
+        # One source without a reply must not end the run; its item is unscored.
         except CallFailedError as failure:
             return Extraction(found=None, reason=failure.kind.value, detail=failure.detail)
         return reply.extraction
@@ -178,6 +185,8 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         """How replies about a source are read and kept."""
 
         def read(answer: Answer) -> _Reply[_T]:
+            # First, so that a reply that was cut off or refused is told as that, and not as bad
+            # JSON.
             if problem := reply_problem(without_thought(answer.reply)):
                 failed: Extraction[_T] = Extraction(
                     found=None, reason=problem.reason, detail=problem.detail, usage=answer.usage
@@ -187,9 +196,11 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             return _Reply(content, replace(self._read(content, source), usage=answer.usage))
 
         def to_record(reply: _Reply[_T]) -> Record | None:
+            # A failed reply is not kept: asking again may bring a better one.
             usage = reply.extraction.usage
             if reply.extraction.found is None or usage is None:
                 return None
+            # The text and not what was found, so that newer checks read it again.
             return {"content": reply.content, "usage": usage.to_record()}
 
         def from_record(record: Record) -> _Reply[_T] | None:
@@ -200,6 +211,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
         return Reading(read=read, to_record=to_record, from_record=from_record)
 
+    # What the reply depends on; what is read from it is left out, and is computed again.
     def _key(self, messages: Sequence[Mapping[str, str]]) -> str:
         settings = self.client.settings
         return cache_key(
@@ -219,6 +231,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         """The content of a reply, checked against the schema again."""
         try:
             return self._checked(self._parsed(content), source)
+        # json's parser descends once for each bracket, and a model may repeat one without end.
         except (ValueError, RecursionError) as err:
             is_syntax = isinstance(err, json.JSONDecodeError | RecursionError)
             kind = "REPLY_NOT_JSON" if is_syntax else "REPLY_WRONG_SCHEMA"
@@ -232,6 +245,7 @@ def with_keys(value: object, names: Sequence[str]) -> Mapping[str, object]:
     Raises:
         ValueError: It is not such an object.
     """
+    # A further key is a sign that the model answered another question.
     if not isinstance(value, dict) or set(value) != set(names):
         raise ValueError(f"not an object with exactly the keys {', '.join(names)}")
     return value
@@ -246,6 +260,7 @@ def list_under(value: Mapping[str, object], key: str, most: int) -> list[object]
     entries = value[key]
     if not isinstance(entries, list):
         raise ValueError(f"{key!r} is not a list")  # noqa: TRY004  # concerns the reply, not a caller's type
+    # Such a list comes from a model that repeats itself, and its first entries are no better.
     if len(entries) > most:
         raise ValueError(f"{len(entries)} entries in {key!r}; at most {most} are accepted")
     return entries
@@ -266,6 +281,7 @@ def sift(
         ValueError: There are entries, and all are rejected. As an empty list it would count as
             "nothing found".
     """
+    # A dictionary keeps the order and drops repeats, which models are prone to.
     found: dict[_V, None] = {}
     invalid: list[InvalidEntry] = []
     for entry in entries:
@@ -277,12 +293,14 @@ def sift(
         found[value] = None
         if problem:
             invalid.append(InvalidEntry(place, shown(entry), problem, repaired=str(value)))
+    # A list without a valid entry would otherwise count as "nothing found".
     if invalid and not found:
         first = invalid[0]
         raise ValueError(f"no valid entry in {place!r}: {first.text!r}: {first.problem}")
     return list(found), invalid
 
 
+# json escapes what terminals would obey and files refuse, such as a lone surrogate.
 def shown(entry: object) -> str:
     """Return an entry as evidence shows it: short, printable, and valid as UTF-8."""
     text = entry if isinstance(entry, str) and entry.isprintable() else json.dumps(entry)

@@ -245,6 +245,7 @@ class SentenceExtractor:
     """
 
     label = "sentences-1"
+    # CJK full stops have no space after them.
     _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+|(?<=[。！？])")
     _ABBREVIATION = re.compile(
         r"(?:\b(?:Mr|Mrs|Ms|Dr|St|No|vs|etc|approx|e\.g|i\.e|a\.m|p\.m)|\b[A-Z])\.$"
@@ -252,11 +253,13 @@ class SentenceExtractor:
 
     def extract(self, text: str) -> list[tuple[Sentence, Span]]:
         """Return the sentences of one text with their positions."""
+        # An end after an abbreviation is none: "Dr. Smith" is one name.
         cuts = [0, *(match.end() for match in self._END.finditer(text) if self._ends(text, match))]
         found = []
         for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True):
             sentence = text[start:end]
             left = start + len(sentence) - len(sentence.lstrip())
+            # A line of dashes or emoji claims nothing.
             if any(map(str.isalnum, sentence)):
                 span = Span(left, left + len(sentence.strip()))
                 found.append((Sentence(sentence.strip()), span))
@@ -267,7 +270,9 @@ class SentenceExtractor:
         return await map_cpu(of_each(self.extract), texts, chars=len)
 
     def _ends(self, text: str, match: re.Match[str]) -> bool:
+        # The longest abbreviation has 6 characters; a search from the beginning would be quadratic.
         before = text[max(0, match.start() - 12) : match.start()]
+        # A line break ends a sentence even after an abbreviation, as in lists.
         return "\n" in match[0] or not self._ABBREVIATION.search(before)
 
 
@@ -313,6 +318,7 @@ def _object(value: object) -> tuple[str, str]:
     if len(word.split()) <= _OBJECT_WORDS:
         return word, ""
     problem = "more than two words"
+    # The last two words need not name the object: "cup of tea" is no "of tea".
     found = RuleKeywordExtractor().extract(word).words("objects")
     if len(found) != 1:
         raise ValueError(f"{problem}, of which the rules find {len(found)} objects")
@@ -327,6 +333,7 @@ def _behavior(value: object) -> tuple[str, str]:
     if root == verb:
         return word, ""
     if rest and root in _AUXILIARIES:
+        # A tagger needs a sentence to know a verb; "they" fits every form.
         found = RuleKeywordExtractor().extract(f"They {word}.").words("behaviors")
         root, rest = (found[0], []) if len(found) == 1 else (root, rest)
     return " ".join((root, *rest)), "not in root form"
@@ -349,6 +356,7 @@ class Places:
     def of(self, words: str, after: int = 0) -> Span:
         """Return the first place of words as written, from ``after`` on; ``(0, 0)`` if absent."""
         pattern = r"\s+".join(map(re.escape, words.split()))
+        # Not \b, which finds no bound beside a word that begins or ends with a sign.
         bounded = rf"(?<!\w){pattern}(?!\w)"
         match = re.compile(bounded, re.IGNORECASE).search(self.text, after) if pattern else None
         return Span(*match.span()) if match else NOWHERE
@@ -356,8 +364,10 @@ class Places:
     def extracted(self, claim: Triplet) -> ExtractedTriplet:
         """Return a claim with its places; the object is preferably found after the subject."""
         first = self.of(claim.subject)
+        # "A dog beside a dog" has its object after the subject; a passive may have it before.
         second = self.of(claim.object, first.end)
         second = second if second.end else self.of(claim.object)
+        # (0, 0) is no place, and would stretch the claim to the text's beginning.
         known = [span for span in (first, second) if span.end]
         return ExtractedTriplet(
             subject=claim.subject,
@@ -367,11 +377,13 @@ class Places:
             end=max((span.end for span in known), default=0),
             subject_span=first,
             object_span=second,
+            # A model writes the denial into the relation; nothing else tells it.
             negated=bool(re.search(r"\b(not|no|never|n't)\b", claim.relation, re.IGNORECASE)),
         )
 
     def object(self, word: str) -> Keyword:
         """Return an object with its place, in the singular or plural."""
+        # Words of a noun phrase stand together; only a verb and its particle may be apart.
         return self._keyword(word, gap=1)
 
     def behavior(self, word: str) -> Keyword:
@@ -379,6 +391,7 @@ class Places:
         return self._keyword(word, gap=_GAP)
 
     def _keyword(self, word: str, gap: int) -> Keyword:
+        # As written first, which is the exact place; forms cost an analysis of the whole text.
         span = self.of(word)
         if not span.end:
             span = self._inflected(word.split(), gap)
@@ -403,6 +416,7 @@ class Places:
         return at
 
     @cached_property
+    # By form, so that a keyword is looked for only where its first word occurs.
     def _starts(self) -> dict[str, list[int]]:
         starts: dict[str, list[int]] = {}
         for index, token in enumerate(self._tokens):
@@ -440,4 +454,5 @@ def root_form(verb: str) -> str:
     """
     lexicon = shared_analyser().lexicon
     lemma, weight, form = Morphology(lexicon).verb(verb)
+    # A word that the lexicon does not know as a verb's form is left as the model wrote it.
     return verb if form == "b" or weight < 0 or lexicon.is_verb(verb) else lemma

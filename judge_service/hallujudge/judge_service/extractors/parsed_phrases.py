@@ -23,6 +23,7 @@ _UNCERTAIN = listed("possible likely unlikely probable doubtful unclear uncertai
 
 def modalities(sentence: Span) -> dict[int, Modality]:
     """Return the modality of each token: its own, or that of the word on which it depends."""
+    # From the root down, because a word's modality may be that of the word on which it depends.
     found: dict[int, Modality] = {}
     waiting = [sentence.root]
     while waiting:
@@ -35,6 +36,7 @@ def modalities(sentence: Span) -> dict[int, Modality]:
 
 def _own(token: Token) -> Modality | None:
     """Return the modality that a word gets from its own dependents."""
+    # Conditions first: "if it could rain" is a condition, whatever modal is in it.
     for child in token.children:
         lower = child.text.lower()
         if child.dep_ == "mark" and lower in _IF:
@@ -62,6 +64,7 @@ def _conditional(token: Token) -> bool:
 
 def _unreal(mark: Token) -> bool:
     """Return whether "if" is that of "as if"."""
+    # "As if" compares with what is not so.
     return bool(mark.i) and mark.nbor(-1).text.lower() == "as"
 
 
@@ -79,8 +82,10 @@ def _by_governor(token: Token) -> Modality | None:
 
 def _inherited(token: Token, above: Modality | None) -> Modality:
     """Return the modality of the governor, unless the word begins something stated."""
+    # Nothing above hedges, so that there is nothing to inherit.
     if above is None or above is Modality.STATED:
         return Modality.STATED
+    # Everything within a condition is conditional, its subjects and reasons, too.
     if above is Modality.CONDITIONAL:
         return above
     marks = {child.text.lower() for child in token.children if child.dep_ == "mark"}
@@ -88,6 +93,7 @@ def _inherited(token: Token, above: Modality | None) -> Modality:
         child.dep_ in ("nsubj", "nsubjpass", "expl") for child in token.children
     )
     evidence = token.dep_ == "prep" and token.text.lower() in EVIDENCE_PREPOSITIONS
+    # "The man might run because it rains": the man and the rain are stated, the running is not.
     stated = token.dep_ in ("nsubj", "nsubjpass") or marks & _REASONS or own_clause or evidence
     return Modality.STATED if stated else above
 
@@ -126,7 +132,9 @@ def together(token: Token) -> Iterator[Token]:
     yield token
     if not any(child.dep_ == "conj" for child in token.children):
         return
+    # spaCy's conjuncts are those of the whole list, before the token too.
     for other in token.conjuncts[:_MOST_TOGETHER]:
+        # A parser sometimes joins a noun with a verb or an adjective, which are no list.
         if other.i > token.i and (other.pos_ == token.pos_ or (is_noun(other) and is_noun(token))):
             yield other
 
@@ -137,13 +145,16 @@ def placed(prep: Token) -> tuple[str, Token | None]:
     if prep.head.i == prep.i - 1 and prep.head.dep_ == "advmod":
         text = f"{prep.head.text.lower()} {text}"
     target = next((child for child in prep.children if child.dep_ in ("pobj", "obj")), None)
+    # Prepositions in a row, such as "out of".
     if target is None:
         inner = next((child for child in prep.children if child.dep_ == "prep"), None)
+        # A preposition further away belongs to another phrase.
         if inner is None or inner.i != prep.i + 1:
             return text, None
         return f"{text} {inner.text.lower()}", placed(inner)[1] if inner.i > prep.i else None
     if target.lemma_.lower() in _SIDES:
         for child in target.children:
+            # Others than "of" and "to" begin a phrase of their own: "on the left with a hat".
             if child.dep_ == "prep" and child.text.lower() in ("of", "to") and child.i > target.i:
                 words = " ".join(t.text.lower() for t in prep.doc[prep.i + 1 : child.i + 1])
                 _, found = placed(child)
@@ -157,6 +168,7 @@ def prepositions(child: Token) -> Iterator[Token]:
         yield child
     elif child.dep_ == "advmod":
         for inner in child.children:
+            # "Next to" is one preposition; "sits there on a chair" has an adverb and another.
             if inner.dep_ == "prep" and inner.i == child.i + 1:
                 yield inner
 
@@ -184,6 +196,7 @@ class Phrases:
 
     @staticmethod
     def _measured(token: Token) -> Token:
+        # "A couple of pairs of shoes" has two.
         for _ in range(2):
             if token.lemma_.lower() not in MEASURE_NOUNS:
                 break
@@ -199,9 +212,12 @@ class Phrases:
         phrase.lemma = token.lemma_.lower()
         phrase.pronoun = token.pos_ == "PRON"
         phrase.plural = token.tag_ in ("NNS", "NNPS") or phrase.lemma in ("they", "we", "these")
+        # The lexicon has common nouns; a proper name may be of anything.
         phrase.tangible = token.pos_ == "NOUN" and self._morphology.tangible(phrase.lemma)
         first = token.i
         for child in token.lefts:
+            # A sorting adjective is part of the name: "public transport" is no transport that is
+            # public.
             if child.dep_ == "compound" or (child.dep_ == "amod" and self._in_name(child)):
                 first = min(first, child.i)
             elif child.dep_ in ("preconj", "neg"):
@@ -213,6 +229,7 @@ class Phrases:
         words = [each for each in token.doc[first : token.i + 1] if _named(each, token)]
         phrase.name_start = words[0].idx
         phrase.text = token.text.lower() if phrase.pronoun else " ".join(map(_written, words))
+        # Of "neither a cup nor a fork", only the cup has a word that denies it.
         siblings = token.head.children if token.dep_ == "conj" else ()
         nor = any(each.dep_ == "cc" and each.text.lower() == "nor" for each in siblings)
         phrase.negated = phrase.negated or nor
@@ -235,6 +252,7 @@ class Phrases:
 
 def _named(word: Token, head: Token) -> bool:
     """Return whether a word between the first and the last word of a name belongs to it."""
+    # A hyphen is a token of its own in "t-shirt"; a comma ends the name.
     return word.i == head.i or (word.dep_ in ("compound", "amod", "punct") and word.text != ",")
 
 
@@ -246,6 +264,7 @@ def _written(token: Token) -> str:
 
 SUBJECTS = ("nsubj", "nsubjpass")
 """The labels of subjects."""
+# `dobj` is the label of spaCy's English pipelines; `obj` is that of Universal Dependencies.
 OBJECTS = ("dobj", "obj")
 """The labels of direct objects."""
 _NEGATIONS = listed("not n't never hardly scarcely nor")
@@ -258,6 +277,7 @@ def own_subjects(verb: Token) -> list[Token]:
     # A parser may attach the subject to the auxiliary.
     auxiliaries = [child for child in verb.children if child.dep_ in ("aux", "auxpass")]
     siblings = [child for each in (verb, *auxiliaries) for child in each.children]
+    # "There" and "it" of "it rains" have other labels, and name nothing.
     first = next((c for c in siblings if c.dep_ in SUBJECTS and is_noun(c)), None)
     return [] if first is None else list(together(first))
 
@@ -299,10 +319,12 @@ def subjects_of(verb: Token) -> list[Token]:
     for _ in range(_DEEPEST):
         own = own_subjects(verb)
         if own:
+            # "Which" and "who" stand for the noun that their clause describes.
             relative = verb.dep_ == "relcl" and own[0].tag_ in ("WDT", "WP")
             return _described(verb) if relative else own
         if verb.dep_ in ("acl", "relcl"):
             return _described(verb)
+        # "The man makes the dog sit": the dog sits.
         caused = verb.dep_ in ("xcomp", "ccomp") and verb.head.lemma_.lower() in CAUSING
         objects = [c for c in verb.head.children if c.dep_ in OBJECTS and is_noun(c)]
         if caused and objects:
@@ -323,6 +345,7 @@ def gap_of(verb: Token) -> Token | None:
         return None
     filling = (*OBJECTS, "attr", "acomp", "prep", "ccomp")
     taken = [child for child in verb.children if child.dep_ in filling]
+    # "That" may itself be the object: "the ball that he throws".
     free = not taken or (taken[0].dep_ in OBJECTS and taken[0].tag_ in ("WDT", "WP"))
     return verb.head if free and verb.lemma_ != "be" else None
 
@@ -337,8 +360,8 @@ _LONGEST_WORD = 100
 def pieces(text: str) -> Iterator[tuple[int, str]]:
     """Yield parts of a text that are parsed on their own, with their places.
 
-    A part ends after a line or a sentence if it can, else after a word. Words of more than a
-    hundred characters are skipped.
+    A part ends after a line or a sentence if it can, else after a word. A part with a word of more
+    than a hundred characters is skipped: it is data rather than English.
     """
     start, end = 0, min(len(text), _MOST)
     while start < end:
@@ -352,7 +375,9 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _break(text: str, start: int, stop: int) -> int:
+    # Where the least is lost: a parser reads each piece alone.
     for mark in ("\n", ". ", " "):
+        # In its second half only, so that pieces do not get short and many.
         at = text.rfind(mark, start + _LONGEST // 2, stop)
         if at > 0:
             return at + len(mark)

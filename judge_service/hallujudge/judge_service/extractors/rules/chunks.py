@@ -48,6 +48,7 @@ class Chunker:
             chunk: Chunk | None = None
             if tag in "DSJNPA":
                 chunk = self._noun_phrase(tokens, words, tags, i, chunks)
+            # "Not" begins a verb group only where a verb follows it: "not wearing".
             elif (
                 tag in "VBHMOGE"
                 or tag == "T"
@@ -55,11 +56,13 @@ class Chunker:
             ):
                 chunk = self._verb_group(tokens, words, tags, i)
             if chunk is not None:
+                # A chunk takes its words at once, so that none of them begins another.
                 i = chunk.last
                 if not (chunk.kind == "A" and _resultative(chunk, chunks)):
                     chunks.append(chunk)
                 continue
             if tag in "IT":
+                # "The person is inside" has a place, and no noun for the preposition.
                 if tag == "I" and self._stands_alone(words, tags, i, chunks):
                     chunks.append(_plain("A", tokens, i))
                 elif not self._late_particle(tokens, words, tags, i, chunks):
@@ -71,8 +74,10 @@ class Chunker:
             elif tag == "F" and chunks and isinstance(chunks[-1], VerbGroup):
                 chunks[-1].negated = True
             i += 1
+        # By the tags, which chunks that are joined below no longer match.
         mark_denied(chunks, words, tags)
         chunks = joined(_without_label(chunks))
+        # Before verbs are left out: "what appears to be a dog" hedges the dog.
         mark_tentative(chunks, words)
         return without_seeming(chunks, words)
 
@@ -116,11 +121,13 @@ class Chunker:
     ) -> Chunk:
         head = _noun_phrase_end(tags, i)[1] if i < len(tags) else -1
         if head < 0:
+            # "The man's" without a noun, such as "is the man's", names the owner.
             owner.last = min(i, len(tags))
             return owner
         phrase = self._build(tokens, words, tags, i, head)
         phrase.possessor = owner
         phrase.first, phrase.start = owner.first, owner.start
+        # "The man's dog's leash" has two owners.
         if head + 1 < len(tags) and tags[head + 1] == "Z":
             return self._possessed(tokens, words, tags, phrase, head + 2)
         return phrase
@@ -130,6 +137,7 @@ class Chunker:
         phrase = NounPhrase(words[i].lower, i, i + 1, token.start, token.end)
         phrase.pronoun = True
         phrase.plural = words[i].plural
+        # These deny the clause by standing for nobody.
         phrase.negated = words[i].lower in ("none", "nobody", "nothing", "no one")
         return phrase
 
@@ -148,9 +156,9 @@ class Chunker:
     ) -> NounPhrase:
         start, end = tokens[first].start, tokens[head].end
         phrase = NounPhrase("", first, head + 1, start, end)
-        phrase.lemma = words[head].noun_lemma if tags[head] == "N" else words[head].lower
+        phrase.lemma = words[head].noun_lemma
         phrase.plural = words[head].plural
-        phrase.tangible = tags[head] == "N" and self._morphology.tangible(phrase.lemma)
+        phrase.tangible = self._morphology.tangible(phrase.lemma)
         if first == head and words[head].verb > words[head].noun + 5:
             phrase.tangible = False  # a bare noun that is mostly a verb is often one here too
         phrase.measured = phrase.lemma in MEASURE_NOUNS
@@ -167,6 +175,7 @@ class Chunker:
                 named = self._modify(phrase, tokens[k], lower, k, named, head)
             elif tag in "DS":
                 phrase.determiner = lower
+                # "Neither cup" and "no cup" deny the cup.
                 phrase.negated = phrase.negated or lower in ("no", "neither")
         if phrase.modifier:
             self._as_compound(phrase)
@@ -179,6 +188,7 @@ class Chunker:
         reading = self._lexicon.reading(f"{phrase.modifier}_{phrase.lemma}")
         if reading.noun >= 0:
             phrase.tangible = reading.tangible >= 3 or phrase.lemma in TANGIBLE_EXTRA
+            # A television set measures nothing, although "set" can.
             phrase.measured = False
 
     def _modify(
@@ -190,6 +200,7 @@ class Chunker:
         sided = lower in _SIDED
         if (
             k == head - 1
+            # "Old man" is in WordNet as a phrase, and still says that the man is old.
             and not person
             and not sided
             and self._lexicon.is_noun(f"{lower}_{phrase.lemma}")
@@ -198,8 +209,10 @@ class Chunker:
             return k
         if lower in _EMPTY_ADJECTIVES:
             return named
+        # A "skiing jacket" does not ski.
         activity = lower.endswith("ing") and self._lexicon.is_noun(lower)
         seen = (reading.visible or reading.adjective < 0 or lower.endswith("ed")) and not activity
+        # "Metallic" and its like sort a thing rather than describe it.
         if seen and not lower.endswith(("ic", "ical")):
             phrase.attributes.insert(0, (token.text.lower(), token.start, token.end))
             return named
@@ -223,11 +236,13 @@ class Chunker:
         group.lemma = word.verb_lemma
         group.negated = negated
         group.passive = passive
+        # Only these forms tell: "walked" and "walk" agree with both numbers.
         group.singular = words[i].form == "s" or words[i].lower in ("is", "was", "has", "does")
         if infinitive:
             group.form = "infinitive"
         elif main == i and tag == "G":
             group.form = "ing"
+        # "Being held" is a participle's passive; "is held" is finite.
         elif tag == "E" and (set(tags[i:main]) <= {"F", "R"} or words[i].lower == "being"):
             group.form = "participle"
             group.passive = True
@@ -242,6 +257,7 @@ class Chunker:
         self, group: VerbGroup, tokens: list[Token], words: list[Word], tags: list[str], i: int
     ) -> None:
         """Add a particle directly after the verb, or the noun of "take place"."""
+        # WordNet has "take place" as one verb; without its noun, the verb would have an object.
         if group.lemma == "take" and [word.lower for word in words[i : i + 1]] == ["place"]:
             _take_particle(group, tokens[i], "place", i + 1)
             return
@@ -249,6 +265,7 @@ class Chunker:
             return
         lower = words[i].lower
         starts = i + 1 < len(tags) and (tags[i + 1] in "DSJNPG" or words[i + 1].nominal)
+        # "Looks over happy children": the adjective begins the object of a preposition.
         if tags[i] == "I" and i + 1 < len(tags) and tags[i + 1] == "A" and not starts:
             return
         if self._is_particle(group.lemma, lower, starts):
@@ -256,12 +273,16 @@ class Chunker:
 
     def _is_particle(self, lemma: str, lower: str, before_noun: bool) -> bool:
         known = self._lexicon.is_verb(f"{lemma}_{lower}")
+        # These are never prepositions, whatever follows.
         if lower in ALWAYS_ADVERB_PARTICLES:
             return True
         if not before_noun:
+            # Without a noun after them, these are no prepositions.
             return known or lower in ("up", "down", "out", "off", "over", "around", "upright")
         if lower in ("on", "off"):
+            # "Jumps off the wall" has a place; "takes off the hat" has an object.
             return known and (lemma in SPLIT_ON or (lower == "off" and lemma not in _MOVES))
+        # "Walks in the park": before a noun these are prepositions, whatever verbs WordNet has.
         if lower in ("in", "by", "through", "past", "about", "across", "along", "around"):
             return False
         if lower in ("down", "over") and lemma in _MOVES:
@@ -276,13 +297,16 @@ class Chunker:
         if lower not in PARTICLES or not chunks:
             return False
         following = tags[i + 1] if i + 1 < len(tags) else "."
+        # A noun follows: the word is its preposition.
         if tags[i] == "I" and (following in "DSJNPAG" or following == "W"):
             return False
         last = chunks[-1]
+        # The particle may stand after the object: "puts the helmet on".
         verb = chunks[-2] if isinstance(last, NounPhrase) and len(chunks) > 1 else last
         if not isinstance(verb, VerbGroup) or verb.particle or verb.lemma == "be":
             return False
         known = self._lexicon.is_verb(f"{verb.lemma}_{lower}")
+        # "Forward" and "backward" say where; "back" and "away" change the verb: "gives it away".
         if known or (lower in ALWAYS_ADVERB_PARTICLES and "ward" not in lower):
             _take_particle(verb, tokens[i], lower, verb.last)
             return True
@@ -375,5 +399,6 @@ def _adjective_goes_on(tags: list[str], k: int) -> bool:
 
 def _without_label(chunks: list[Chunk]) -> list[Chunk]:
     """Return the chunks after a label: "Foreground: a red bus"."""
+    # A label is a title, and claims nothing.
     labelled = len(chunks) > 2 and chunks[0].kind == "N" and chunks[1].text == ":"
     return chunks[2:] if labelled else chunks

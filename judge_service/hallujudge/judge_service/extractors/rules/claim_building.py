@@ -18,6 +18,7 @@ from .word_lists import COPULAS, FEMALE, MALE, MEDIUM_NOUNS, listed
 # The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
 # is for", says how many texts have other claims without it.
 
+# "It is winter" speaks of no thing that "it" could name.
 _TIMES_SAID = listed(
     "spring summer autumn fall winter day night morning noon midday afternoon evening dusk dawn "
     "daytime nighttime daylight sunset sunrise midnight season weekend weather month year time "
@@ -52,10 +53,12 @@ class Mentions:
 
     def saw(self, phrase: NounPhrase, *, subject: bool) -> None:
         """Add a noun phrase to which pronouns may refer."""
+        # What a pronoun stands for was seen itself; the pronoun would hide it.
         if phrase.pronoun:
             return
         kept = self._subjects if subject else self._others
         kept.append(phrase)
+        # Bounded, since each pronoun would otherwise search the whole text.
         del kept[:-_KEPT]
 
     def named(self, pronoun: str, excluded: tuple[NounPhrase, ...] = ()) -> NounPhrase | None:
@@ -65,9 +68,11 @@ class Mentions:
             pronoun: The pronoun in lower case.
             excluded: Phrases to which it cannot refer: the subjects of the verb whose object it is.
         """
+        # "Himself" is the verb's own subject, which other pronouns can't be.
         if pronoun.endswith(("self", "selves")):
             excluded = ()
         found = self._latest(lambda phrase: self._agrees(phrase, pronoun), excluded)
+        # "A person ... they", where nothing in the plural was named.
         if found is None and pronoun in _THEY:
             return self._latest(self._is_person, excluded)
         if found is None and pronoun == "it":
@@ -89,11 +94,13 @@ class Mentions:
         if lemma in MEDIUM_NOUNS:
             return False
         several = pronoun in _SOME or pronoun in _THEY
+        # "They" are hardly hands or eyes.
         if several and self._lexicon.reading(lemma).file == _BODY_FILE:
             return False
         if pronoun in _SOME:
             return phrase.plural
         if pronoun in _THEY:
+            # Nouns in the singular that name several people.
             return phrase.plural or lemma in ("couple", "family", "team", "crowd", "pair")
         if phrase.plural:
             return False
@@ -125,6 +132,7 @@ def tells_weather(chunks: list[Chunk], i: int) -> bool:
         return True
     if verb.lemma not in COPULAS:
         return False
+    # Within three chunks: "it is very cold", "it is in the evening".
     for chunk in chunks[i + 2 : i + 5]:
         if isinstance(chunk, NounPhrase):
             return chunk.lemma in _TIMES_SAID
@@ -173,12 +181,14 @@ class Claims:
 
     def next_sentence(self, chunks: Sequence[Chunk]) -> None:
         """Start a sentence, in which no noun phrase belongs to a claim yet."""
+        # By identity: two phrases with the same words are two things.
         self._placed = set()
         self._starts = [chunk.start for chunk in chunks]
         self._modalities = [chunk.modality for chunk in chunks]
 
     def relate(self, subject: NounPhrase, relation: str, target: NounPhrase, negated: bool) -> None:
         """Add a relation, unless the object is an unresolved pronoun or the image itself."""
+        # That a thing is in the image is what "present" says.
         if _unknown(subject) or _lacks_name(target) or is_medium(target, relation):
             return
         negated = negated or subject.negated or target.negated
@@ -188,6 +198,7 @@ class Claims:
             self.state(subject)
             self._place(subject, target)
             return
+        # "A dog next to a dog" would relate a name to itself, which no image can refute.
         if first != second:
             self._place(subject, target)
             self._add(first, relation, second, _span(subject), _span(target), negated)
@@ -215,6 +226,7 @@ class Claims:
     def own(self, owner: NounPhrase, phrase: NounPhrase) -> None:
         """Add the possession of "his hat"; the place of the claim's subject is the pronoun's."""
         self._place(phrase)
+        # The determiner is the pronoun, and shows where the text says who owns it.
         place = Span(phrase.start, phrase.start + len(phrase.determiner))
         self._add(owner.text, "has", phrase.text, place, _span(phrase), False)
 
@@ -241,6 +253,7 @@ class Claims:
     ) -> None:
         if negated:
             relation = f"{relation} not" if relation in ("is", "has") else f"not {relation}"
+        # With the places: "a man holds a cup. A man holds a cup" claims two things.
         key = (subject.lower(), relation, target.lower(), subject_span.start, object_span.start)
         if key in self._seen:
             return
@@ -281,6 +294,7 @@ def placed_relation(verb: VerbGroup, objects: Sequence[NounPhrase], prep: str) -
     """
     if verb.lemma == "be":
         return prep
+    # With two objects, which of them the tool is used on can't be known.
     if len(objects) == 1 and not (_lacks_name(objects[0]) or objects[0].text.endswith("self")):
         return f"{said(verb)} {_name(objects[0])} {prep}"
     return f"{said(verb)} {prep}"
@@ -290,8 +304,10 @@ def ing_form(lemma: str) -> str:
     """Return the -ing form of a verb."""
     if lemma.endswith("ie"):
         return f"{lemma[:-2]}ying"
+    # "Seeing", "dyeing" and "tiptoeing" keep their e.
     if lemma.endswith("e") and not lemma.endswith(("ee", "ye", "oe")):
         return f"{lemma[:-1]}ing"
+    # Longer verbs double only when the last syllable is stressed, which spelling does not tell.
     short = len(lemma) in (3, 4) and lemma[-1] not in _VOWELS and lemma[-1] not in "wxy"
     if short and lemma[-2] in _VOWELS and lemma[-3] not in _VOWELS:
         return f"{lemma}{lemma[-1]}ing"
@@ -302,6 +318,7 @@ def is_medium(target: NounPhrase, relation: str) -> bool:
     """Return whether the target is the image itself: everything is "in the image"."""
     return (
         target.lemma in MEDIUM_NOUNS
+        # "In an image on the wall" is a thing in the scene; "in the image" is the image itself.
         and target.determiner in ("the", "this", "these")
         and relation.rsplit(" ", 1)[-1] in ("in", "of", "from", "throughout", "within", "across")
     )

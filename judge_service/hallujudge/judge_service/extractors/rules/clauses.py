@@ -22,6 +22,7 @@ _VERBAL = listed(
 )
 # Prepositions of place, which describe the verb if it is an activity at a place.
 _PLACING = listed("in|on|near|inside|outside|beside|under|behind|around|next to|in front of", "|")
+# "Eats a cake in a park": people do these somewhere, so that the place is the activity's.
 _ACTIVITIES = listed(
     "read eat drink play watch ride drive cook prepare enjoy chase feed use practice perform "
     "take throw kick hit catch sell buy celebrate share cut chop slice wash clean brush write "
@@ -81,11 +82,14 @@ _WAYS = listed("motion movement way manner fashion pace speed rhythm style")
 """Nouns for how something is done."""
 # Determiners of a tool or a part of the body that is known: "crushes it with his foot".
 _KNOWN = listed("the his her their its")
+# "With her dog" says whose it is, so that the subject has it along.
 _OWN = listed("his her their its")
+# "With a smile" tells how the subject acts, and nothing of the place before it.
 _MANNERS = listed(
     "expression smile smirk look focus interest intensity concentration enthusiasm confidence ease "
     "care force precision grin frown joy"
 )
+# "A man on a road with a dog": a road has no dog, whereas a room may.
 _OPEN_PLACES = listed(
     "road street sidewalk beach path field slope hill park grass court wave water river trail snow "
     "mountain ocean lake shore ground lawn crosswalk"
@@ -94,9 +98,11 @@ _PORTABLE = "gf"
 """Lexicographer files of artefacts and animals."""
 _LIVING = "df"
 """Lexicographer files of the most general nouns, such as "person", and of animals."""
+# A pronoun takes no preposition of its own: "holds it with a hand".
 _ANAPHORS = listed(
     "it|them|him|her|me|us|himself|herself|itself|themselves|each other|one another", "|"
 )
+# A time is when something happens, and no place of a noun.
 _TIMES = listed(
     "night day morning evening afternoon dusk dawn sunset sunrise daytime nighttime noon midday "
     "winter summer spring autumn weekend daylight"
@@ -134,8 +140,10 @@ class Attachment:
             last: The noun phrase before the preposition.
             objects: The verb's objects.
         """
+        # No noun stands between the verb and its preposition.
         if last is None or last.first < verb.first:
             return True
+        # "A cup of tea": "of" belongs to the noun before it.
         if prep.text == "of":
             return False
         if phrase.lemma in _TIMES or last.text in _ANAPHORS:
@@ -150,15 +158,18 @@ class Attachment:
             if prep.text in _GOALS:
                 return last.lemma not in _NOUN_FRAMES.get(prep.text, ())
             return prep.text == "with" and self._accompanies(phrase, last)
+        # Abstract subjects do nothing with or at something.
         acts = verb.lemma not in COPULAS and (subjects[0].tangible or subjects[0].pronoun)
         if not acts or last.lemma in _NOUN_FRAMES.get(prep.text, ()):
             return False
         if prep.text == "with":
             return self._tool_or_company(verb, phrase, last)
         if prep.text in _VERBAL:
+            # "Has a view from the window": with a state, "from" belongs to the noun.
             return verb.lemma not in _STATES or prep.text in ("for", "to", "about")
         if last.determiner in _OWN and prep.text in _PLACING and verb.lemma not in _STATES:
             return True
+        # "Cooks a steak in a pan" places the steak, "sees a man in a park" the man.
         if phrase.lemma in _CONTAINERS or self._person(last):
             return False
         return prep.text in _PLACING and verb.lemma in _ACTIVITIES
@@ -166,6 +177,7 @@ class Attachment:
     def _tool_or_company(self, verb: VerbGroup, phrase: NounPhrase, last: NounPhrase) -> bool:
         if verb.lemma in _STATES:
             return False
+        # "Plays a game with a friend" has company; "sees a man with a dog" has not.
         if self._person(phrase):
             return not self._person(last)
         known = phrase.determiner in _KNOWN or not phrase.tangible
@@ -181,6 +193,7 @@ class Attachment:
 
     def acts(self, phrase: NounPhrase) -> bool:
         """Return whether a noun phrase is a person or an animal."""
+        # Personal pronouns stand for those who act.
         if phrase.pronoun:
             return phrase.text not in ("it", "this", "that")
         living = self._lexicon.reading(phrase.lemma).file in _LIVING
@@ -193,9 +206,11 @@ class Attachment:
 
         In "a girl on a bicycle eating an apple" the girl eats.
         """
+        # Only a place beside another noun leaves two that may act.
         if role is None or not role.placing or verb.form != "ing" or verb.lemma in STANDING:
             return (before,)
         acting = tuple(subject for subject in role.subjects if self.acts(subject))
+        # Both could act in "a girl beside a boy eating", and the nearer is meant.
         return acting if acting and not self.acts(before) else (before,)
 
     def _person(self, phrase: NounPhrase) -> bool:
@@ -263,10 +278,12 @@ class Clause:
         In "a woman wearing sunglasses holds" and "the man who has a hat holds" the subject is the
         phrase before the participle or the relative clause instead.
         """
+        # "And a boy in shorts throws": the verb after his places decides.
         if self._linked and following is not None and following.kind == "I":
             following = self._verb_ahead
         if not isinstance(following, VerbGroup) or following.form != "finite":
             return False
+        # The subjects still wait for their verb, so that another noun before it is no new subject.
         owing = not self._had_main_verb and bool(self._subjects)
         if owing and self._linked and self._role is not None:
             # "A man in a shirt and trousers is": the verb agrees with the man alone.
@@ -276,6 +293,7 @@ class Clause:
 
     def _excluded(self, following: Chunk | None) -> tuple[NounPhrase, ...]:
         """Return what a pronoun cannot refer to: subjects and objects of the verb before it."""
+        # The subject of a new clause may be anyone named before.
         if self._verb is None or self._absolute or self._opens_clause(following):
             return ()
         whole = (*self._verb_subjects, *self._objects)
@@ -288,9 +306,11 @@ class Clause:
         if self._relative is not None:
             return (self._relative,)
         if verb.form in ("ing", "participle"):
+            # "The presence of a man eating": the man eats.
             if isinstance(before, NounPhrase) and before.complement is not None:
                 return (before.complement,)
             if isinstance(before, NounPhrase) and not before.pronoun and verb.lemma not in LOOSE:
+                # "A man and a woman holding hands" describes both.
                 joined = self._subjects and before is self._subjects[-1]
                 if joined:
                     return self._subjects
@@ -308,10 +328,12 @@ class Clause:
         if verb.form == "infinitive":
             caused = self._objects and self._verb is not None and self._verb.lemma in CAUSING
             return (self._objects[-1],) if caused else self._verb_subjects or self._subjects
+        # "The cup that he holds is red": the outer subject gets its verb.
         if self._outer and self._verb is not None and before is not None and before.kind != "C":
             self._subjects, self._outer = self._outer, ()
             return self._subjects
         if before is not None and before.kind == "C" and self._verb is not None:
+            # After a participle, "and" goes back to the clause's own subject.
             finite = self._verb.form == "finite"
             return self._verb_subjects or self._subjects if finite else self._subjects
         return self._subjects

@@ -54,6 +54,7 @@ class Reading(NamedTuple):
         return self.file == _PERSON_FILE
 
 
+# One object for all unknown words, of which a text in another language is full.
 _NOTHING = Reading(-1, -1, -1, -1, "", 0, False)
 
 
@@ -77,6 +78,7 @@ class Lexicon:
     def is_verb(self, lemma: str) -> bool:
         """Return whether the lemma can be a verb."""
         code = self._codes.get(lemma)
+        # A test without decoding, since every particle and compound asks.
         return code is not None and len(code) > 1 and code[1] not in "-:!"
 
     def is_noun(self, lemma: str) -> bool:
@@ -94,10 +96,12 @@ class Lexicon:
         return tuple(found.split()) if found else ()
 
 
+# Texts repeat few lemmas, so that most readings are decoded already.
 @lru_cache(maxsize=8192)
 def _decode(code: str) -> Reading:
     visible = code.endswith("!")
     digits, _, noun = code.rstrip("!").partition(":")
+    # The file leaves out readings at the end that a lemma lacks.
     weights = [_weight(char) for char in digits.ljust(4, "-")]
     return Reading(
         weights[0],
@@ -117,6 +121,7 @@ def _weight(char: str) -> int:
     return code - _ZERO if code < _LETTER else code - _LETTER
 
 
+# The lexicon is read once in a process, and shared by all extractors.
 @lru_cache(maxsize=1)
 def load_lexicon() -> Lexicon:
     """Return the shipped lexicon, which the first call loads."""
@@ -141,6 +146,7 @@ _DETACHED = (
 _NAMES = frozenset({"labrador", "ramses"})
 
 
+# Object HalBench's released script takes nltk's lemmas, which its word lists were made for.
 @lru_cache(maxsize=1 << 16)
 def wordnet_noun_lemma(word: str) -> str:
     """Return the shortest noun lemma that nltk's WordNet lemmatiser finds, or the word itself."""
@@ -152,6 +158,7 @@ def wordnet_noun_lemma(word: str) -> str:
     if irregular := lexicon.irregular(word, "n"):
         return min(known([word, *irregular]), key=len, default=word)
     forms, lemmas = _detached([word]), known([word, *_detached([word])])
+    # nltk detaches again from what it has detached, until it finds a noun.
     while forms and not lemmas:
         forms = _detached(forms)
         lemmas = known(forms)
@@ -173,13 +180,9 @@ _VOWELS = frozenset("aeiou")
 
 # Plurals that WordNet's lists lack, or for which a rarer lemma would win.
 _NOUN_OVERRIDES = paired(
-    "people:person persons:person men:man women:woman feet:foot teeth:tooth geese:goose "
-    "mice:mouse dice:die cookies:cookie brownies:brownie smoothies:smoothie movies:movie "
-    "selfies:selfie ties:tie pies:pie leaves:leaf buses:bus gases:gas lenses:lens bras:bra "
-    "shoes:shoe axes:axe hooves:hoof bases:base cops:cop does:doe noodles:noodle stairs:stair "
-    "series:series species:species sheep:sheep"
+    "people:person women:woman dice:die selfies:selfie axes:axe bases:base does:doe stairs:stair "
+    "series:series"
 )
-_VERB_OVERRIDES = paired("lying:lie tying:tie dying:die left:leave felt:feel")
 
 
 class Morphology:
@@ -196,6 +199,7 @@ class Morphology:
         """Return the lemma of a noun, its weight (-1: unknown) and whether the form is plural."""
         if word in _NOUN_OVERRIDES:
             lemma = _NOUN_OVERRIDES[word]
+            # An override is a noun even where WordNet lacks its lemma, such as "selfie".
             return lemma, max(self._noun_weight(lemma), 1), lemma != word or word == "series"
         own = self._noun_weight(word)
         if word in PLURAL_ONLY:
@@ -203,6 +207,7 @@ class Morphology:
         best, weight = word, own
         for lemma in (*self._lexicon.irregular(word, "n"), *_singulars(word)):
             found = self._noun_weight(lemma)
+            # With equal counts, a form in -s is taken for the plural.
             if found > weight or (found == own and weight == own):
                 best, weight = lemma, found
         return best, weight, best != word
@@ -213,9 +218,6 @@ class Morphology:
         Forms are b base, s third person, g -ing, d past or participle, p past only, e participle
         only.
         """
-        if word in _VERB_OVERRIDES:
-            lemma = _VERB_OVERRIDES[word]
-            return lemma, self._verb_weight(lemma), "g" if word.endswith("ing") else "d"
         best, weight, form = word, self._verb_weight(word), "b"
         irregular = self._lexicon.irregular(word, "v")
         for lemma in irregular:
@@ -247,8 +249,10 @@ class Morphology:
         if lemma in TANGIBLE_EXTRA:
             return True
         reading = self._lexicon.reading(lemma)
+        # Otherwise a hallucinated thing that WordNet lacks would never be claimed.
         if reading.noun < 0:
             return True
+        # A third of the senses, in ninths: not more of "crossing" are tangible.
         return reading.tangible >= 3
 
     def _noun_weight(self, lemma: str) -> int:
@@ -260,6 +264,7 @@ class Morphology:
 
 
 def _singulars(word: str) -> list[str]:
+    # "Is", "as" and "glass" end with s and are no plurals.
     if len(word) < 3 or not word.endswith("s") or word.endswith("ss"):
         return []
     stems = [word[:-1]]
@@ -289,8 +294,10 @@ def _verb_stems(word: str) -> list[tuple[str, str]]:
 
 def _stripped(stem: str) -> list[str]:
     stems = [stem, stem + "e"]
+    # "Running" doubles its consonant; vowels are doubled for their sound: "seeing".
     if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in _VOWELS:
         stems.append(stem[:-1])
+    # "Panicking" and "picnicking" add a k.
     if stem.endswith("ck"):
         stems.append(stem[:-1])
     return stems

@@ -28,7 +28,9 @@ HEDGING = listed(
 )
 """Adverbs and coordinators that hedge."""
 
+# After "it is": what follows is no more than possible.
 _ADJECTIVES = listed("possible probable doubtful improbable uncertain unclear")
+# "A chance of rain" does not state the rain.
 _NOUNS = listed("possibility chance likelihood probability")
 GUESSING = listed(
     "suggest indicate imply think believe assume guess suspect speculate suppose expect hint infer"
@@ -41,8 +43,11 @@ SEEMING = listed("seem appear look sound")
 ATTEMPTING = listed("try attempt want hope intend plan aim seek wait prepare")
 """Verbs whose infinitive names what has not happened yet: "tries to catch"."""
 
+# What follows holds only if something does, to the end of the sentence.
 _CONDITIONS = listed("if|unless|even if|provided that|as long as", "|")
+# "As if" compares with what is not so, which hedges and sets no condition.
 _UNREAL = listed("whether|as if|as though", "|")
+# A verb that tells what would follow: without one, "watches if" states that somebody watches.
 _FUTURE = listed("will would could can should might may shall 'll 'd")
 
 EXAMPLES = listed("such as|like|including|unlike|rather than|instead of", "|")
@@ -61,8 +66,10 @@ def mark_tentative(chunks: list[Chunk], words: list[Word]) -> None:
     read = 0
     for i, chunk in enumerate(chunks):
         following = chunks[i + 1] if i + 1 < len(chunks) else None
+        # A condition goes on to the end of the sentence, a hedge only to that of its clause.
         if modality is Modality.HEDGED and _ends(chunks, i):
             modality = Modality.STATED
+        # Conditions override hedges: "might, if it rains" depends on the rain.
         if chunk.kind == "Q" and chunk.text in _CONDITIONS:
             _mark_consequence(chunks[clause:i], words)
             modality = Modality.CONDITIONAL
@@ -70,10 +77,12 @@ def mark_tentative(chunks: list[Chunk], words: list[Word]) -> None:
             _hedges(chunk, following, words[read : chunk.last]) or _is_attempted(chunks, i)
         ):
             modality = Modality.HEDGED
+        # Where the clause before "if" begins, if one comes.
         if chunk.kind in ",CQ:" and _clause_follows(chunks, i):
             clause = i
         chunk.modality = modality
         read = max(read, chunk.last)
+    # Last, since only what nothing else has marked is hedged by "or".
     for chunk in _alternatives(chunks):
         if chunk.modality is Modality.STATED:
             chunk.modality = Modality.HEDGED
@@ -115,12 +124,15 @@ def _hedges(chunk: Chunk, following: Chunk | None, words: list[Word]) -> bool:
     if isinstance(chunk, VerbGroup):
         if any(word.lower in MODALS for word in words):
             return True
+        # "Suggested by the shadows" is evidence; what was suggested is in another clause.
         by = following is not None and following.text == "by"
+        # Auxiliaries are left out: "have to" and "do" guess nothing.
         heads = {word.verb_lemma for word in words if word.tag not in ("B", "H", "O", "M")}
         if heads & ATTEMPTING and chunk.lemma not in ATTEMPTING:
             return True
         if heads & GUESSING:
             return not (chunk.passive and by)
+        # "Looks at the dog" and "sounds." do not hedge; "looks tired" does.
         placed = following is None or following.kind in "I.,"
         return bool(heads & SEEMING) and (chunk.lemma not in SEEMING or not placed)
     if isinstance(chunk, NounPhrase):
@@ -132,8 +144,10 @@ def _ends(chunks: list[Chunk], i: int) -> bool:
     """Return whether a hedged clause ends before chunk i."""
     chunk = chunks[i]
     if chunk.kind == "I":
+        # "Such as a crow" stays within the hedge, "due to the snow" is why one guesses.
         return chunk.text in EVIDENCE_PREPOSITIONS and chunk.text not in EXAMPLES
     if chunk.kind == "Q":
+        # "That" and "than" continue the clause that hedges.
         return chunk.text not in ("that", "than")
     if chunk.kind == ":":
         return True
@@ -142,9 +156,11 @@ def _ends(chunks: list[Chunk], i: int) -> bool:
     if chunk.kind not in ",C":
         return False
     following = chunks[i + 1] if i + 1 < len(chunks) else None
+    # ", with" begins a description of its own.
     if following is not None and chunk.kind == "," and following.text == "with":
         return True
     if isinstance(following, VerbGroup):
+        # A participle after a comma describes what is seen: "might be waiting, holding a bag".
         apart = chunk.kind == "," and following.form in ("ing", "participle")
         return apart or following.singular
     return _clause_follows(chunks, i)
@@ -155,8 +171,10 @@ def _clause_follows(chunks: list[Chunk], i: int) -> bool:
     k = i + 1
     while k < len(chunks) and chunks[k].kind in ",C":
         k += 1
+    # "And there is" begins a clause.
     if k < len(chunks) and chunks[k].kind == "X":
         return True
+    # "And the man in a coat walks": places between the noun and its verb.
     while k + 2 < len(chunks) and chunks[k].kind == "N" and chunks[k + 1].kind == "I":
         k += 2
     verb = chunks[k + 1] if k + 1 < len(chunks) and chunks[k].kind == "N" else None
@@ -181,5 +199,6 @@ def _alternatives(chunks: list[Chunk]) -> Iterator[Chunk]:
         link = chunks[i]
         if link.kind == "C" and link.text.startswith("or"):
             before, after = chunks[i - 1], chunks[i + 1]
+            # "No cats or dogs" denies both, which is stated.
             if before.kind == after.kind and not (before.negated or after.negated):
                 yield from (before, after)

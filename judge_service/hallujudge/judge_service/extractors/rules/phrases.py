@@ -96,7 +96,9 @@ class VerbGroup(Chunk):
         """Whether its first word agrees with a singular subject: "is", "has", "holds"."""
 
 
+# Who looks at the image is not in it: "we see a dog".
 VIEWERS = listed("we you i one viewers")
+# Their object does what the verb after it says: "helps the child walk".
 CAUSING = listed(
     "help make let allow ask cause teach enable invite tell watch see observe show hear keep "
     "encourage force order lead prompt get depict capture feature"
@@ -124,6 +126,7 @@ TELLING = listed(
     "suggest indicate imply mean make help allow create add give show consider cause enable "
     "involve provide contribute enhance require explain lead demonstrate convey evoke"
 )
+# With two objects, the first has the second afterwards.
 GIVING = listed("give lend")
 STANCES = listed("lie sit stand hang rest stay stop fall swing float lay")
 """Verbs after which an adjective describes the subject: "the case lies open"."""
@@ -136,7 +139,9 @@ SHARED_PLACES = listed(
 HEDGES = listed("likely unlikely possible probable possibly certain sure able ready")
 # Prepositions that a clause may follow as well: "considering the man wears a coat".
 CLAUSE_TOO = listed("considering given like despite except")
+# Their object is not another thing, but what the subject is.
 EQUATING = listed("be become remain")
+# What these stand for owns the noun after them.
 OWNED = listed("his her their its")
 
 
@@ -153,12 +158,14 @@ def worth_stating(phrase: NounPhrase, verbless: bool) -> bool:
     """Return whether a phrase may claim presence: it is tangible, or its sentence has no verb."""
     if phrase.pronoun or phrase.lemma in MEDIUM_NOUNS:
         return False
+    # A title such as "Kitchen with a view" claims what it names.
     return phrase.tangible or verbless
 
 
 def own_place(phrase: NounPhrase, role: Role, following: Chunk | None) -> bool:
     """Return whether a coordinated phrase has its own place, not that of the phrase before it."""
     placed = following is not None and following.kind == "I" and following.text != "of"
+    # "A boy beside a dog and a girl eating": the girl is not what the boy is beside.
     if isinstance(following, VerbGroup) and following.form in ("ing", "participle"):
         return role.placing and bool(phrase.determiner)
     return placed and role.placing and phrase.determiner in ("a", "an", "another")
@@ -167,6 +174,7 @@ def own_place(phrase: NounPhrase, role: Role, following: Chunk | None) -> bool:
 def verb_after_places(chunks: list[Chunk], i: int) -> VerbGroup | None:
     """Return the verb after the noun phrase at i and its places: "a boy in shorts throws"."""
     k = i + 1
+    # At most three places, so that a long list is not searched for each of its nouns.
     while k + 1 < len(chunks) and k < i + 6 and chunks[k].kind == "I" and chunks[k + 1].kind == "N":
         k += 2
     verb = chunks[k] if k < len(chunks) else None
@@ -189,6 +197,7 @@ def is_shower(subject: NounPhrase) -> bool:
 
 def sharing(last: NounPhrase, prep: Chunk, role: Role | None) -> tuple[NounPhrase, ...]:
     """Return what a preposition places: the noun before it, or what shares its role."""
+    # "A cup and a plate of cake": the cake is on the plate alone.
     if role is None or not role.placing or prep.text == "of":
         return (last,)
     return role.subjects
@@ -197,8 +206,11 @@ def sharing(last: NounPhrase, prep: Chunk, role: Role | None) -> tuple[NounPhras
 _COUNTING = listed("one some many most several both all each few two three none")
 
 
+# "Is part of a collection": after a verb, the part is the object.
 _PARTS = listed("part portion member")
+# "Lack of light" claims that there is none.
 _MISSING = listed("lack absence")
+# "No signs of rain" denies the rain and not the signs.
 _TRACES = listed("sign indication trace evidence hint")
 
 
@@ -225,6 +237,7 @@ def without_measures(chunks: list[Chunk]) -> list[Chunk]:
             and chunks[i + 1].text == "of"
         )
         target = chunks[i + 2] if measured else None
+        # "One of them" names nothing after "of".
         if isinstance(chunk, NounPhrase) and isinstance(target, NounPhrase) and not target.pronoun:
             if chunk.lemma in _PARTS and out and isinstance(out[-1], VerbGroup):
                 chunk.measured = chunk.tangible = False  # "is part of a collection"
@@ -232,6 +245,7 @@ def without_measures(chunks: list[Chunk]) -> list[Chunk]:
                 i += 1
                 continue
             target.negated = target.negated or chunk.negated or chunk.lemma in _MISSING
+            # The claim's place shows the measure, too: "a group of people".
             target.start, target.first = chunk.start, chunk.first
             i += 2
             continue
@@ -246,6 +260,7 @@ def with_alternatives(chunks: list[Chunk]) -> list[Chunk]:
     The sentence claims one of them and not each, so that they make one claim. What it denies, it
     denies of each.
     """
+    # The usual sentence has no "or", and is not looked at twice.
     if not any(chunk.text == "or" for chunk in chunks):
         return chunks
     out: list[Chunk] = []
@@ -255,6 +270,7 @@ def with_alternatives(chunks: list[Chunk]) -> list[Chunk]:
         chunk = chunks[i]
         if isinstance(chunk, VerbGroup):
             denied = chunk.negated
+        # "Is not a zoo or a park" denies each, so that they stay two.
         options, last = ([chunk], i) if denied else _alternatives(chunks, i)
         if len(options) > 1:
             _join(options)
@@ -280,6 +296,7 @@ def _alternatives(chunks: list[Chunk], i: int) -> tuple[list[Chunk], int]:
         if chunks[link].text == "or":
             following = chunks[k + 1] if k + 1 < len(chunks) else None
             clause = isinstance(following, VerbGroup) and following.form == "finite"
+            # "Or a man stands": the option is the subject of another clause.
             opens = clause and any(isinstance(chunk, VerbGroup) for chunk in chunks[:i])
             return (options, k) if _is_option(chunks, k) and not opens else (options[:1], i)
     return options[:1], i
@@ -296,6 +313,7 @@ def _is_option(chunks: list[Chunk], i: int) -> bool:
 def _join(options: list[Chunk]) -> None:
     """Give the first of several phrases the names of all."""
     first = options[0]
+    # An attribute belongs to one option: "a red car or a blue one".
     names = [_described(each) for each in options]
     first.text = f"{', '.join(names[:-1])} or {names[-1]}"
     if isinstance(first, NounPhrase):
@@ -328,6 +346,7 @@ def with_complements(chunks: list[Chunk]) -> list[Chunk]:
     "The color of the shirt" names one thing, of which neither half makes a claim. Coordinated
     complements stay apart, because the nouns that they share are several things.
     """
+    # Most sentences have no such preposition.
     if not any(chunk.text in _FRAMES for chunk in chunks):
         return chunks
     out: list[Chunk] = []
@@ -355,12 +374,14 @@ def _lists_on(chunks: list[Chunk], i: int) -> bool:
 
 
 def _completes(head: NounPhrase, prep: str, phrase: NounPhrase) -> bool:
+    # A lake and not somebody's body; both nouns are tangible.
     if head.lemma == "body" and phrase.lemma == "water":
         return True
     if head.tangible or head.complement is not None or head.measured or phrase.pronoun:
         return False
     if head.pronoun:
         return head.text in ("that", "those") and prep == "of"
+    # "The image of a dog" claims a dog, and nothing of an image.
     if MEDIUM_NOUNS & {head.lemma, phrase.lemma}:
         return False
     return prep == "of" or head.lemma in _FRAMES[prep]
@@ -370,7 +391,9 @@ DOUBTS = listed("unlikely unable doubtful improbable impossible")
 """Adjectives that negate what follows them: "is unlikely to be", "it is doubtful that"."""
 
 _LIKELY = listed("likely unlikely able unable ready about set supposed going bound")
+# "What appears to be a dog" is a dog, with a hedge that is marked already.
 _SEEMING = listed("appear seem look")
+# "Is seen riding" is "rides": who sees it is the viewer.
 _REPORTING = listed(
     "see show depict capture portray picture observe photograph illustrate find catch leave"
 )
@@ -387,11 +410,13 @@ def main_verb(tags: list[str], i: int) -> tuple[int, bool, bool, bool]:
         if tag == "F":
             negated = True
         elif tag == "R":
+            # "Is slowly riding" has its adverb inside; "rides quickly" ends before it.
             if not verb_goes_on(tags, k + 1):
                 break
         elif tag in "MBHO":
             main, aux = k, tag
         elif tag == "V":
+            # "Is ride" is no verb: the tagger took a noun for one.
             if main < 0 or aux in "MO":
                 main = k
             break
@@ -403,6 +428,7 @@ def main_verb(tags: list[str], i: int) -> tuple[int, bool, bool, bool]:
         else:
             break
         k += 1
+    # "Forward to riding" has a preposition.
     if infinitive and main >= 0 and tags[main] in "GE" and tags[i + 1] in "GE":
         return -1, False, False, False
     return main, negated, passive, infinitive
@@ -422,6 +448,7 @@ def joined(chunks: list[Chunk]) -> list[Chunk]:
         if isinstance(chunk, VerbGroup) and out and chunk.form in ("infinitive", "ing"):
             before = out[-1]
             hinge = None
+            # An adjective between: "is likely to be".
             if chunk.form == "infinitive" and before.text in _LIKELY and len(out) > 1:
                 hinge, before = before, out[-2]
             if isinstance(before, VerbGroup) and _hands_on(before, chunk, hinge):
@@ -438,6 +465,7 @@ def _hands_on(before: VerbGroup, after: VerbGroup, hinge: Chunk | None) -> bool:
     if hinge is not None:
         return before.lemma == "be"
     if before.particle:
+        # "Goes on to" and "keeps on" continue; other particles change the verb.
         return before.particle == "on" and before.lemma in ("go", "keep")
     if before.lemma in RAISING or (before.lemma == "go" and after.form == "infinitive"):
         return True

@@ -42,7 +42,9 @@ _FEW = 4
 
 # Words that some annotators write and others omit.
 _UNSAID = listed("a an the is are was were be being of his her its their")
+# Without underscores, which models write for emphasis and blanks.
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+# Whose seeing is no behaviour in the scene: "they see a dog" is said of the viewers.
 _VIEWERS = listed("we you i one they viewer observer")
 _FoundT = TypeVar("_FoundT")
 
@@ -89,6 +91,7 @@ class RuleTripletExtractor(RuleExtractor[list[ExtractedTriplet]]):
         """
         analyser = self.analyser()
         rules = TripletRules(analyser.lexicon)
+        # First: "it" in the answer may be what the question names.
         for chunks in analyser.chunks(question):
             rules.mention(chunks)
         for chunks in analyser.chunks(text):
@@ -104,6 +107,7 @@ class RuleTripletExtractor(RuleExtractor[list[ExtractedTriplet]]):
             texts: The texts.
             questions: The question that each text answers; empty if there are none.
         """
+        # Most metrics have no questions for their texts.
         pairs = list(zip_longest(texts, questions, fillvalue=""))
         return await map_cpu(
             of_each(lambda pair: self.extract(*pair)),
@@ -131,7 +135,7 @@ class RuleNounExtractor(RuleExtractor[tuple[str, ...]]):
 
     def extract(self, text: str) -> tuple[str, ...]:
         """Return the nouns of one text in its order, repeats included."""
-        return tuple((self.analyser()).nouns(text))
+        return tuple(self.analyser().nouns(text))
 
 
 class KeywordRules:
@@ -148,6 +152,7 @@ class KeywordRules:
 
     def sentence(self, chunks: list[Chunk]) -> None:
         """Process one sentence."""
+        # The noun of "takes a walk" is in the behaviour, and no object.
         swallowed: set[int] = set()
         subject: NounPhrase | None = None
         existential = False
@@ -159,10 +164,12 @@ class KeywordRules:
                 if id(chunk) not in swallowed:
                     self._object(chunk)
                 if not (i and chunks[i - 1].kind == "I"):
+                    # The noun after a preposition is not who acts.
                     subject = chunk
             elif isinstance(chunk, VerbGroup):
                 following = _carrier(chunks, i + 1)
                 if existential and chunk.lemma == "be":
+                    # "There is" is no behaviour.
                     existential = False
                     continue
                 if self._behavior(chunk, subject, following) and following is not None:
@@ -173,7 +180,9 @@ class KeywordRules:
             self._object(phrase.possessor)
         if phrase.pronoun or not phrase.tangible or phrase.lemma in MEDIUM_NOUNS:
             return
+        # At most two words, as Mementos' keywords are.
         text = f"{phrase.modifier} {phrase.lemma}" if phrase.modifier else phrase.lemma
+        # The first place counts; keywords are without repeats.
         if text not in self.objects:
             self.objects[text] = Keyword(text=text, start=phrase.name_start, end=phrase.end)
 
@@ -198,21 +207,25 @@ class KeywordRules:
         """Return the behaviour of a light verb and its noun ("take a walk"); empty if none."""
         if noun.pronoun or noun.modifier:
             return ""
+        # WordNet has some of them as one verb: "take place".
         if self._lexicon.is_verb(f"{lemma}_{noun.lemma}"):
             return f"{lemma} {noun.lemma}"
         if noun.lemma in ("picture", "photo", "photograph", "selfie"):
             return f"{lemma} {noun.lemma}"
         reading = self._lexicon.reading(noun.lemma)
+        # "Takes a cup" takes a thing, although "cup" is a verb as well.
         if noun.lemma in EVENTIVE_KEEP or (noun.tangible and reading.file != "e"):
             return ""
         if reading.verb >= 0:
             return noun.lemma
+        # Noun.act, of a noun that is no verb itself: "do homework".
         return f"{lemma} {noun.lemma}" if reading.file == "e" and lemma != "make" else ""
 
     @staticmethod
     def _presents(verb: VerbGroup, subject: NounPhrase | None) -> bool:
         if verb.lemma not in PRESENTING_VERBS:
             return False
+        # "Is seen" is said by the viewer; "is started" is done in the scene.
         if verb.passive and verb.form == "finite":
             return verb.lemma in ("see", "show", "depict", "capture", "display", "feature")
         if subject is None:
@@ -225,6 +238,7 @@ def _carrier(chunks: list[Chunk], i: int) -> Chunk | None:
     if i >= len(chunks):
         return None
     chunk = chunks[i]
+    # "Gives her a hug": the hug carries the verb.
     if isinstance(chunk, NounPhrase) and chunk.pronoun and i + 1 < len(chunks):
         following = chunks[i + 1]
         return following if isinstance(following, NounPhrase) else chunk
@@ -274,6 +288,7 @@ class Analyser:
         word = self.book.word
         for tokens in sentences(text):
             words = [word(token.text) for token in tokens]
+            # A text in another language gives nothing, instead of a wrong zero.
             if not _foreign(words):
                 yield tokens, words, self.tagger.tag(words)
 
@@ -286,6 +301,7 @@ def shared_analyser() -> Analyser:
 
 def _foreign(words: list[Word]) -> bool:
     """Return whether most words of a sentence are unknown, so that it is not English."""
+    # Numbers and marks are in no lexicon, and are the same in all languages.
     spelt = [word.known for word in words if word.lower[0].isalpha()]
     return len(spelt) >= _FEW and 2 * sum(spelt) < len(spelt)
 
@@ -303,6 +319,7 @@ def lemma_key(text: str) -> tuple[str, ...] | str:
 
 def _lemma(text: str) -> str:
     word = shared_analyser().book.word(text)
+    # The commoner reading, since both sides of a comparison are read by it alike.
     return word.verb_lemma if word.verb > word.noun else word.noun_lemma
 
 
@@ -361,7 +378,6 @@ def read_caption(text: str) -> list[CaptionSentence]:
     return [
         _sentence(text, tokens, without_measures(chunks))
         for tokens, chunks in shared_analyser().read(text)
-        if tokens
     ]
 
 
@@ -400,6 +416,7 @@ def _object(text: str, phrase: NounPhrase, words: Sequence[tuple[int, int]]) -> 
         person=shared_analyser().lexicon.reading(phrase.lemma).person,
         start=phrase.start,
         end=phrase.end,
+        # The largest: "two of three dogs" shows three.
         number=max((_number(text[start:end]) for start, end in words), default=0),
         words=tuple(words),
     )
@@ -408,6 +425,7 @@ def _object(text: str, phrase: NounPhrase, words: Sequence[tuple[int, int]]) -> 
 def _number(word: str, names: Mapping[str, int] = _NUMBERS) -> int:
     """Return the number that a word states; 0 if it is none, or one."""
     if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
+        # One is what a noun in the singular says anyway.
         return int(word) if int(word) > 1 else 0
     return names.get(word.lower(), 0)
 
@@ -448,6 +466,7 @@ def _claims(phrase: str, found: CaptionObject) -> Iterator[ExtractedTriplet]:
     numbers = [number for word in words[:-length] if (number := _number(word, _NUMERALS))]
     # A noun in the singular is part of a compound whose end the tagger took for another word.
     is_plural = noun[-1].lower() != found.head or found.head in _ALIKE
+    # Of two numbers, which one counts can't be known: "two of five dogs".
     if len(numbers) != 1 or not is_plural:
         return
     place = Span(found.start, found.end)

@@ -20,13 +20,17 @@ from .words import NEVER, Word
 
 _LIVING = frozenset("dof")
 """Lexicographer files of nouns that can act, other than persons: tops, animals and groups."""
+# A noun follows determiners, possessives and numbers, if not at once.
 _DETERMINING = frozenset("DSZJ")
+# What begins a noun phrase after a verb, and makes a verb of the word before.
 _NOUN_START = frozenset("DSJP")
+# Be, have, modal and do, whose verb agrees with what is coordinated with it.
 _AUXILIARY = frozenset("BHMO")
 _ANNOUNCING = listed(
     "likelihood possibility probability chance fact idea sign indication evidence hint suggestion"
 )
 """Nouns before a clause that says what they are: "the likelihood that the street is busy"."""
+# After these, a list is one of things: "has forks, knives and cups".
 _HOLDING = listed("be have contain include feature show display hold carry sell line fill cover")
 
 
@@ -48,12 +52,14 @@ class Tagger:
         last = len(words) - 1
         for i, word in enumerate(words):
             following = words[i + 1] if i < last else _END
+            # A word with one reading needs no context.
             tag = word.tag or self._choose(word, prev, following, words, tags, has_verb, plural)
             if word.contextual:
                 before = words[i - 1].noun_lemma if i else ""
                 tag = _settle(word, prev, following, tag, before)
             tags.append(tag)
             if tag == "N" or tag == "P":
+                # The number of the last noun tells whether a verb or another noun follows it.
                 plural = word.plural
             if tag in "VBMHO":
                 # The first verb of "the man who has a hat sleeps" belongs to the relative clause.
@@ -83,6 +89,7 @@ class Tagger:
         plural: bool,
     ) -> str:
         if word.form == "g" and word.verb > NEVER:
+            # Participles need the context of a noun and of a verb, each by rules of its own.
             return self._choose_ing(word, prev, following, words, tags)
         if word.form in ("d", "e", "p") and word.verb > NEVER:
             return self._choose_past(word, prev, following, words, tags, has_verb)
@@ -175,6 +182,7 @@ class Tagger:
         """Return the change of a verb's weight after a coordinator: coordinated forms agree."""
         if word.noun > NEVER and _lists_nouns(word, following, words, tags):
             return -30
+        # Bounded, so that a list without end is not searched for each of its words.
         for i in range(len(tags) - 1, max(-1, len(tags) - 14), -1):
             if tags[i] == "V" and i and tags[i - 1] == "T" and word.form == "s":
                 continue
@@ -182,6 +190,7 @@ class Tagger:
                 form = "b" if words[i].verb_lemma == words[i].lower else words[i].form
                 same = form == word.form or tags[i] in ("M", "O")
                 if not same:
+                    # Coordinated verbs agree: "sits and reads", "to sit and read".
                     return -14
                 if following.tag in _VERB_FOLLOWERS or following.tag == "":
                     return 13
@@ -217,6 +226,7 @@ class Tagger:
         if prev == "I" and nominal and (word.adjective > 5 or following.plural):
             return "A" if word.adjective > NEVER else "G"
         if prev == "N" and word.noun > NEVER and following.tag in (".", ",", "C"):
+            # "A man reading." reads, "a street crossing." does not.
             return "G" if self._lives(words[len(tags) - 1].noun_lemma) else "N"
         if prev in ".,C" and word.noun > NEVER and following.tag in ("B", "M", "H"):
             return "N"
@@ -296,10 +306,13 @@ def _settle(word: Word, prev: str, following: Word, tag: str, before: str) -> st
     """Return the tag of a closed-class word with several readings, by its neighbours."""
     lower = word.lower
     if lower == "as":
+        # "Dressed as a pirate" is a preposition, "as he walks" a conjunction.
         return "I" if prev in "VGE" and following.lower in ("a", "an") else tag
     if lower == "'s":
+        # "He's" is "he is"; after a noun, only a possessive is expected.
         return "B" if prev in "PXW" else "Z"
     if lower == "likely" or lower == "unlikely":
+        # Before "to" and at the end it is an adjective: "is likely to", "is likely."
         return "A" if following.tag in ("T", ".", ",", "C") else "R"
     if lower.endswith(("self", "selves")):
         return "R" if prev == "N" else tag
@@ -308,17 +321,21 @@ def _settle(word: Word, prev: str, following: Word, tag: str, before: str) -> st
     if lower == "first":
         return "A" if prev in "DS" else "R"
     if lower == "no":
+        # "No, the man": an answer, and no determiner.
         return "K" if prev == "." and following.lower == "," else "D"
     if lower == "can":
+        # "A can", "a red can": the thing.
         return "N" if prev in ("D", "A", "J") or following.lower == "of" else tag
     if lower == "there":
         near = following.tag in ("B", "M") or following.lower in ("seem", "seems", "appear")
         return "X" if near or following.lower in ("appears", "exist", "exists", "'s") else "R"
     if lower == "that":
         if prev == "N":
+            # "The fact that he" explains; "the dog that runs" describes.
             return "Q" if before in _ANNOUNCING and following.tag in _NOUN_START else "W"
         return "Q" if following.tag in ("D", "P", "S", "X") or prev in "VG" else "D"
     if lower == "her":
+        # "Her dog" owns, "sees her" names.
         return "S" if following.nominal and following.tag != "P" else "P"
     if lower == "both" and prev == "P":
         return "R"
@@ -332,6 +349,7 @@ def _settle(word: Word, prev: str, following: Word, tag: str, before: str) -> st
     if lower == "so" and following.tag not in ("P", "D", "S", "X"):
         return "R"
     if lower == "like" and prev in ("P", "T", "M"):
+        # "They like" is a verb, "looks like" is not.
         return "V"
     if lower == "one" and following.form == "s" and following.verb > following.noun:
         return "P"

@@ -81,10 +81,12 @@ class TripletRules(Clause):
     @property
     def found(self) -> list[ExtractedTriplet]:
         """The claims so far, in the order of the text."""
+        # A clause's claims are added when it ends, and the readers' order is that of the text.
         return sorted(self._claims.found, key=lambda claim: (claim.start, claim.end))
 
     def mention(self, chunks: list[Chunk]) -> None:
         """Process a sentence of the question, which claims nothing."""
+        # As in an answer, so that "it" finds the same names.
         chunks = with_complements(without_measures(chunks))
         for i, chunk in enumerate(chunks):
             if isinstance(chunk, NounPhrase):
@@ -94,10 +96,12 @@ class TripletRules(Clause):
 
     def sentence(self, chunks: list[Chunk]) -> None:
         """Process one sentence."""
+        # Nothing is claimed by a question in the answer; the item's own is read by `mention`.
         if asks(chunks):
             return
         self._reset()
         self._claims.next_sentence(chunks)
+        # Measures go first, since alternatives and complements are joined by what they measure.
         chunks = with_complements(with_alternatives(without_measures(chunks)))
         for i, chunk in enumerate(chunks):
             following = chunks[i + 1] if i + 1 < len(chunks) else None
@@ -111,8 +115,10 @@ class TripletRules(Clause):
                 self._verb_group(chunk, before, following)
             else:
                 self._link(chunk, before, following)
+        # The last verb of a sentence has no following word that would end it.
         self._end_verb()
         verbless = not any(isinstance(chunk, VerbGroup) for chunk in chunks)
+        # Last, because only what no other claim has is said to be present.
         for phrase in self._phrases:
             if worth_stating(phrase, verbless):
                 self._claims.state(phrase)
@@ -122,6 +128,7 @@ class TripletRules(Clause):
     def _link(self, chunk: Chunk, before: Chunk | None, following: Chunk | None) -> None:
         kind = chunk.kind
         if chunk.text == "like" and isinstance(before, VerbGroup) and before.lemma in COPULAS:
+            # "Looks like a cat" relates by "looks like".
             before.particle = before.particle or "like"
         elif kind == "I" and chunk.text == "with" and before is not None and before.kind == ",":
             self._absolute = True
@@ -129,6 +136,7 @@ class TripletRules(Clause):
             self._linked = False
         elif kind == "I":
             self._prep = chunk
+            # "A cat on the desk and near the lamp" has two places.
             self._parallel = self._linked and before is not None and before.kind == "C"
             self._linked = False
         elif kind == "A":
@@ -137,8 +145,10 @@ class TripletRules(Clause):
             self._linked = True
             self._prep = None
         elif kind == "W":
+            # "It, which": what "it" stands for is described.
             last = self._last if self._last is None else self._last.named or self._last
             self._relative = None if self._tells_of_clause(chunk, before, following) else last
+            # "The room where he sits": he sits at it.
             self._gap_prep = "at" if chunk.text == "where" else ""
             if self._prep is not None and self._prep is before:
                 self._gap_prep = self._prep.text
@@ -167,6 +177,7 @@ class TripletRules(Clause):
 
     def _adjective(self, chunk: Chunk, before: Chunk | None, following: Chunk | None) -> None:
         if chunk.text in HEDGES or chunk.text in DOUBTS:
+            # "Is unlikely to rain" denies the rain; the adjective says nothing of its subject.
             self._denied = chunk.text in DOUBTS
             return
         verb = self._verb
@@ -179,6 +190,7 @@ class TripletRules(Clause):
             for subject in () if completed else self._meant(self._verb_subjects, PERSONAL):
                 negated = verb.negated or chunk.negated
                 self._claims.attribute(subject, chunk.text, chunk.start, chunk.end, negated)
+            # "Stands open" still says that it stands.
             self._verb_said = self._verb_said or verb.lemma in COPULAS
             self._predicate = chunk if verb.lemma in COPULAS else None
         elif before is not None and before is self._last and not self._last.pronoun:
@@ -204,6 +216,7 @@ class TripletRules(Clause):
             pronoun.pronoun = False
         elif pronoun.text.endswith(("self", "selves")) and self._verb_subjects:
             whole = self._verb_subjects[0]
+            # "He ... himself": both stand for the noun that "he" stands for.
             pronoun.named = whole.named if whole.pronoun else whole
         elif pronoun.text != "it" or not (is_empty_it(chunks, i) or tells_weather(chunks, i)):
             pronoun.named = self._mentions.named(pronoun.text, self._excluded(following))
@@ -216,6 +229,7 @@ class TripletRules(Clause):
             self._mentions.saw(phrase.possessor, subject=False)
             self._phrases.append(phrase.possessor)
             self._claims.relate(phrase.possessor, "has", phrase, False)
+        # "The man whose hat is red": the man has the hat.
         elif phrase.determiner == "whose":
             if self._last is not None and not self._last.pronoun:
                 self._claims.own(self._last, phrase)
@@ -266,6 +280,7 @@ class TripletRules(Clause):
 
     def _with(self, phrase: NounPhrase, following: Chunk | None) -> None:
         """Begin a clause without a finite verb: "the men play, with a dog watching them"."""
+        # ", with a dog" and no verb: the subject has it with it.
         if not isinstance(following, VerbGroup) and self._verb is not None:
             for subject in self._verb_subjects:
                 self._claims.relate(subject, "with", phrase, phrase.negated)
@@ -287,6 +302,7 @@ class TripletRules(Clause):
             self._claims.own(owner, phrase)
 
     def _subject(self, phrase: NounPhrase) -> None:
+        # "A man and a woman walk": both walk.
         joins = self._linked and self._subjects and self._verb is None
         self._end_verb()
         self._subjects = (*self._subjects, phrase) if joins else (phrase,)
@@ -307,6 +323,7 @@ class TripletRules(Clause):
     def _object(self, phrase: NounPhrase, following: Chunk | None) -> None:
         verb = self._verb
         assert verb is not None
+        # "The image shows a dog" is about the dog.
         if presents(verb, self._verb_subjects):
             self._exists(phrase)
             return
@@ -326,8 +343,10 @@ class TripletRules(Clause):
             self._claims.relate(self._objects[-2], "has", phrase, verb.negated)
             return
         becomes = following is not None and following.kind == "A" and verb.lemma in CHANGING
+        # "Makes the room bright": the claim is that the room is bright, and not that it is made.
         for subject in () if becomes else subjects:
             self._claims.relate(subject, relation, target, verb.negated)
+        # A relation to an unresolved pronoun is no claim, so that the verb is claimed by itself.
         if not phrase.pronoun or phrase.named is not None:
             self._verb_said = True
 
@@ -339,6 +358,7 @@ class TripletRules(Clause):
         phrase.negated = phrase.negated or negated
         self._had_main_verb = True
         self._subjects = (*self._subjects, phrase) if joins else (phrase,)
+        # Nothing acts in "there is".
         self._verb_subjects = ()
         self._existential = True
         self._verb_said = True
@@ -352,6 +372,7 @@ class TripletRules(Clause):
         self._mentions.saw(phrase, subject=False)
         verb = self._verb
         self._aside = prep.text in EVIDENCE_PREPOSITIONS
+        # What is evidence shares no role with what it is evidence of.
         if self._aside:
             self._role = None
             self._examples = prep.text in EXAMPLES and phrase.modality is not Modality.STATED
@@ -406,6 +427,7 @@ class TripletRules(Clause):
     # Verbs.
 
     def _verb_group(self, verb: VerbGroup, before: Chunk | None, following: Chunk | None) -> None:
+        # "There seems to be" is the same.
         if self._existential and self._verb is None and verb.lemma in ("be", "exist", "seem"):
             self._verb, self._verb_subjects, self._verb_said = verb, (), True
             self._objects = []
@@ -442,6 +464,7 @@ class TripletRules(Clause):
 
     def _fill_gap(self, verb: VerbGroup, gap: NounPhrase, following: Chunk | None) -> None:
         """Make the noun before a relative clause its object if it has no other object."""
+        # The clause has one gap, and the next verb none.
         self._gap = None
         if verb.lemma in COPULAS or isinstance(following, NounPhrase) or verb.passive:
             return
@@ -467,6 +490,7 @@ class TripletRules(Clause):
         if verb is None or self._verb_said:
             return
         self._verb_said = True
+        # An infinitive without object is a purpose: "waits to eat".
         if verb.form == "infinitive" or verb.lemma in SAYING_NOTHING:
             return
         text = verb.text if verb.passive or verb.form == "ing" else ing_form(verb.lemma)

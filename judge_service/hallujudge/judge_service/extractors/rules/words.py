@@ -32,8 +32,10 @@ _TOKEN = re.compile(
     r"|\d+(?:[.,:/]\d+)*(?:-?[^\W\d_]+)?(?:-[^\W\d_]+)*%?"  # numbers, 20-year-old, 1st
     r"|\.{2,}|[^\w\s]|_+"
 )
+# Their parts have tags of their own: "isn't" is "is" and a negation.
 _CONTRACTIONS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
 _CANNOT = "cannot"
+# With the full-width marks of Chinese and Japanese.
 _ENDS = frozenset(".!?\u2026\u3002\uff01\uff1f")
 _STOPS = _ENDS | {";"}
 # Marks that belong to the sentence before them.
@@ -63,6 +65,7 @@ def without_markup(text: str) -> str:
 
     The places of all other characters stay the same. Tags of blocks end a sentence.
     """
+    # Most texts have no tag, and the test is cheaper than the search.
     if "<" in text:
         text = _TAG.sub(_blank, text)
     return _ENTITY.sub(lambda found: " " * len(found[0]), text) if "&" in text else text
@@ -70,6 +73,7 @@ def without_markup(text: str) -> str:
 
 def _blank(tag: re.Match[str]) -> str:
     size = len(tag[0])
+    # Two breaks make a paragraph, and the length stays the same.
     return "\n\n" + " " * (size - 2) if tag["block"] else " " * size
 
 
@@ -80,6 +84,7 @@ def clean(text: str) -> tuple[str, list[int] | None]:
     """
     text = without_markup(text)
     text = text.translate(_ALIKE) if not text.isascii() else text
+    # The usual case, in which no character moves and no list of places is needed.
     if text.isascii() or not _INVISIBLE.search(text):
         return text, None
     kept = [i for i, char in enumerate(text) if not _INVISIBLE.match(char)]
@@ -96,6 +101,7 @@ def sentences(text: str) -> Iterator[list[Token]]:
         word = match.group()
         first = word[0]
         broken = first == "\n"
+        # Quotation marks and brackets after a full stop belong to the sentence before.
         if broken or (closing and word not in _CLOSERS):
             if sentence:
                 yield _merged(sentence)
@@ -105,6 +111,7 @@ def sentences(text: str) -> Iterator[list[Token]]:
             continue
         start, end = match.span()
         if places is not None:
+            # The last character's place plus one, since invisible characters may follow it.
             start, end = places[start], places[end - 1] + 1
         if "'" in word and end - start > 1:
             sentence += _split(word, start, end)
@@ -124,6 +131,7 @@ def _ends(sentence: list[Token], text: str, after: int) -> bool:
     """Return whether the last token, a punctuation mark, ends the sentence."""
     if sentence[-1].text != ".":
         return True
+    # "3.5" and "example.com" have full stops that end nothing.
     if after < len(text) and not text[after].isspace() and text[after] not in _CLOSERS:
         return False
     if len(sentence) == 1:
@@ -131,11 +139,13 @@ def _ends(sentence: list[Token], text: str, after: int) -> bool:
     before = sentence[-2].text
     if len(sentence) == 2 and (before.isdigit() or (len(before) == 1 and before.isalpha())):
         return False  # a list's number
+    # An initial: "J. Smith".
     if len(before) == 1 and before.isupper() and before != "I":
         return False
     if before.lower() not in ABBREVIATIONS:
         return True
     following = text[after : after + 40].lstrip()[:1]
+    # "Etc." and "no." end a sentence if a capital follows: "no. 5" does not.
     return before.lower() in ("etc", "no") and following.isupper()
 
 
@@ -144,7 +154,7 @@ def _split(word: str, start: int, end: int) -> list[Token]:
     lower = word.lower()
     for ending in _CONTRACTIONS:
         if lower.endswith(ending) and len(word) > len(ending):
-            cut = max(start, end - len(ending))
+            cut = end - len(ending)
             return [Token(word[: -len(ending)], start, cut), Token(word[-len(ending) :], cut, end)]
     return [Token(word, start, end)]
 
@@ -158,6 +168,7 @@ def _merged(tokens: list[Token]) -> list[Token]:
         if k < i:
             continue
         i = k + 1
+        # By the first two words, as nearly all words begin no phrase.
         tails = _PHRASES.get(lowered[k])
         if tails is not None and k < last and (found := tails.get(lowered[k + 1])):
             length = _phrase_length(found, lowered, k)
@@ -251,15 +262,18 @@ class WordBook:
         found = self._cache.get(text)
         if found is None:
             if len(self._cache) >= _MOST_CACHED:
+                # All at once, which needs no order of use to be kept.
                 self._cache.clear()
             found = self._cache[text] = self._analyse(text)
         return found
 
     def _analyse(self, text: str) -> Word:
         lower = text.lower()
+        # Closed classes first: WordNet has "in" as a noun, an adjective and an adverb.
         closed = CLOSED.get(lower) or MULTIWORD.get(lower)
         if closed:
             return self._closed(lower, closed)
+        # Before the lexicon, which has words only.
         if not lower[0].isalpha():
             return _marked(lower)
         if len(lower) > _LONGEST_WORD or not _latin(lower):
@@ -267,6 +281,7 @@ class WordBook:
         word = Word(lower)
         self._readings(word)
         if max(word.noun, word.verb, word.adjective, word.adverb) <= NEVER:
+            # Compounds that are written with a hyphen are English, though no lexicon has them all.
             word.known = "-" in lower
             self._guess(word, text)
         _only_reading(word)
@@ -277,6 +292,7 @@ class WordBook:
         word.plural = lower in ("they", "we", "you", "them", "us", "i", "both", "all", "who")
         if tag in "BHO":
             word.verb_lemma, _, word.form = self._morphology.verb(lower)
+            # "'re" and "'ve" have no lemma in WordNet.
             word.verb_lemma = {"B": "be", "H": "have", "O": "do"}[tag]
         return word
 
@@ -302,6 +318,7 @@ class WordBook:
         if "-" in lower:
             self._guess_hyphened(word, lower)
         elif lower.endswith("ly"):
+            # Low weights, so that the context decides.
             word.adverb = 8
         elif lower.endswith("ing") and len(lower) > 5:
             word.verb, word.form, word.noun = 8, "g", 4
@@ -316,6 +333,7 @@ class WordBook:
 
     def _stem(self, stem: str) -> str:
         """Return the most likely verb of a stem: "showcase" for "showcas"."""
+        # WordNet lacks these verbs, of which many are nouns as well.
         if self._lexicon.is_noun(stem + "e"):
             return stem + "e"
         doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "aeiousl"
@@ -323,6 +341,7 @@ class WordBook:
 
     def _guess_hyphened(self, word: Word, lower: str) -> None:
         last = lower.rsplit("-", 1)[1]
+        # The last word makes the class: "well-dressed", "two-storey", "T-shirt".
         tail = self.word(last) if last else word
         if tail.form in ("g", "d", "e") or tail.adjective >= max(tail.noun, 0):
             word.tag = "A"
@@ -336,6 +355,7 @@ class WordBook:
     @staticmethod
     def _guess_noun(word: Word, lower: str) -> None:
         word.noun = 8
+        # "Grass", "bus" and "tennis" are no plurals.
         if lower.endswith("s") and len(lower) > 3 and not lower.endswith(("ss", "us", "is")):
             word.noun_lemma, word.plural = lower[:-1], True
 
@@ -380,6 +400,7 @@ def _mark(lower: str) -> str:
         return "Z"
     if lower in (".", "!", "?", "...", "…"):
         return "."
+    # Dashes and brackets part a clause as a comma does.
     return "," if lower in (",", "(", ")", "-", "\u2013", "\u2014") else ":"
 
 
