@@ -18,9 +18,9 @@ from itertools import pairwise
 from pathlib import Path
 from shlex import split
 
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.families import FAMILIES, benchmarks_of, family_of
+from hallujudge.metrics.families import FAMILIES, benchmarks_of, family_of, metric_names
 from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.sdk.archives.example_files import example_archives
 

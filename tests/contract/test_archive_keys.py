@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.keyed_archives import ARCHIVES, MADE, OPTIONS, doubled, options_of, renamed
 
-from hallujudge.judge_service.engine.registry import metric_names
+from hallujudge.metrics.families import metric_names
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.inputs import InputOptions
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from support.metric_runs import RUNS
 
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
 from hallujudge.judge_service.engine.spec import known_metric
 from hallujudge.judge_service.server.judge_servicer import metric_info
 from hallujudge.metrics import ItemResult
-from hallujudge.metrics.families import FAMILIES, benchmarks_of
+from hallujudge.metrics.families import FAMILIES, benchmarks_of, metric_names
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import command_tree
 from hallujudge.sdk.report import HtmlPage

@@ -10,10 +10,11 @@ from msgspec import structs
 from support.metric_runs import RUNS
 
 from hallujudge.judge_service.engine.pipelines import record_hash
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.wire import item_types
 from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber.descriptions import AmberObject
+from hallujudge.metrics.families import metric_names
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.pictures import Picture
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature

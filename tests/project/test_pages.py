@@ -18,7 +18,8 @@ from support import documentation
 from support.documentation import PAGES, ROOT
 from support.scripted_llm import ScriptedLlm
 
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.metrics.families import metric_names
 from hallujudge.metrics.infact.operators import OPERATORS
 from hallujudge.sdk import AsyncClient
 

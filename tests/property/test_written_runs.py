@@ -17,9 +17,10 @@ from support.metric_runs import RUNS
 from support.sizes import further, sized
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import AnswersItem, Item
 from hallujudge.metrics.argus import ArgusItem
+from hallujudge.metrics.families import metric_names
 from hallujudge.sdk import Client, RunReport, compare, leaderboard, paper_table
 from hallujudge.sdk.comparison import CompareOptions
 from hallujudge.sdk.derived_runs import merge_runs

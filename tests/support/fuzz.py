@@ -21,9 +21,10 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from hallujudge.judge.v1 import jobs_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.server.interceptors import METHODS
 from hallujudge.judge_service.wire.convert import item_to_proto
+from hallujudge.metrics.families import metric_names
 
 __all__ = ["SCORING", "WORDS", "Fuzz", "Tally", "mutated", "payloads_of", "request_of"]
 

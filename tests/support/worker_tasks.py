@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.engine import Engine, ScoreSpec, metric_names
+from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.server.judge_servicer import JudgeServicer
 from hallujudge.judge_service.server.worker_tasks import WorkerSettings
 from hallujudge.judge_service.settings.server_settings import LimitSettings
 from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
 from hallujudge.metrics import ChairItem, Item
+from hallujudge.metrics.families import metric_names
 
 __all__ = [
     "RULE_METRICS",

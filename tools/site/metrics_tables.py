@@ -29,8 +29,8 @@ def _declared(markdown: str) -> Iterator[str]:
 
 
 def _sections() -> Iterator[str]:
-    from hallujudge.judge_service.engine.registry import metric_entry, metric_names
-    from hallujudge.metrics.families import benchmark_named
+    from hallujudge.judge_service.engine.registry import metric_entry
+    from hallujudge.metrics.families import benchmark_named, metric_names
 
     for name in metric_names():
         entry = metric_entry(name)

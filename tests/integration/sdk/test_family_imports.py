@@ -11,7 +11,8 @@ import pytest
 _ONE = """
 import sys
 import click
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.metrics.families import metric_names
 from hallujudge.metrics.families import FAMILIES
 from hallujudge.sdk.cli import command_tree
 

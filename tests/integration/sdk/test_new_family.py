@@ -20,8 +20,7 @@ import hallujudge.judge_service.engine.families
 import hallujudge.metrics
 import hallujudge.sdk.archives
 import hallujudge.sdk.cli
-from hallujudge.judge_service.engine.registry import metric_names
-from hallujudge.metrics.families import FAMILIES
+from hallujudge.metrics.families import FAMILIES, metric_names
 from hallujudge.sdk import Client
 from hallujudge.sdk.cli import command_tree, main
 from hallujudge.sdk.cli.app import score_app

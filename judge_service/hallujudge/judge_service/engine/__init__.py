@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
-    from .registry import metric_names
+    from hallujudge.metrics.families import metric_names
+
     from .session import Engine, ScoringSession
     from .spec import GraphSource, InlineGraph, ScoreSpec, ShippedGraph
 
@@ -25,9 +26,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    ".registry": "metric_names",
     ".session": "Engine ScoringSession",
     ".spec": "GraphSource InlineGraph ScoreSpec ShippedGraph",
+    "hallujudge.metrics.families": "metric_names",
 }
 """Module -> the public names that it defines."""
 

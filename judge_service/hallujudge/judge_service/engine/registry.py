@@ -202,11 +202,6 @@ def _declared_entry(declared: ClosedQuestions) -> MetricEntry:
     return made
 
 
-def metric_names() -> tuple[str, ...]:
-    """Return the names of all metrics."""
-    return tuple(entries())
-
-
 def metric_entry(name: str) -> MetricEntry:
     """Return the entry of a metric.
 

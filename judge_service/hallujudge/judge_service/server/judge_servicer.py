@@ -10,10 +10,11 @@ from google.protobuf.message import Message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.metrics.families import metric_names
 from hallujudge.synonym_graphs import shipped_graphs
 
 from ..access import call_memory, stream_pause
-from ..engine import Engine, ScoringSession, metric_names
+from ..engine import Engine, ScoringSession
 from ..engine.registry import MetricEntry, metric_entry
 from ..engine.spec import ScoreSpec
 from ..engine.streams import TICK_SECONDS, distinct, ordered_map, with_ticks

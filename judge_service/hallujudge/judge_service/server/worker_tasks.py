@@ -18,9 +18,9 @@ from google.protobuf.message import Message
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Item
-from hallujudge.metrics.families import add_benchmarks
+from hallujudge.metrics.families import add_benchmarks, metric_names
 
-from ..engine import Engine, ScoringSession, metric_names
+from ..engine import Engine, ScoringSession
 from ..engine.registry import metric_entry
 from ..engine.resources import Resources
 from ..engine.spec import ScoreSpec

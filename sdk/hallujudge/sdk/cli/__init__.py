@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_options import judges_of as judges_of
     from hallujudge.judge_service.engine.registry import entries as entries
     from hallujudge.judge_service.engine.registry import metric_entry as metric_entry
-    from hallujudge.judge_service.engine.registry import metric_names as metric_names
+    from hallujudge.judge_service.engine.spec import known_metric as known_metric
     from hallujudge.judge_service.judges.llm_judge import least_cost as least_cost
     from hallujudge.judge_service.llm.vllm_sizing import model_shape as model_shape
     from hallujudge.judge_service.llm.vllm_sizing import sizing_table as sizing_table
@@ -82,7 +82,8 @@ _NAMES = {
     "hallujudge.judge_service.access.spending": "Ledger",
     "hallujudge.judge_service.engine.judge_factory": "prices_of",
     "hallujudge.judge_service.engine.judge_options": "LLM_NAMES judges_of",
-    "hallujudge.judge_service.engine.registry": "entries metric_entry metric_names",
+    "hallujudge.judge_service.engine.registry": "entries metric_entry",
+    "hallujudge.judge_service.engine.spec": "known_metric",
     "hallujudge.judge_service.judges.llm_judge": "least_cost",
     "hallujudge.judge_service.llm.vllm_sizing": "model_shape sizing_table",
     "hallujudge.judge_service.settings.loading": "load_settings names_of settings_toml",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import click
 
 from hallujudge import sdk
+from hallujudge.metrics.families import metric_names
 from hallujudge.sdk import cli
 
 from .. import archives
@@ -151,7 +152,7 @@ def _by_metric(given: list[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for pair in given:
         metric, _, path = pair.partition("=")
-        if metric not in cli.metric_names() or not path:
+        if metric not in metric_names() or not path:
             raise InvalidInputError(
                 f"--references {pair}: write a metric, an equals sign and a file, such as "
                 "chair=objects.json"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from hallujudge.metrics.families import benchmark_named, broken_benchmarks
+from hallujudge.metrics.families import benchmark_named, broken_benchmarks, metric_names
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from .. import cli
@@ -53,11 +53,11 @@ ListingFormat = Annotated[str, output_option("--format", help="Format: table or 
 def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's name
     """Print every metric on one line."""
     _check_listing_format(format)
-    entries = [cli.metric_entry(name) for name in cli.metric_names()]
     if format == "json":
-        echo_json(_json([_declared(entry) for entry in entries]))
+        echo_json(_json([_declared(cli.metric_entry(name)) for name in metric_names()]))
     else:
-        for line in _two_columns((entry.name, entry.metric.summary) for entry in entries):
+        metrics = map(cli.known_metric, metric_names())
+        for line in _two_columns((metric.name, metric.summary) for metric in metrics):
             click.echo(line)
     # A benchmark that can't be loaded is missing above, which nothing else would say.
     for why in broken_benchmarks().values():
@@ -87,8 +87,8 @@ def cite_metrics(
     ] = None,
 ) -> ExitCode:
     """Print BibTeX of the papers that define metrics, each paper once."""
-    entries = [cli.metric_entry(name) for name in names or cli.metric_names()]
-    papers = [paper.bibtex for entry in entries for paper in entry.metric.papers]
+    metrics = map(cli.known_metric, names or metric_names())
+    papers = [paper.bibtex for metric in metrics for paper in metric.papers]
     # Several metrics may be of one paper.
     click.echo("\n\n".join(dict.fromkeys(papers)))
     return ExitCode.OK

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.judge_options import configured_small_judges
-from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.extractors.library_extractors import installed_pipelines
 from hallujudge.judge_service.installation import (
@@ -24,7 +24,7 @@ from hallujudge.judge_service.judges.judge_checks import check_endpoint, check_s
 from hallujudge.judge_service.judges.single_checks import check_sight
 from hallujudge.judge_service.llm.vllm_sizing import ModelShape, local_gpus, local_verdict
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
-from hallujudge.metrics.families import broken_benchmarks
+from hallujudge.metrics.families import broken_benchmarks, metric_names
 from hallujudge.synonym_graphs import load_graph, shipped_graphs, validate_graph
 
 from ..backends import Timeouts

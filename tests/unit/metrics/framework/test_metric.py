@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.metrics.families import metric_names
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.papers import printed_names, published_rows
 

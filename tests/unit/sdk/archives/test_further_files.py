@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.messages import expected_message
 
-from hallujudge.judge_service.engine.registry import metric_names
+from hallujudge.metrics.families import metric_names
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives.example_files import write_example
 from hallujudge.sdk.archives.further_files import GivenFiles

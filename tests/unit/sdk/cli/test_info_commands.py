@@ -12,8 +12,9 @@ from support.messages import expected_message
 from support.running import here
 
 from hallujudge.judge_service import installation
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.server.judge_servicer import metric_info
+from hallujudge.metrics.families import metric_names
 from hallujudge.sdk.cli import installation_checks, main
 
 

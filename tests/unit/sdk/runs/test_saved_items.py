@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from support.messages import expected_message
 
-from hallujudge.judge_service.engine.registry import metric_entry, metric_names
+from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import (
     ChairEvidence,
@@ -25,6 +25,7 @@ from hallujudge.metrics import (
     MentionVerdict,
     Outcome,
 )
+from hallujudge.metrics.families import metric_names
 from hallujudge.sdk.backends.embedded import EmbeddedBackend
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.runs.item_lines import ItemLines, signed_lines
