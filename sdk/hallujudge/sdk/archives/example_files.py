@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from keyword import iskeyword
 from pathlib import Path
+from shlex import split
 
-from hallujudge.metrics.families import benchmark_name_fault
+from hallujudge.metrics.families import benchmark_name_fault, benchmark_named
 from hallujudge.metrics.framework.papers import paper_examples
 
 from ..errors import InvalidInputError, NotFoundError, OutputError
+from .inputs import declared_inputs
 
 _NAME, _MODULE, _TITLE = "chart-pairs", "chart_pairs", "Chart pairs"
 # Path in the package -> our file.
@@ -27,6 +30,9 @@ _PACKAGE = {
     "examples/answers.jsonl": "answers.jsonl",
     "tests/test_benchmark.py": "test_benchmark.py.txt",
 }
+
+REFERENCES = "references"
+"""Role of a file of references."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +52,27 @@ def example_archives() -> Mapping[str, ExampleArchive]:
     """Return metric -> its example, sorted by metric."""
     found = paper_examples()
     return {name: ExampleArchive(metric=name, **found[name]) for name in sorted(found)}
+
+
+@cache
+def usual_files(metric: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the usual names of the files that a metric's responses are scored with.
+
+    Returns:
+        The metric's options, and ``references`` -> names.
+    """
+    found: dict[str, list[str]] = {}
+    if (declared := benchmark_named(metric)) is not None:
+        found[REFERENCES] = [*filter(None, (declared.question_files,))]
+    if (example := example_archives().get(metric)) is not None:
+        flags = {option.flag: option.name for option in declared_inputs(metric).own}
+        words = split(example.command)
+        for flag, value in pairwise(words):
+            if value in example.files and flag != "--responses":
+                found.setdefault(flags.get(flag, REFERENCES), []).append(value)
+    elif declared is not None:
+        found |= {table.name: [f"{table.name}.json"] for table in declared.tables}
+    return {name: tuple(names) for name, names in found.items()}
 
 
 def write_example(metric: str, folder: str | Path) -> ExampleArchive:

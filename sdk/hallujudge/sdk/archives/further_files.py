@@ -15,9 +15,10 @@ from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
 from hallujudge.metrics.families import benchmark_named
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
+from .example_files import REFERENCES, usual_files
 from .found_files import is_pattern, is_url
 from .inputs import InputOptions, References, declared_inputs
-from .inspection import REFERENCES, ArchiveSummary, usual_files
+from .inspection import ArchiveSummary
 from .readers import read_items
 from .set_files import split_of_file
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from shlex import quote, split
 from typing import TYPE_CHECKING
@@ -13,16 +12,16 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from hallujudge.judge_service.settings.connection import masked
-from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
+from hallujudge.metrics.families import benchmarks_of, families
 
 from ..errors import ArchiveError, HallujudgeError
 from .archive_files import Archive, open_file, value_at
 from .asked_questions import held_table
 from .chair_references import OBJECT_KEYS
-from .example_files import example_archives
+from .example_files import usual_files
 from .found_files import STDIN_NAME, FoundFile, found_files
 from .ids import canonical_id
-from .inputs import InputOptions, declared_inputs
+from .inputs import InputOptions
 from .joins import IdCheck
 from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
@@ -40,8 +39,6 @@ _RESPONSE_KEYS = (
 )  # fmt: skip
 _LABEL_KEYS = ("label", "gt_answer", "ground_truth", "gt")
 _OF_MODELS = ("response", "prediction", "model_prediction", "predict", "output")
-REFERENCES = "references"
-"""Role of a file of references."""
 _OBJECT_FILE = "-R objects.json"  # what commands need for records without objects
 # Ids and duplicates that a summary shows as examples.
 _SHOWN_IDS = 3
@@ -399,24 +396,3 @@ def _is_cut_off(record: Record, value: object) -> bool:
     if isinstance(value, str) and len(value) == EXCEL_CELL_CHARS:
         return True
     return any(value_at(record.values, path) in _CUT_OFF for path in _STOP_PATHS)
-
-
-@cache
-def usual_files(metric: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the usual names of the files that a metric's responses are scored with.
-
-    Returns:
-        The metric's options, and ``references`` -> names.
-    """
-    found: dict[str, list[str]] = {}
-    if (declared := benchmark_named(metric)) is not None:
-        found[REFERENCES] = [*filter(None, (declared.question_files,))]
-    if (example := example_archives().get(metric)) is not None:
-        flags = {option.flag: option.name for option in declared_inputs(metric).own}
-        words = split(example.command)
-        for flag, value in pairwise(words):
-            if value in example.files and flag != "--responses":
-                found.setdefault(flags.get(flag, REFERENCES), []).append(value)
-    elif declared is not None:
-        found |= {table.name: [f"{table.name}.json"] for table in declared.tables}
-    return {name: tuple(names) for name, names in found.items()}

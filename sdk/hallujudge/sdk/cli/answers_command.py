@@ -23,8 +23,8 @@ from hallujudge.metrics.framework.file_schemas import schema_of
 from hallujudge.sdk import cli
 
 from ..archives import InputOptions
+from ..archives.example_files import usual_files
 from ..archives.inputs import declared_inputs
-from ..archives.inspection import usual_files
 from ..archives.label_sets import files_of_labels
 from ..errors import InvalidInputError
 from ..runs.manifest import LABELS, PARSERS
