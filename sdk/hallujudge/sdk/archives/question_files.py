@@ -17,6 +17,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, EachRec
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
+from .alike_records import AlikeRecords
 from .bad_records import note_bad
 from .ids import canonical_id
 from .inputs import InputOptions, References
@@ -24,6 +25,7 @@ from .joins import refuse
 from .json_files import shown
 from .records import (
     ID_FLAG,
+    WRAPPERS,
     Record,
     choose_key,
     optional_text,
@@ -270,10 +272,15 @@ def _changed(
     declared: ClosedQuestions, each: EachRecord, records: Iterable[Record], key: str
 ) -> Iterator[Record]:
     ahead, position, change = iter(records), 0, each.change
+    has_lists = bool(declared.keys.lists)
     before: Record | None = None
     while (record := next(ahead, None)) is not None:
         try:
-            values = change(_content(declared, record), position, key)
+            values = record.values
+            # Most records are their own content.
+            if has_lists or not values.keys().isdisjoint(WRAPPERS):
+                values = _content(declared, record)
+            values = change(values, position, key)
         except ValueError as err:
             after = [*islice(ahead, 1)]
             ahead = chain(after, ahead)
@@ -365,6 +372,16 @@ def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) 
         key = choose_key(record, options.id_key, declared.keys.id, "the id", ID_FLAG)
     value = values[key]
     return str(value) if type(value) is int else canonical_id(value, record.place)
+
+
+def bundle_ids(
+    declared: ClosedQuestions, found: AlikeRecords, options: InputOptions
+) -> Sequence[str]:
+    """Return what :func:`bundle_id` does for each of some records."""
+    keys = (options.id_key,) if options.id_key else declared.keys.id
+    if declared.bundle.by or found.columns.keys().isdisjoint(keys):
+        return [bundle_id(declared, record, options) for record in found.records]
+    return found.ids(keys)
 
 
 def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> str:
