@@ -127,6 +127,7 @@ class AnswerMaker:
             first = first._replace(place=f"{self._name}, {first.place}")
         for name, key in options.key_map.items():
             if first.values.get(name) is None:
+                # It raises the error that names the keys of the record.
                 choose_key(first, key, (), name, "InputOptions(key_map=…)")
         label = "label" if "label" in options.key_map else None
         response = choose_key(first, options.text_key, self._keys.response, "the answer", TEXT_FLAG)

@@ -255,7 +255,9 @@ class Answers:
         check = JoinCheck("questions", allowed, known)
         bad: list[str] = []
         others: list[str] = []
+        # Who names the id as what joins knows that the texts of questions may differ.
         media, repeats = MediaCheck(declared.keys.media), allowed.join != "id"
+        # Duplicates get their numbers when the items are read again.
         held: list[AnswersItem] | None = None if allowed.allow_duplicates else []
         for key, row in self._rows():
             check.add(key)

@@ -210,6 +210,7 @@ def _opened_files(files: Sequence[FoundFile]) -> tuple[list[Archive], tuple[str,
         try:
             opened.append(open_file(file))
         except HallujudgeError as err:
+            # A folder may hold files of any kind: one that can't be read must not hide the others.
             notes.append(f"left out: {err}")
     return opened, tuple(notes)
 
@@ -339,6 +340,7 @@ def _refuse_duplicates(chosen: Sequence[Archive], metric: str, *, are_named: boo
     """Refuse two files of one task, or split, with the same ids; each of them has its own ids."""
     declared = benchmark_named(metric)
     splits = None if declared is None else declared.split_files
+    # Each file is of a task of its own, so that no record needs to be read.
     if len({archive.task for archive in chosen}) == len(chosen):
         return
     where: dict[tuple[str, str, str], str] = {}

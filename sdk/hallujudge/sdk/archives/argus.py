@@ -135,6 +135,7 @@ class _Captions:
     def of_records(self, responses: Responses) -> Iterator[ArgusItem]:
         """Yield the captions of records, or of one file of a clip."""
         own = None
+        # The content names no clip: in the released folders, the folder above does.
         if isinstance(responses, (str, Path)) and Path(responses).parent.name.startswith("REF_"):
             own = Path(responses).parent.parent.name
             responses = [_record_of(as_path(responses)).values]
@@ -185,6 +186,7 @@ class _Captions:
             "one of these names, or let a judge give verdicts, with "
             "InputOptions(own=dict(captions_only=True))",
         )
+        # In a table, the list is a text within its cell.
         held = structured(record.values[key])
         if held is None:
             return (), ""

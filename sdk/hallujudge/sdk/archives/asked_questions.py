@@ -276,6 +276,7 @@ def _in_order(declared: ClosedQuestions, source: object, what: str) -> Mapping[s
         return read_mapping(source, what)
     if isinstance(source, (str, Path)):
         listed = [placed.value for placed in read_values(Path(source))]
+        # A list of one object is read as one value too; only the text tells it from an object.
         if len(listed) == 1 and isinstance(listed[0], Mapping) and _is_object(Path(source)):
             return read_mapping(source, what)
     else:
@@ -291,6 +292,7 @@ def _in_order(declared: ClosedQuestions, source: object, what: str) -> Mapping[s
     known = [key for key in ids if key is not None]
     if len(known) == len(listed) == len(set(known)):
         return dict(zip(known, listed, strict=True))
+    # Positions look like ids, and only the class tells them apart.
     return _Listed({str(place): value for place, value in enumerate(listed)})
 
 
@@ -308,6 +310,7 @@ def _own(declared: ClosedQuestions, source: str | Path | Iterable[object]) -> Ma
     try:
         return metric_of(declared).own_table(record.values for record in records)
     except ValueError as err:
+        # Benchmarks raise both as the arguments of their error.
         fault, remedy = err.args
         raise ArchiveError(f"{records[0].place}: {fault}. {remedy}") from err
 

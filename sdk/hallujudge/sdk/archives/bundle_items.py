@@ -195,6 +195,7 @@ class BundleItems:
         first = entries[0]
         fields = first.fields
         if fields and any(each.fields is not fields for each in entries[1:]):
+            # Backwards, so that texts of the first answer stay.
             fields = {
                 name: text for each in reversed(entries) for name, text in each.fields.items()
             }

@@ -375,6 +375,7 @@ class _Archive:
         decode, keys = (None if self._id_map is not None else self._decoder), self._keys
         found: Any
         for found in read_records(self._responses, structs.replace(part, decode=decode)):
+            # Lines that the decoder does not know come as records.
             if type(found) is not Record:
                 yield coco_number(canonical_id(found.id, "a caption")), found
                 continue
@@ -385,6 +386,7 @@ class _Archive:
                     image = self._image_id(found)
                 else:
                     image = coco_number(canonical_id(own, place))
+                # An ASCII text has no half of a surrogate pair, and needs no further look.
                 if type(text) is not str or not text.isascii():
                     text = response_text(found, keys.text)
             except ArchiveError as err:
@@ -437,6 +439,7 @@ class _SliceReader:
     archive: _Archive | None = field(default=None, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
+        # An open archive can't be sent: each process opens its own.
         return {**vars(self), "archive": None}
 
     def items(self, start: Mark, size: int = 0) -> Iterator[ChairItem]:

@@ -116,6 +116,7 @@ def _reference_entries(references: References) -> Iterator[tuple[str, object, _P
         for image, objects in read_coco(paths).items():
             yield image, objects, partial(_place, str(paths[0]), image)
         return
+    # Closed, since the reader of records opens the file again.
     with closing(_values(references)) as values:
         first = next(values, None)
         if _maps_ids(first):
@@ -151,6 +152,7 @@ def _mapped_entries(
         if odd := [
             key
             for key, value in mapping.items()
+            # Lists first: nearly all are, and to look for a mapping takes longer.
             if not isinstance(value, lists) and isinstance(value, Mapping)
         ]:
             raise ArchiveError(
@@ -230,6 +232,7 @@ def _object_names(given: object, place: str) -> Objects:
     """
     value = structured(given)
     if isinstance(value, (set, frozenset)) and all(isinstance(name, str) for name in value):
+        # The order of a set differs from process to process.
         value = sorted(value)
     if isinstance(value, Iterator):
         value = list(value)
@@ -281,6 +284,7 @@ def _kind_of(path: Path) -> str:
         while piece := stream.read(_PIECE_CHARS):
             if found := _ANNOTATED.search(before + piece):
                 return "captions" if found[1] == "caption" else "instances"
+            # The end of a piece may cut a key in two.
             before = piece[-_HEAD_CHARS:]
     return ""
 
@@ -319,6 +323,7 @@ def read_coco(paths: Sequence[Path]) -> dict[str, list[str]]:
                         "captions_*.json"
                     )
                 objects.add(graph.root_of(name) or name)
+    # The order of a set differs from process to process.
     return {image: sorted(objects) for image, objects in found.items()}
 
 

@@ -131,6 +131,7 @@ def write_benchmark(name: str, folder: str | Path) -> tuple[str, ...]:
 def _write_new(folder: str | Path, texts: Mapping[str, str]) -> None:
     """Write files, of which none may exist with other content."""
     paths = {Path(folder) / name: text for name, text in texts.items()}
+    # All are looked at first, so that no folder is left half written.
     for path, text in paths.items():
         # A file of the user's own is never replaced.
         if path.exists() and not (path.is_file() and path.read_bytes() == text.encode()):
@@ -138,6 +139,7 @@ def _write_new(folder: str | Path, texts: Mapping[str, str]) -> None:
     for path, text in paths.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            # As bytes, since Windows would otherwise change the line ends.
             path.write_bytes(text.encode())
         except OSError as err:
             raise OutputError.of(path, err, "give another folder") from err

@@ -129,6 +129,7 @@ def _text_content(path: Path, head: bytes) -> Content:
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     start = text[:1]
     if suffix == ".xlsx":
+        # Named as a workbook without being one: its reader says what is wrong with it.
         return _workbook(path)
     if _WEB_PAGE.match(text):
         raise ArchiveError(
@@ -160,6 +161,7 @@ def _zip_content(path: Path) -> Content:
         return _workbook(path)
     with _zip_of(path) as archive:
         names = archive.namelist()
+        # Inspect AI writes header.json when a run ends; until then there is a journal alone.
         status = _log_status(archive, str(path)) if "header.json" in names else "started"
     if any(name.startswith("xl/") for name in names):
         return _workbook(path)

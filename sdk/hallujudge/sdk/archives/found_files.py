@@ -136,6 +136,7 @@ def copy_of_stdin() -> Path:
 def temporary_folder() -> Path:
     """Return a new folder, which is deleted when this process ends."""
     folder = tempfile.TemporaryDirectory(prefix="hallujudge-")
+    # Kept, since a folder is deleted once nothing refers to it.
     _FOLDERS.append(folder)
     return Path(folder.name)
 
@@ -193,6 +194,7 @@ def _matching(pattern: str) -> list[FoundFile]:
     paths = _unique(files)
     if not paths:
         raise ArchiveError(f"{pattern}: no file matches the pattern; check it")
+    # Folders below the first one with a mark may name models.
     root = Path(_PATTERN.split(pattern)[0]).parent
     return [FoundFile(path=path, name=str(path), root=root) for path in paths]
 
@@ -208,6 +210,7 @@ def _walked(folder: Path, wanted: Callable[[str], bool] | None = None) -> Iterat
     count = 0
     for place, folders, names in os.walk(folder, onerror=_refuse_folder):
         depth = len(Path(place).relative_to(folder).parts)
+        # In place, which keeps os.walk out of the others; __MACOSX and __pycache__ are of no user.
         folders[:] = sorted(
             name for name in folders if not name.startswith((".", "__")) and depth < _MAX_DEPTH
         )
@@ -364,6 +367,7 @@ def _library(url: str) -> object:
         shown = url.rpartition("@")[2].partition("?")[0]
         raise ArchiveError(f"{shown!r:.200} is not a URL ({err}); correct it") from err
     protocol = url.partition("://")[0].lower()
+    # fsspec chains file systems with "::", and only the first would be checked.
     if protocol not in _PROTOCOLS or "::" in url:
         raise ArchiveError(
             f"{public_url(url)}: URLs of {protocol!r} are not read; use one of "
@@ -399,6 +403,7 @@ def _copied(fsspec: object, url: str, name: str, folder: Path | None = None) -> 
                 return piece
 
             path = copy_to_file(read, public_url(url), name, folder)
+    # What copy_to_file raises says all; the broad clause below would reword it.
     except ArchiveError:
         raise
     except ImportError as err:

@@ -248,6 +248,7 @@ class ArchiveFolders:
                 known.references,
                 options=InputOptions(own=known.own),
             )
+        # Whatever is wrong, these references are not the ones of this archive.
         except HallujudgeError:
             return False
         return True

@@ -128,6 +128,7 @@ def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
     by_id = set() if declared.bundle.by else {"id_key"}
     options = {option.name for option in declared.options}
     own = tuple(
+        # A table and an option may share a name, and their flags must not.
         InputOption(name=t.name, meaning=t.meaning, named=f"{t.name}_file" * (t.name in options))
         for t in declared.tables
     )
@@ -323,6 +324,7 @@ def spans_of(path: Path, size: int = _SLICE_BYTES) -> Iterator[Span]:
         while at < end:
             file.seek(at + size)
             file.readline(_LINE_BYTES)
+            # A seek goes beyond the end of a file too.
             after = min(file.tell(), end)
             yield Span(Mark(min(at, 1), at, 1), after - at)
             at = after

@@ -158,6 +158,7 @@ def _further_file(file: FoundFile) -> ArchiveSummary | None:
                 continue
             try:
                 held = held_table(declared, table, InputOptions(own={table.name: file.path}))
+            # A file of this name may be another benchmark's.
             except HallujudgeError:
                 continue
             return ArchiveSummary(
@@ -393,6 +394,7 @@ def _is_failure(value: object) -> bool:
 
 
 def _is_cut_off(record: Record, value: object) -> bool:
+    # A cell holds no longer text, so that this one was most likely cut off.
     if isinstance(value, str) and len(value) == EXCEL_CELL_CHARS:
         return True
     return any(value_at(record.values, path) in _CUT_OFF for path in _STOP_PATHS)

@@ -220,4 +220,5 @@ def _text_key(declared: ClosedQuestions, record: Record, *, answer: bool) -> str
             f"{record.place}: joining by text needs an image and a question; "
             f"found {', '.join(sorted(record.values))}"
         )
+    # Copies of a prompt may differ in blanks and line breaks.
     return f"{image}: {' '.join(text.split())}"

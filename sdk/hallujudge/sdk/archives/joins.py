@@ -196,6 +196,7 @@ def own_references(
     if not given:
         return ()
     pairs = [pair for item in islice(source, _LOOKED_AT) for pair in _compared_texts(item)]
+    # Some answers may well be those of their references, but hardly all.
     if not (all(said in known for said, known in pairs) if pairs else has_references_only()):
         return ()
     return (
@@ -332,6 +333,7 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
             yield from read_records(held)
             return
         for position, (key, value) in enumerate(held.items()):
+            # Keys of the file itself are canonical already.
             identifier = key if held is read else canonical_id(key, place)
             yield _answer(identifier, value, position, f"{place}entry {key!r}")
     elif count:

@@ -94,6 +94,7 @@ def read_batches(
         lines = LineReader(file, part, _line_value, chunk_chars)
         yield from _batches_of(lines, path, chunk_chars)
         if lines.ended and part.marks is not None:
+            # Reading can't begin in the middle of a packed file.
             part.marks.complete = is_plain(file)
 
 
@@ -241,6 +242,7 @@ class _Reader:
             return None
         try:
             self._decoder.raw_decode(self._buffer, self._at)
+        # Cut off, or no JSON, which the reader of single values reports.
         except (ValueError, RecursionError):
             while len(self._buffer) - self._at <= MAX_VALUE_CHARS and self._more(MAX_VALUE_CHARS):
                 pass
@@ -307,6 +309,7 @@ class _Reader:
         self._single_before = most
         ends = (self._buffer.rfind(meeting, self._at, most) for meeting in _MEETINGS)
         end = next((end + 1 for end in ends if end > 0), 0)
+        # All values of a block get the number of one line.
         if not end or self._buffer.find("\n", self._at, end) >= 0:
             return None
         block = f"[{self._buffer[self._at : end]}]".encode()
@@ -388,6 +391,7 @@ class _Reader:
 
     def _may_be_cut(self, err: json.JSONDecodeError) -> bool:
         """Return whether the decoder may have failed only because the buffer ends."""
+        # The place of this error is where the text begins, however long it is.
         unterminated = err.msg.startswith("Unterminated string")
         return unterminated or len(self._buffer) - err.pos < _LONGEST_TOKEN
 

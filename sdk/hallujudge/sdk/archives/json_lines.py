@@ -206,6 +206,7 @@ class LineReader:
             offset += len(block)
             line += lines
         self.count, self.line = count, line
+        # A file without any value is left to the other reader, which reports it.
         self.ended = self._read and count > 0
         if marks is not None:
             # The last line may have no end.
@@ -232,6 +233,7 @@ class LineReader:
             while end := self._block_end():
                 block, self._at = self._held[self._at : end], end
                 yield block, block.count(b"\n")
+            # A line that is longer than a piece is left to the reader of single values.
             if len(self._held) - self._at > self._piece:
                 return
         self._read = True
@@ -278,6 +280,7 @@ class LineReader:
                 return rows
         try:
             values = self._decode_lines(block)
+        # One of the lines is odd: each is then looked at by itself.
         except (ValueError, RecursionError):
             return None
         return values if len(values) == lines and has_quotes(block, texts_in(values)) else None

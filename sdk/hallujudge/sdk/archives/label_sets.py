@@ -53,6 +53,7 @@ def last_labels(declared: ClosedQuestions, given: ReaderInput) -> ReaderInput:
     name = references.name if isinstance(references, Records) else references
     files = [name] if isinstance(name, (str, Path)) else references
     held = files_of_labels(declared, files)
+    # POPE's own labels, the first set, drop no question.
     if not held or list(held) == [LABEL_SETS[0]]:
         return given
     if len(held) > 1:

@@ -107,6 +107,7 @@ class _Place(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+        # Not from the file's own place, which all of its readers share.
         data = os.pread(self.fileno(), len(view), self._at)
         view[: len(data)] = data
         self._at += len(data)
@@ -196,6 +197,7 @@ def open_binary(path: Path) -> BinaryIO:
         file = _unpacked(file, path)
         if is_utf16(_start(file)):
             file = utf16_reader(file, path)
+    # Whatever ends it, nobody else could close the file.
     except BaseException:
         file.close()
         raise
@@ -312,6 +314,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
         try:
+            # A piece at a time, since a small packed file may unpack to any size.
             data = self._read(min(len(view), _COPIED_PIECE))
         except WindowError as err:
             raise self._error(f"{err}, or unpack it: zstd -d --long=31 {self._path.name}") from err
@@ -446,6 +449,7 @@ class _Utf16(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+        # A piece may end with half a character, of which there is no text yet.
         while not self._held and (piece := self._piece()) is not None:
             self._held = piece
         data = self._held[: len(view)]

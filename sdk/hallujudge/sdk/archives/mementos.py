@@ -173,6 +173,7 @@ class _Descriptions:
                         f"{', '.join(_RESPONSE_KEYS)} or the key that InputOptions(text_key=…) "
                         "names"
                     )
+                # For its errors alone: the item is made again when it is scored.
                 self._item(entry, "")
         check.refuse(lambda: (entry.image for entry in self._entries()))
         missing = check.missing()
@@ -183,6 +184,7 @@ class _Descriptions:
         )
 
     def _items(self, missing: list[str]) -> Iterator[MementosItem]:
+        # Both are read at one pace, so that tee holds a single entry.
         entries, again = tee(self._entries())
         ids: Iterable[str] = (entry.image for entry in again)
         if self._options.allow_duplicates:

@@ -143,6 +143,7 @@ def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, 
     out = {}
     first = records[0]
     for key in keys:
+        # Nearly all values are texts of the first record.
         if type(text := first.get(key)) is str:
             out[key] = well_formed(text)
             continue

@@ -99,6 +99,7 @@ class _Answers:
         )
 
     def _items(self) -> Iterator[ObjectHalBenchItem]:
+        # All are read at one pace, so that tee holds a single record.
         records, again = tee(self._records)
         images, same = tee(map(self._image, again))
         ids = numbered(same) if self._options.allow_duplicates else same

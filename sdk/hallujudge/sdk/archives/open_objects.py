@@ -128,6 +128,7 @@ class _Captions:
         options = given.options
         self._known = None if given.references is None else _known(given.references)
         self._records = Records(lambda: read_records(given.responses))
+        # References may hold all images of COCO.
         self._options = replace(options, allow_missing=True)
         self._group_by = given.group_by
         first = first_record(self._records, given.responses, "response")
@@ -146,11 +147,13 @@ class _Captions:
                 check.add(self._id(record))
                 if self._text_key not in record.values:
                     raise not_a_text(record, self._text_key)
+                # For its errors alone: the item is made again when it is scored.
                 self._item(record, "")
         check.refuse(self._ids)
         return ItemSource(count=len(check), make=self._items)
 
     def _items(self) -> Iterator[OpenObjectsItem]:
+        # Both are read at one pace, so that tee holds a single record.
         records, again = tee(self._records)
         ids: Iterable[str] = map(self._id, again)
         if self._options.allow_duplicates:

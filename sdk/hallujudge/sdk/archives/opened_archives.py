@@ -169,6 +169,7 @@ def _chained(archives: list[Archive]) -> Iterator[Record]:
             values = record.values
             if len(tasks) > 1:
                 values = {"category": archive.task, **values}
+                # Each file counts its ids from the start.
                 values["id"] = f"{archive.task}:{values.get('id')}"
             yield record._replace(values=values, position=position)
             position += 1
@@ -222,6 +223,7 @@ def _refuse_other(reader: ArchiveReader | None, name: str, metric: str) -> None:
     if reader is None or reader.any_metric or reader.role == "references" or not reader.metrics:
         return
     if metric not in reader.metrics:
+        # A name for messages, which has blanks, is no path.
         shown = "ARCHIVE" if " " in name else name
         raise ArchiveError(f"{name} is {reader.name}; use `{reader.command(shown)}`")
 
@@ -323,7 +325,9 @@ def without_copies(given: Opened) -> Opened:
 
 def _content(values: Mapping[str, object]) -> bytes:
     own = {key: value for key, value in values.items() if key not in _OWN_KEYS}
+    # Values that a caller gives may be of any type.
     text = json.dumps(own, sort_keys=True, default=repr)
+    # JSON may hold half of a surrogate pair, which UTF-8 refuses otherwise.
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

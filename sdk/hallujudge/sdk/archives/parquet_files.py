@@ -58,6 +58,7 @@ def _refuse_large(meta: FileMetaData, path: Path) -> None:
 
 
 def _plain_rows(file: ParquetFile, path: Path) -> Iterator[Mapping[str, object]]:
+    # One by one, since each states sizes of its own.
     for number in range(file.metadata.num_row_groups):
         count = _rows_at_a_time(file.metadata, number, path)
         for batch in file.iter_batches(count, row_groups=[number]):
@@ -87,6 +88,7 @@ def _rows_at_a_time(meta: FileMetaData, number: int, path: Path) -> int:
 
 def _longest_texts(path: Path, columns: list[str], number: int) -> Iterator[int]:
     """Yield the bytes of the longest text in the dictionary of some columns of a row group."""
+    # With its dictionaries as they are stored, a single row shows all texts of a column.
     with ParquetFile(unpacked_file(path, _MAGIC), read_dictionary=columns) as file:
         first = next(file.iter_batches(1, row_groups=[number], columns=columns), None)
     for column in () if first is None else first.columns:

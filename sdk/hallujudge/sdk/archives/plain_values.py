@@ -74,6 +74,7 @@ def _plain_object(value: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def _plain_key(key: Any) -> Any:
     found = plain(key)
+    # A tuple becomes a list, which can't be a key.
     return found if isinstance(found, Hashable) else key
 
 
@@ -83,6 +84,7 @@ def _converted(value: Any) -> Any:
     for name in _CONVERTERS:
         if convert := getattr(value, name, None):
             found = convert()
+            # What returns its own kind would be converted without end.
             return found if type(found) is type(value) else plain(found)
     if not isinstance(value, Iterable) or isinstance(value, (Path, *_BYTES)):
         return value

@@ -173,6 +173,7 @@ class _Archives:
         Args:
             bad: The bad records, to which those are added that are only found without them.
         """
+        # Readers stop at some faults, and find others once those are left out.
         while True:
             found = BadRecords()
             try:
@@ -206,12 +207,14 @@ class _Archives:
                 source = self.read(inputs)
             except ArchiveError as err:
                 count = err.metadata.get("count", "")
+                # No more may be missing than are bad: the others were never answered.
                 if not are_asked or not count.isdecimal() or int(count) > len(lost):
                     raise
                 options = replace(inputs.options, allow_missing=True)
                 source = self.read(inputs._replace(options=options))
             finally:
                 found.rename(inputs.given.names)
+        # One item shows the class and the fields that unscored ones need.
         like = None if are_asked else next(iter(source), None)
         more = [] if like is None else [unscored_item(like, each) for each in lost]
         return replace(
@@ -280,6 +283,7 @@ class _Archives:
         groups = group_notes(source, self._group_by, both) if self._group_by else ()
         own = own_references(source, same, partial(has_references_only, given))
         notes = (*given.notes, *known.notes, *source.notes, *groups, *own)
+        # What was kept for the check would stay in memory while items are scored.
         for file in files:
             if isinstance(file, OpenPath):
                 file.only = None
@@ -329,6 +333,7 @@ def _single(source: Any) -> Any:
     if not are_paths(source):
         return source
     refuse_texts(source)
+    # One file may be named in several ways.
     given = Counter(str(path) if is_url(path) else str(Path(path).resolve()) for path in source)
     if twice := [name for name, count in given.items() if count > 1]:
         raise ArchiveError(f"files are given twice: {named(twice)}. Give each file once")
@@ -358,6 +363,7 @@ def _without(bad: BadRecords, found: BadRecords, source: Path | list[object] | R
     def readable() -> Iterator[Record]:
         records = read_records(source)
         while True:
+            # Around each record alone: the caller would share a context that stays over a yield.
             with finding(found, unreadable=True):
                 record = next(records, None)
             if record is None:

@@ -175,6 +175,7 @@ def _of_file(path: Path, part: FilePart) -> Iterator[Any]:
     before = f"{path} line "
     position, by_id = part.start.values, False
     for values, lines in read_batches(path, part):
+        # Blocks that the decoder did not know come as plain values.
         if part.decode is not None and isinstance(values[0], Struct):
             yield from values
             position += len(values)
@@ -183,6 +184,7 @@ def _of_file(path: Path, part: FilePart) -> Iterator[Any]:
         if position == 0 and (held := _held(values[0], first)) is not None:
             by_id = _is_record(values[0]) and _is_id_to_text(values[0])
             if part.marks is not None:
+                # Reading can't begin in the middle of one object that holds all records.
                 part.marks.nested = True
             for record in _of_values((entry, f"{first}, {key}") for key, entry in held):
                 yield record

@@ -118,6 +118,7 @@ def _score_of(value: object, place: str) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             number = float(value)
+        # JSON's whole numbers may be larger than any float.
         except OverflowError:
             number = math.inf
         if abs(number) <= _MAX_SCORE:

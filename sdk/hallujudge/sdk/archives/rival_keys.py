@@ -53,6 +53,7 @@ def refuse_other_values(
         ]
         known = [each for each in found if each[2] is not None]
         differing = [n for n, ours, other in known if ours is not None and ours != other]
+        # Where most values mean nothing, the key is that of something else.
         if not differing or 2 * len(known) <= len(places):
             continue
         place, values = held[differing[0]]
@@ -161,6 +162,7 @@ def refuse_other_keys(
 
     named_keys = options.key_map
     if options.text_key is None and "response" not in named_keys:
+        # A usual key of responses, such as answer, may hold the label instead.
         others = [key for key in keys.response if key != chosen[1] and not is_label(key)]
         refuse_other_values("response", chosen[0], others, held, said)
     if chosen[1] and "label" not in named_keys:

@@ -162,6 +162,7 @@ class _Responses:
                 # A null response is an unscored item; a record without the key is a wrong archive.
                 if claims is None and (self._text_key or _CLAIMS) not in record.values:
                     raise self._nothing_said(record)
+                # For its errors alone: the text is read again with its item.
                 self._text(record)
                 judged = judged or any(each.verdict for each in claims or ())
                 digests.append(self._digest(record, identifier, missing))
@@ -225,6 +226,7 @@ class _Responses:
         if self._id_key is not None:
             key = self._id_key if self._id_key in record.values else ""
             if not key:
+                # It raises the error that names the keys of the record.
                 choose_key(record, self._id_key, (), "the id", ID_FLAG)
             return canonical_id(record.values[key], record.place)
         key = self._image_key or ""

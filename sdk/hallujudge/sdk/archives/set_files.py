@@ -163,6 +163,7 @@ def set_in(sets: SetFiles, text: str) -> str:
     """
     name = text.casefold().replace("-", "_")
     found = [alias for alias in sets.names if name == alias or name.startswith(f"{alias}_")]
+    # The longest: a set's name may begin with that of another.
     return sets.names[max(found, key=len)] if found else ""
 
 

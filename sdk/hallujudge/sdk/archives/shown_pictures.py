@@ -283,6 +283,7 @@ class ShownRecords:
         self, path: Path, name: str, texts: Iterable[str]
     ) -> tuple[float, tuple[CloserLook, ...]]:
         """Return a video's length, and frames of the moments that texts name."""
+        # Many responses may be about one video, which would be opened for each.
         if path not in self._lengths:
             self._lengths[path] = seconds_of(path)
         seconds = self._lengths[path]

@@ -125,6 +125,7 @@ class _Thoughts:
         answer = values[key]
         # pandas has NaN for an empty cell.
         answer = None if answer != answer else answer
+        # Some tools have put the thought into the response already.
         if not (answer is None or isinstance(answer, str)) or (answer and thought in answer):
             return values
         return {**values, key: with_thought(thought, answer, name)}
@@ -185,5 +186,6 @@ def _mentions(path: Path) -> bool:
             if _ASKED_MARK in before:
                 return True
             more = file.read(_PIECE)
+            # The end of a piece may cut the mark in two.
             before = before[-len(_ASKED_MARK) :] + more if more else b""
     return False

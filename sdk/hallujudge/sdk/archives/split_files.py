@@ -336,6 +336,7 @@ class _Answers:
         listed = answer.values.get(self._splits.field)
         names = listed if isinstance(listed, list) else str(listed or "").split(",")
         splits = {self._splits.names.get(str(name).strip(), "") for name in names}
+        # A value with any other name in it is no list of splits.
         if "" in splits:
             return questions, False
         return [row for row in questions if self._asked.split_of(row) in splits], True

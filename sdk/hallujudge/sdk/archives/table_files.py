@@ -25,6 +25,7 @@ _SHOWN_BYTES = 16
 _ASCII = bytes(range(128))
 # A character of UTF-8 that is cut has its first byte and one or two more.
 _CUT_BYTES = 2
+# Workbooks and Parquet files have a code of their own.
 _BINARY = (b"PK\x03\x04", b"PAR1")
 
 
@@ -100,6 +101,7 @@ def recoded(file: FoundFile, encoding: str) -> FoundFile:
             f"such as {', '.join(_CODES)}"
         ) from err
     data = read_bytes(file.path)
+    # Of several files, some may be UTF-8 already.
     if data.startswith(_BINARY) or _is_utf8(data):
         return file
     try:
@@ -174,10 +176,12 @@ def read_csv(path: Path) -> tuple[list[Record], tuple[str, ...]]:
     text, note = decoded(read_bytes(path), path)
     if not text.strip():
         raise ArchiveError(f"{path}: the file is empty; check that it was written")
+    # It holds for the whole process, in which a caller may have set a larger one.
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CELL_CHARS))
     declared = _DECLARED_DELIMITER.match(text)
     before, delimiter = (1, declared[1]) if declared else (0, _delimiter(path, text))
     lines = io.StringIO(text[declared.end() :] if declared else text, newline="")
+    # Otherwise a quote that is never closed would take in the rest of the file unnoticed.
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         records = list(_csv_records(reader, path, before))
@@ -211,6 +215,7 @@ def _csv_records(reader: Iterator[list[str]], path: Path, before: int) -> Iterat
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(header):
+            # Not raised here, so that the rows after it can be read where bad ones are skipped.
             problem = f"{place}: {_miscounted(len(row), len(header))}"
             yield Record(values=Unreadable(problem), position=position, place=place)
         else:

@@ -180,6 +180,7 @@ class _Answers:
                 answer = self._answer(record)
                 ids.add(answer.key)
                 given += self._claims(answer) is not None
+                # For their errors alone: both are read again with the item.
                 self._text(answer)
                 human_scores(record, self._human_keys)
                 if self._scene(answer) is None:

@@ -69,6 +69,7 @@ class RowDecoder:
         self.usable = (
             len(used) == sum(map(bool, found.values()))
             and used.keys().isdisjoint(grouped)
+            # A path leads into an object, which rows do not hold.
             and groups.begun.isdisjoint(sample.keys() - grouped.keys())
             and kinds.get(own) in (str, int)
             and kinds.get(objects) in (None, list[str])
@@ -79,6 +80,7 @@ class RowDecoder:
         """The fields that they have."""
         if not self.usable:
             return
+        # Keys may be any texts, and the fields of a class need names.
         names = {key: f"other_{n}" for n, key in enumerate(sample)} | used | grouped
         kept = {name: getattr(Row(0), name) for name in Row.__struct_fields__}
         absent = {name: value for name, value in kept.items() if name not in used.values()}

@@ -45,6 +45,7 @@ _CUT = f"cells of {EXCEL_CELL_CHARS:,} characters, where Excel cuts texts off,"
 _FORMULAS = "formulas, which are not evaluated,"
 _ERRORS = "errors such as #N/A, which are read as empty,"
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+# openpyxl lets through whatever its parsers raise.
 _NOT_A_WORKBOOK = (
     InvalidFileException,
     ParseError,
@@ -94,6 +95,7 @@ class _Reader(ExcelReader):  # type: ignore[misc]  # openpyxl has no types
             for _, node in iterparse(source):
                 if node.tag == f"{{{SHEET_MAIN_NS}}}si":
                     self.shared_strings.append(Text.from_tree(node).content)
+                    # Frees what was read.
                     node.clear()
 
 
@@ -113,6 +115,7 @@ def read_xlsx(path: Path) -> tuple[list[Record], tuple[str, ...]]:
     notes = _notes(records, path, _is_cut, _CUT)
     formulas = _notes(records, path, _is_formula, _FORMULAS)
     if formulas:
+        # Of a row of formulas alone, there may be no stored value.
         computed = _records(_sheet(data, path, computed=True), path, keep_empty=True)
         records = _with_computed(records, {each.place: each.values for each in computed})
     notes += formulas + _notes(records, path, _is_error, _ERRORS)
@@ -249,6 +252,7 @@ def _records(
     rows: Iterator[tuple[object, ...]], path: Path, *, keep_empty: bool = False
 ) -> Iterator[Record]:
     first = list(next(rows, ()))
+    # Columns that are only formatted may follow the last one.
     while first and first[-1] is None:
         first.pop()
     header = header_of(first, f"{path} row 1")

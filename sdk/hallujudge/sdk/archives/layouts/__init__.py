@@ -51,10 +51,12 @@ def archive_readers() -> tuple[ArchiveReader, ...]:
     Raises:
         ArchiveError: A registered reader can't be loaded.
     """
+    # Registered ones first, so that a package can replace a built-in reader.
     return (*_registered(), *_BUILT_IN)
 
 
 def _registered() -> Iterator[ArchiveReader]:
+    # By name, since the order in which packages were installed must not decide.
     for entry in sorted(registered(_ENTRY_POINTS), key=lambda entry: entry.name):
         found = loaded(entry, "archive reader", ArchiveError)
         with guarded(entry, "archive reader", ArchiveError):
@@ -92,6 +94,7 @@ def recognised(values: Mapping[str, object], metric: str = "") -> ArchiveReader 
         try:
             if reader.recognises(values):
                 return reader
+        # A function of another package may raise anything.
         except Exception as err:
             problem = f"{type(err).__name__}: {err}".rstrip(": ")
             raise ArchiveError(

@@ -79,6 +79,7 @@ class ArchiveReader:
 
     def recognises(self, values: Mapping[str, object]) -> bool:
         """Return whether a record has this layout."""
+        # Keys first, so that the functions of readers may rely on them.
         return values.keys() >= set(self.keys) and self.matches(values)
 
     def converted(self, records: Iterator[Record]) -> Iterator[Record]:
@@ -95,6 +96,8 @@ class ArchiveReader:
         def placed() -> Iterator[Record]:
             nonlocal place
             for record in records:
+                # The last record that the function took, which may take several before it yields
+                # one.
                 place = record.place
                 yield record
 
@@ -102,6 +105,7 @@ class ArchiveReader:
             yield from convert(placed())
         except HallujudgeError:
             raise
+        # The function may be that of another package.
         except Exception as err:
             problem = f"{type(err).__name__}: {err}".rstrip(": ")
             raise ArchiveError(
@@ -129,6 +133,7 @@ def converting(make: Callable[[Mapping[str, object]], Mapping[str, object]]) -> 
     def convert(records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
             common = {key: value for key, value in make(record.values).items() if value is not None}
+            # In some layouts, response is an object, which must not be taken for the text.
             yield record._replace(values={**record.values, "response": None, **common})
 
     return convert

@@ -17,6 +17,7 @@ from .toolkits import vlmevalkit_predictions, vlmevalkit_values
 
 def _lists_dash_b(values: Mapping[str, object]) -> bool:
     """Return whether an object maps datasets to objects with lists of image files."""
+    # The reader of records gives each entry of an object its key as an id.
     held = [value for key, value in values.items() if key != "id"]
     return bool(held) and all(isinstance(each, Mapping) and _maps_to_files(each) for each in held)
 
@@ -88,6 +89,7 @@ def _is_event_video(values: Mapping[str, object]) -> bool:
 def _is_video_hallucer(values: Mapping[str, object]) -> bool:
     """Return whether an object maps sets to pairs of questions."""
     sets = [value for key, value in values.items() if key != "id"]
+    # The first pair shows the form of all.
     pairs = [pair for held in sets if isinstance(held, list) for pair in held[:1]]
     return (
         bool(sets)

@@ -184,6 +184,7 @@ OTHER_LMMS_EVAL_READERS = (
         matches=lambda values: (
             yes_or_no(only_label(values.get("target")))
             and ("filtered_resps" in values or "resps" in values)
+            # Samples with a filter are those of lm-evaluation-harness.
             and "filter" not in values
         ),
         metrics=("pope",),
@@ -339,6 +340,7 @@ def _inspect_sample(values: Mapping[str, object]) -> Mapping[str, object]:
     return {
         "image": _attached(_first_image(given), values),
         **metadata,
+        # Each epoch asks all samples again, under the same ids.
         "id": identifier if epoch in (None, 1) else f"{identifier}, epoch {epoch}",
         # A sample whose run failed has no answer, even if it has an output.
         "response": None if failed else response,
