@@ -173,7 +173,7 @@ def test_a_mapped_key_is_found(name: str, common: str, key: str, place: int) -> 
     [
         ("video-hallucer", InputOptions(allow_missing=True)),
         ("video-hallucer", InputOptions(id_key="question_id")),
-        ("video-hallucer", InputOptions(key_map={"prompt": "question"})),
+        ("video-hallucer", InputOptions(key_map={"instruction": "question"})),
         ("video-hallucer", InputOptions(key_map={"category": "set"})),
         ("vidhal-mcqa", InputOptions(key_map={"label": "video"}, own=OPTIONS["vidhal-"].own)),
         ("pope, alone", InputOptions(key_map={"options": "image"})),

@@ -63,7 +63,8 @@ def test_a_file_without_any_question_is_a_wrong_file(
     assert images.is_dir()
     records = [{"question_id": 1, "image": "0.png", "label": "yes"}]
     run, _ = asked(yes_server, tmp_path, records)
-    assert_refused(run, "line 1: no key for the question: tried question, prompt, text; found")
+    tried = "question, Question, query, q, prompt, text"
+    assert_refused(run, f"line 1: no key for the question: tried {tried}; found")
     assert yes_server.chats == 0
 
 

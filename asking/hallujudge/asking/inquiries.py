@@ -25,7 +25,7 @@ from hallujudge.sdk.media.media_files import MediaFolder, is_address, path_of_ad
 from .asked_benchmarks import Benchmark
 
 # Without a declaration a record is known by its own keys alone.
-_UNDECLARED = Keys(response=(), label=(), id=(), question=(), media=(), options=())
+_UNDECLARED = Keys(response=(), label=(), id=(), media=(), options=())
 # What a record that also has an answer says of it, besides the response.
 _OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})
 
@@ -276,7 +276,7 @@ class _Maker:
         self._folder = folder
         self._given = conditions
         self._ids = _id_keys(benchmark)
-        of_question = (*keys.question, *(keys.asked if declared else ("question",)))
+        of_question = (*keys.question, *keys.asked) if declared else ("question",)
         self._question = (*benchmark.own.question, *dict.fromkeys(of_question))
         # The number of a question is none of an image.
         own = [key for key in self._ids if keys.own_media and key != "question_id"]
@@ -397,7 +397,7 @@ class _Maker:
         for name in self._of_other_answers:
             out.pop(name, None)
         keys = self._keys.question
-        if question and keys and not any(name in out for name in keys):
+        if question and self._declared is not None and not any(name in out for name in keys):
             out[keys[0]] = question
         options = more.options
         if options is None:

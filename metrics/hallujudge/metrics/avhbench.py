@@ -116,7 +116,6 @@ BENCHMARK = ClosedQuestions(
     keys=Keys(
         response=("prediction", "pred", "response", "output", "model_answer"),
         label=("label", "answer"),
-        question=("text", "question"),
         media=_VIDEO,
         fields={"task": ("task",), "clip": ("video_id", "video"), "text": ("text", "question")},
     ),

@@ -191,7 +191,6 @@ BENCHMARK = ClosedQuestions(
         response=("response", "text", "prediction", "output"),
         label=("correct_option", "label"),
         id=("question_id", "doc_id", "id"),
-        question=("question", "prompt"),
         media=("image",),
         fields={"category": ("category",), "place": (_PLACE,)},
         optional=("place",),

@@ -141,7 +141,6 @@ BENCHMARK = ClosedQuestions(
         id=("Index", "id", "question_id"),
         response=("Model Answer", "response", "prediction", "output"),
         label=(),
-        question=("Question", "question"),
         media=("Video Path", "video"),
         fields={
             "cause": ("Causes", "cause"),

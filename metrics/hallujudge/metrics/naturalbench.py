@@ -166,7 +166,6 @@ BENCHMARK = ClosedQuestions(
     keys=Keys(
         response=("response", "prediction", "output", "text", "listed_text"),
         label=("answer", "Answer", "label"),
-        question=("question", "Question"),
         media=(),
         fields={
             "group": ("Index", "group"),

@@ -180,7 +180,6 @@ BENCHMARK = ClosedQuestions(
         response=("response", "prediction", "output"),
         label=("ground_truth", "label", "answer"),
         id=("doc_id", "ID", "id"),
-        question=("prompt", "question"),
         media=("image_path", "image"),
         fields={"topic": ("topic", "category"), "bias": ("expected_bias",)},
     ),

@@ -159,7 +159,6 @@ BENCHMARK = ClosedQuestions(
         response=(*_RESPONSE, "nouns"),
         label=("truth",),
         id=("id", "question_id"),
-        question=("query", "question"),
         media=("image", "image_id"),
         fields={"kind": ("type",)},
     ),

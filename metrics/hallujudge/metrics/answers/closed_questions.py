@@ -119,10 +119,8 @@ class Keys(Struct, frozen=True, kw_only=True):
     """Keys of the label; empty if ``complete`` makes it."""
     id: tuple[str, ...] = ("question_id", "id")
     """Keys of the id."""
-    question: tuple[str, ...] = ("question",)
-    """Keys of the question, in files that have the response too."""
-    asked: ClassVar[tuple[str, ...]] = ("question", "prompt", "text")
-    """Keys of the question, in files of questions."""
+    asked: ClassVar[tuple[str, ...]] = ("question", "Question", "query", "q", "text", "prompt")
+    """Keys of the question, of any benchmark."""
     media: tuple[str, ...] = ("image", "image_id", "image_source")
     """Keys of the image or video, by which intervals group items. Without any, or with one that
     ``id`` has too, bundles have images or videos of their own, and archives need not name them."""
@@ -142,6 +140,11 @@ class Keys(Struct, frozen=True, kw_only=True):
     lists: tuple[str, ...] = ()
     """Keys that ``unfold`` or ``complete`` reads and that may hold a list or an object, which is
     text in the cell of a table."""
+
+    @property
+    def question(self) -> tuple[str, ...]:
+        """Keys of the question, in files that have the response too."""
+        return tuple(key for key in self.asked if key not in (*self.response, *self.label))
 
     @property
     def own_media(self) -> bool:

@@ -83,7 +83,6 @@ BENCHMARK = ClosedQuestions(
         # If a record has both, `answer` is the label and `prediction` the response (VLMEvalKit).
         response=("response", "output", "prediction", "predict", "answer", "text", "caption"),
         label=("label", "gt", "gt_answer", "ground_truth", "answer"),
-        question=("question", "prompt"),
         # The short names are those of lmms-eval's tasks, such as pope_adv.
         values={
             "category": {

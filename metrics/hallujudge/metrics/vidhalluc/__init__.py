@@ -251,7 +251,6 @@ BINARY = ClosedQuestions(
     keys=Keys(
         response=("response", "prediction", "answer", "a"),
         label=("label", "truth", "gt"),
-        question=("question", "q"),
         media=("video", "video_id"),
         fields={"question_id": ("question_id", "id"), "clip": ("clip", "clip_id")},
     ),
@@ -283,7 +282,6 @@ CHOICES = structs.replace(
     keys=Keys(
         response=("Model Answer", "response", "prediction"),
         label=("Correct Answer", "label", "answer"),
-        question=("Question", "question"),
         options=("Choices", "choices", "options"),
         media=("video", "video_id"),
     ),

@@ -83,7 +83,6 @@ class AnswerMaker:
         name: str = "",
     ) -> None:
         self._name = name
-        self._asked = asked
         self._remedy = "one of these names"
         if declared.question_files and not asked.references:
             self._remedy += ", or give what the records lack with references=…"
@@ -102,7 +101,7 @@ class AnswerMaker:
         self._lacks = own_function(metric, "lacks")
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
-        self._asked_key = next(iter(declared.keys.question), "")
+        self._question_keys: tuple[str, ...] = ()
         self._places = list(declared.limits.items())
         self._label_of = labels_of(declared)
         self._label_remedy = _NO_LABEL_REMEDY
@@ -119,6 +118,9 @@ class AnswerMaker:
         """
         if self.chosen is None:
             self.chosen = self._choose(first)
+            self._question_keys = tuple(
+                key for key in self._keys.question if key not in self.chosen
+            )
         return self.chosen
 
     def _choose(self, first: Record) -> tuple[str, str]:
@@ -147,12 +149,12 @@ class AnswerMaker:
         label = self._label_of(found) if label_key else ""
         held = values if entry.outer is values or not self._reads_whole else entry.whole
         # Nearly all are such texts, which the functions return as they are.
-        text, asked = values.get(response_key), values.get(self._asked_key)
+        text, asked = values.get(response_key), values.get(self._question_keys[0])
         if type(text) is not str or not text.isascii():
             joins = joins_lists(self._declared, response_key)
             text = text_of(entry.record, response_key, joins=joins)
         if type(asked) is not str or not asked.isascii():
-            asked = optional_text(entry.record, self._keys.question)
+            asked = optional_text(entry.record, self._question_keys)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
         choices = _NOTHING if lacks_choices else self.choices(entry.record)
         fields = self._fields.of(held, entry.bundle) if self._has_fields else _NOTHING
