@@ -128,9 +128,8 @@ class Keys(Struct, frozen=True, kw_only=True):
     """Keys of the choices: an object letter -> text, or a list in the order of the letters. They
     are needed if the answers of the trial item have some."""
     fields: Mapping[str, tuple[str, ...]] = {}
-    """Field -> keys of its value. Those in ``seen`` or ``kept``, and those that name an answer
-    within its bundle, belong to answers, all others to items. A record that lacks one is an
-    error."""
+    """Field -> keys of its value, which records may not lack. Those in ``seen`` or ``kept``, and
+    those that name an answer within its bundle, belong to answers, all others to items."""
     values: Mapping[str, Mapping[str, str]] = {}
     """Field, or ``label`` -> its values as files, or their names, have them, in lower case ->
     value; others stay. Spaces around them are ignored, and so is the fraction of a whole number
@@ -194,8 +193,7 @@ class InputTable(Struct, frozen=True, kw_only=True):
     were asked, of all in the file of questions. ``answers``: the same, of records that count as
     answers where there is no other of their id. ``whole``: one object, and ``lines``: lines of
     text, for items that are no questions. ``own``: records of which the method ``own_table`` of the
-    base class makes what all records get.
-    """
+    base class makes what all records get."""
 
     @property
     def required(self) -> bool:
