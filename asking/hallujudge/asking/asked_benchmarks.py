@@ -16,7 +16,7 @@ from hallujudge.judge_service.llm.prompt_templates import (
     presets_of,
 )
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families, has_module
 from hallujudge.metrics.framework.asking import (
     CHOOSING,
@@ -63,8 +63,10 @@ class Benchmark:
     @property
     def conditions(self) -> Callable[[Mapping[str, object]], tuple[str, ...]] | None:
         """Returns the conditions of a record; None if each question is asked once."""
-        declared = self.declared
-        return None if declared is None else own_function(metric_of(declared), "conditions")
+        if self.declared is None:
+            return None
+        metric = metric_of(self.declared)
+        return metric.conditions if metric.overrides("conditions") else None
 
     @property
     def condition_field(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hallujudge.judge_service.llm.chat_replies import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, Keys, SetFiles
-from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, OwnAsking, Shown, is_name
 from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.sdk.archives.answer_records import Fault, remedies_of
@@ -155,7 +155,7 @@ def _declared_records(
             records = unfolded(declared, part.records, "label")
             yield from (_of_set(declared, record, part.name) for record in records)
         return
-    if own_function(metric_of(declared), "listed") and _is_list(source):
+    if metric_of(declared).overrides("listed") and _is_list(source):
         yield from listed_questions(declared, source.stem, read_json(source))
         return
     # A file alone needs no split: it tells apart the questions of several files.

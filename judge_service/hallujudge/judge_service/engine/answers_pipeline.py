@@ -15,7 +15,7 @@ from hallujudge.metrics.answers.closed_questions import (
     AnswersItem,
     ClosedQuestions,
 )
-from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from .pipelines import TextPipeline, scored_result, unscored_result
@@ -48,19 +48,19 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         declared = metric.benchmark
         # Looked up once: most benchmarks have none of these, and they have many answers.
         self._own = declared.variant(metric.variant)
-        self._makes_fields = type(metric).derived_fields is not AnswersMetric.derived_fields
-        self._may_leave_out = type(metric).leaves_out is not AnswersMetric.leaves_out
-        self._clusters = type(metric).cluster is not AnswersMetric.cluster
+        self._makes_fields = metric.overrides("derived_fields")
+        self._may_leave_out = metric.overrides("leaves_out")
+        self._clusters = metric.overrides("cluster")
         self._moves = self._makes_fields or self._clusters
         self._alone = declared.bundle.alone
-        self._one_label = own_function(type(metric), "conditions") is not None
+        self._one_label = metric.overrides("conditions")
         self._places = [name for name in declared.limits if name not in declared.seen]
         self._limits = declared.limits
         self._needed = declared.needed
         self._repeats = metric.outcomes_repeat
         # Otherwise equal answers may have other places, and statistics of these.
-        has_codes = type(metric).places is AnswersMetric.places
-        self._knows_place = has_codes and metric.codes.keys() <= {*self._places}
+        own_places = metric.overrides("places")
+        self._knows_place = not own_places and metric.codes.keys() <= {*self._places}
         self._known: dict[tuple[object, ...], ScoredItem[Evidence]] = {}
         self._fields: dict[tuple[object, ...], tuple[Mapping[str, str], Mapping[str, str]]] = {}
 

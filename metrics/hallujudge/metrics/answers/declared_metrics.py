@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from functools import cache
 from typing import Any, cast
@@ -46,12 +46,6 @@ class MeansMetric(AnswersMetric):
         end = self.ends()[best]
         decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
         return {**known, **self.expand({**known, **decided})}
-
-
-def own_function(metric: type[AnswersMetric], name: str) -> Callable[..., Any] | None:
-    """Return a class method of a metric that its family defines; None if it is the shared one."""
-    own: Any = getattr(metric, name)
-    return None if own.__func__ is getattr(AnswersMetric, name).__func__ else own
 
 
 @cache

@@ -242,6 +242,15 @@ class Metric:
                 raise OptionError(self.name, option.name, problem)
 
     @classmethod
+    def overrides(cls, method: str) -> bool:
+        """Return whether this metric's class replaces a method of one of its base classes.
+
+        Most metrics replace few methods, so that callers ask once and not for each item.
+        """
+        _, *replaced = (kind for kind in cls.__mro__ if method in vars(kind))
+        return bool(replaced)
+
+    @classmethod
     def variant_names(cls) -> tuple[str, ...]:
         """Return the names of the variants, the default first."""
         return tuple(variant.name for variant in cls.variants)
@@ -360,7 +369,7 @@ class Metric:
     def _values(self, score: ScoreDefinition, rows: Sequence[Sequence[float]]) -> list[float]:
         """Return a score of each row of statistics, as if it were a table of its own."""
         # These columns depend on all rows of a table, so that each row is a table of its own.
-        if type(self).expand is not Metric.expand and len(rows) > 1:
+        if len(rows) > 1 and self.overrides("expand"):
             return [value for row in rows for value in self._values(score, [row])]
         if not rows:
             return []

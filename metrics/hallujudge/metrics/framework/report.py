@@ -421,9 +421,8 @@ class OneItemReport:
         settings: Mapping[str, str],
         notes: tuple[str, ...] = (),
     ) -> None:
-        kind = type(metric)
         # Such metrics make columns from whole tables, and one item has none.
-        plain = kind.derive is Metric.derive and kind.expand is Metric.expand
+        plain = not (metric.overrides("derive") or metric.overrides("expand"))
         self._fits = plain and not metric.repeated_by
         self._metric = metric
         self._settings = settings

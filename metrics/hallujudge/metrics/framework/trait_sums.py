@@ -164,9 +164,8 @@ class TraitSums:
     def _scores(self, totals: Mapping[str, float], change: Sequence[float], sign: float) -> str:
         """Return the scores that a change of the sums changes; empty if none can be computed."""
         metric = self._metric
-        kind = type(metric)
-        plain = kind.derive is Metric.derive and kind.expand is Metric.expand
         # Such metrics make columns from whole tables, which sums alone do not give.
+        plain = not (metric.overrides("derive") or metric.overrides("expand"))
         if not plain or metric.repeated_by or not any(change):
             return ""
         names = (metric.unit, *(column.name for column in metric.columns))

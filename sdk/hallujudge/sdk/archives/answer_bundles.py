@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TypeAlias
 
-from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
 
@@ -74,7 +73,7 @@ class _Bundles:
         of_answers.update({*declared.bundle.by} & {*declared.keys.optional})
         self._own = [name for name in declared.keys.fields if name not in of_answers]
         of_first = [name for name in group_by if name in declared.seen]
-        derives = metric_of(declared).derived_fields is not AnswersMetric.derived_fields
+        derives = metric_of(declared).overrides("derived_fields")
         known = (*self._own, *of_first, *(declared.group_by if derives else ()))
         own_groups = [key for key in group_by if key not in known]
         # Whether records in columns have ids; set by the first.

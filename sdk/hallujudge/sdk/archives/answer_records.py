@@ -14,7 +14,7 @@ from hallujudge.metrics.answers.closed_questions import (
     Answer,
     ClosedQuestions,
 )
-from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
@@ -97,8 +97,8 @@ class AnswerMaker:
         metric = metric_of(declared)
         self._is_question = metric.is_question
         # Most benchmarks have none of these, and many answers.
-        self._fault = own_function(metric, "fault")
-        self._lacks = own_function(metric, "lacks")
+        self._fault = metric.fault if metric.overrides("fault") else None
+        self._lacks = metric.lacks if metric.overrides("lacks") else None
         self._needs_choices = declared.choices and not declared.question_files
         self._complete = declared.complete
         self._question_keys: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
-from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, InvalidInputError
@@ -81,7 +81,7 @@ def read_answers(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:
 def _read(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:
     """Return the answers as :func:`read_answers` does, whatever their texts are."""
     references, options = given.references, given.options
-    if references is not None and own_function(metric_of(declared), "listed"):
+    if references is not None and metric_of(declared).overrides("listed"):
         source = read_bundles(declared, given._replace(references=None))
         notes = _notes_on_lists(declared, references, {item.id for item in source})
         return replace(source, notes=(*source.notes, *notes))

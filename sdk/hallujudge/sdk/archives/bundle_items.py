@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
-from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
+from hallujudge.metrics.answers.declared_metrics import metric_of
 
 from ..errors import HallujudgeError
 from .alike_records import AlikeRecords
@@ -84,10 +84,10 @@ class BundleItems:
         self._bundle = declared.bundle
         self._faults = faults
         self._asked = asked
-        self._is_question = own_function(metric_of(declared), "is_question")
-        self._may_lack = metric_of(declared).may_lack
+        self._metric = metric_of(declared)
+        self._has_tasks = self._metric.overrides("is_question")
         # One question under several conditions has one label.
-        one_label = own_function(metric_of(declared), "conditions") is not None
+        one_label = self._metric.overrides("conditions")
         self._same = (*["label"] * one_label, *declared.same)
         self._maker = maker
         self._group_by = group_by
@@ -109,7 +109,7 @@ class BundleItems:
         if self._has_groups:
             fields = self._grouped(fields, entry.outer, answer.fields)
         only = AnswersItem(id=entry.bundle, group_id=group, fields=fields, answers=(answer,))
-        return only if self._is_question is None else self._special(entry, only)
+        return self._special(entry, only) if self._has_tasks else only
 
     def alike(
         self, found: AlikeRecords, fields: Sequence[Mapping[str, str]]
@@ -119,7 +119,8 @@ class BundleItems:
         The arguments, and what is raised, are those of :meth:`AnswerMaker.alike`.
         """
         answers = self._maker.alike(found, fields)
-        if answers is None or not all(map(self._is_question or bool, found.values)):
+        others = self._has_tasks and not all(map(self._metric.is_question, found.values))
+        if answers is None or others:
             return None
         if self._has_groups:
             known = [answer.fields for answer in answers]
@@ -145,7 +146,7 @@ class BundleItems:
 
     def _special(self, entry: Entry, item: AnswersItem) -> AnswersItem:
         """Return an item, or that of another task if its record is no question."""
-        if self._is_question is None or self._is_question(entry.outer):
+        if self._metric.is_question(entry.outer):
             return item
         try:
             return self._asked.special(item, entry.outer)
@@ -171,7 +172,7 @@ class BundleItems:
         if self._same and len(answers) == len(entries):
             self._check_same(entries, tuple(answers.values()))
         lacking = [name for name in self._needed if name not in answers]
-        if lacking and not self._may_lack(first.outer):
+        if lacking and not self._metric.may_lack(first.outer):
             fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
             self._faults.add(fault, first.bundle, remedy=self._remedy)
         in_order = [answers[name] for name in self._declared.names if name in answers]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from shlex import quote, split
 
-from hallujudge.metrics.answers.declared_metrics import metric_of, own_function
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named
 
 from ..errors import ArchiveError, HallujudgeError, InvalidInputError
@@ -316,7 +316,7 @@ def _takes_references(metric: str) -> bool:
     declared = benchmark_named(metric)
     if declared is None or declared.question_files:
         return True
-    return own_function(metric_of(declared), "listed") is not None
+    return metric_of(declared).overrides("listed")
 
 
 def _suits(file: ArchiveSummary, metric: str, name: str, usual: set[str]) -> bool:

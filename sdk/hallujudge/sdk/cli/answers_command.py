@@ -16,7 +16,7 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.responses import MAX_RESPONSE_CHARS
 from hallujudge.metrics import AnswersItem
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.answers.declared_metrics import VariantComparison, metric_of, own_function
+from hallujudge.metrics.answers.declared_metrics import VariantComparison, metric_of
 from hallujudge.metrics.errors import warn_deprecated
 from hallujudge.metrics.families import benchmarks_of
 from hallujudge.metrics.framework.file_schemas import schema_of
@@ -201,7 +201,7 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
     command.__annotations__ |= {
         "responses": _ResponseFiles,
         "questions": _Lists
-        if own_function(metric_of(benchmark), "listed")
+        if metric_of(benchmark).overrides("listed")
         else _Questions
         if benchmark.question_files
         else _NoQuestions,
