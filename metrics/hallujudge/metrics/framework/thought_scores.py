@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from msgspec import structs
 
@@ -32,10 +32,7 @@ DISAGREEMENT = "thought_disagreement"
 
 def with_thought_scores(metric: Metric) -> Metric:
     """Return the metric with scores of thoughts, and the same scores of answers as before."""
-    kind: Any = type(metric)
-    made = _class_with_thoughts(kind)
-    values = {each.name: getattr(metric, each.name) for each in fields(metric) if each.init}
-    return made(**values)
+    return _remade(metric, _class_with_thoughts(cast("Any", type(metric))))
 
 
 def definitions_with_thoughts(kind: type[Metric]) -> tuple[ScoreDefinition, ...]:
@@ -47,14 +44,20 @@ def without_thought_scores(metric: Metric) -> Metric:
     """Return the metric of the answers alone, whose columns come first."""
     if not isinstance(metric, _ThoughtScores):
         return metric
-    kind = cast("type[Metric]", type(metric).__bases__[1])
-    values = {each.name: getattr(metric, each.name) for each in fields(metric) if each.init}
-    return kind(**values)
+    return _remade(metric, type(metric).__bases__[1])
 
 
-def scores_texts(metric: Metric) -> bool:
+def _remade(metric: Metric, kind: Callable[..., Metric]) -> Metric:
+    return kind(**{each.name: getattr(metric, each.name) for each in fields(metric) if each.init})
+
+
+def scores_texts(metric: Metric | type[Metric]) -> bool:
     """Return whether a metric has scores of texts, which a thought can have too."""
     return metric.text_scores is None or bool(metric.text_scores)
+
+
+def _is_closed(metric: Metric | type[Metric]) -> bool:
+    return hasattr(metric, "benchmark")
 
 
 def with_thought(
@@ -72,18 +75,15 @@ def with_thought(
     # An answer that is unscored, or left out, has nothing to pair its thought with.
     if not answer.statistics:
         return structs.replace(answer, thought=thought)
-    kind = cast("type[_ThoughtScores]", type(metric))
-    size = len(answer.statistics)
-    paired = thought is not None and _is_scored(answer) and _is_scored(thought)
     more: list[float] = []
     scores = dict(answer.scores)
-    if kind.scored_texts:
-        own = answer.statistics if paired else (0,) * size
-        of_thought = thought.statistics if paired and thought is not None else (0,) * size
-        more += [int(paired), *of_thought, *own]
-        if paired and thought is not None:
+    if scores_texts(metric):
+        if thought is not None and _is_scored(answer) and _is_scored(thought):
+            more += [1, *thought.statistics, *answer.statistics]
             scores |= {f"{THOUGHT}{name}": value for name, value in thought.scores.items()}
-    if kind.is_closed:
+        else:
+            more += [0] * (1 + 2 * len(answer.statistics))
+    if _is_closed(metric):
         more += [int(disagrees is not None), int(bool(disagrees))]
         if disagrees is not None:
             scores[DISAGREEMENT] = float(disagrees)
@@ -99,8 +99,6 @@ class _ThoughtScores(Metric):
     """What scores of thoughts add to a metric's class, which is the next one in the order."""
 
     __slots__ = ()
-    scored_texts: ClassVar[bool]
-    is_closed: ClassVar[bool]
 
     @property
     def scores(self) -> tuple[ScoreDefinition, ...]:
@@ -127,7 +125,7 @@ class _ThoughtScores(Metric):
         self, columns: Mapping[str, FloatArray]
     ) -> Iterator[tuple[str, Mapping[str, FloatArray]]]:
         """Yield the columns of thoughts and of their answers under the metric's own names."""
-        for prefix in (THOUGHT, PAIRED) if self.scored_texts else ():
+        for prefix in (THOUGHT, PAIRED) if scores_texts(self) else ():
             part = {
                 name.removeprefix(prefix): column
                 for name, column in columns.items()
@@ -137,10 +135,9 @@ class _ThoughtScores(Metric):
 
 
 @cache
-def _class_with_thoughts(kind: type[Metric]) -> type[Metric]:
-    texts = kind.text_scores is None or bool(kind.text_scores)
+def _class_with_thoughts(kind: type[Any]) -> type[_ThoughtScores]:
     more: list[Column] = []
-    if texts:
+    if scores_texts(kind):
         more.append(Column(name=THOUGHT + kind.unit, meaning=f"{kind.unit} with a scored thought"))
         for prefix, of in ((THOUGHT, "of the thought"), (PAIRED, "of an answer with a thought")):
             more += [
@@ -149,27 +146,26 @@ def _class_with_thoughts(kind: type[Metric]) -> type[Metric]:
                 )
                 for column in kind.columns
             ]
-    if is_closed := hasattr(kind, "benchmark"):
+    if _is_closed(kind):
         more.append(Column(name=CLEAR, meaning="answers whose thought comes to a clear answer"))
         more.append(Column(name=DISAGREEMENTS, meaning="of these, thoughts with another answer"))
-    made = type(kind.__name__, (_ThoughtScores, kind), {"__slots__": ()})
-    # Set afterwards: a class body would make these annotations of fields.
-    made_class: Any = made
-    made_class.columns = (*kind.columns, *more)
-    made_class.scored_texts, made_class.is_closed = texts, is_closed
     own = kind.score_definitions
-    made_class.score_definitions = (*own, *_more_scores(made_class, own))
-    return cast("type[Metric]", made)
+    declared = {
+        "__slots__": (),
+        "columns": (*kind.columns, *more),
+        "score_definitions": (*own, *_more_scores(kind, own)),
+    }
+    return cast("type[_ThoughtScores]", type(kind.__name__, (_ThoughtScores, kind), declared))
 
 
 def _more_scores(
-    kind: type[_ThoughtScores], own: tuple[ScoreDefinition, ...]
+    kind: type[Metric], own: tuple[ScoreDefinition, ...]
 ) -> tuple[ScoreDefinition, ...]:
-    texts = [] if not kind.scored_texts else own
+    texts = own if scores_texts(kind) else ()
     named = kind.text_scores
     shown = [score for score in texts if named is None or score.name in named]
     scores = [made for score in shown for made in _of_thoughts(score, kind.unit)]
-    if kind.is_closed:
+    if _is_closed(kind):
         meaning = "thoughts whose last clear answer differs from the answer / those with one"
         scores.append(
             share(DISAGREEMENT, meaning, DISAGREEMENTS, CLEAR, direction="lower", bounded=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
-from typing import Any, cast
 
 from msgspec import Struct
 
@@ -74,9 +73,8 @@ def metric_of(name: str, variant: str, settings: Mapping[str, str]) -> Metric:
         for entry in fields(declared)
         if entry.init and entry.default is MISSING and entry.default_factory is MISSING
     }
-    metric: Any = declared(**labels | options, variant=variant)
-    scored = options.get(THOUGHTS) == SCORED
-    return with_thought_scores(metric) if scored else cast("Metric", metric)
+    metric = declared(**labels | options, variant=variant)
+    return with_thought_scores(metric) if options.get(THOUGHTS) == SCORED else metric
 
 
 def header_of(report: Report) -> RunHeader:
