@@ -155,6 +155,7 @@ class AsyncClient:
         """
         backend = await self._connected()
         header = await backend.header(spec)
+        # Only the backend of this process has settings for workers.
         size = runs.batch_size(spec, local=backend.worker_settings is not None)
         batches = runs.batches_async(items, size)
         if not runs.is_whole():

@@ -72,6 +72,7 @@ def _merged(runs: Sequence[StoredRun], out: Path, *, html: bool, overwrite: bool
     # What is merged must not be overwritten by the merged run.
     read = [run.folder / name for run in runs for name in (ITEMS, REPORT, MANIFEST, JOURNAL)]
     with RunFolder(out, inputs=read, overwrite=overwrite) as folder:
+        # The same runs were merged into this folder before.
         if folder.start(_manifest(runs, header)).complete:
             return read_run(out).report
         for run in runs:
@@ -202,6 +203,7 @@ def rescore_run(
     scoring = replace(scoring_of(run), variant=variant, folder=out, html=html, overwrite=overwrite)
     _refuse_same_folder(run.folder, Path(out))
     with Client.embedded(judges_of(run)) as client:
+        # Before anything is written: a missing verdict would end the run on its way.
         if metric_entry(scoring.metric).calls_models(scoring.spec()):
             _refuse_calls(client, scoring, run)
         return client.score(

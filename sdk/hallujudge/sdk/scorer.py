@@ -175,6 +175,7 @@ class Scorer:
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
+        # By the next call, the server may be another one.
         self._header = None
         self._client.close()
 

@@ -172,6 +172,7 @@ class RemoteBackend:
             VersionMismatchError: It came back with other judges or another release.
         """
         request = _Request(spec=spec, scores=scores)
+        # Closed at once where the caller stops early: the server would score on.
         async with aclosing(self._recovered(request, header, batches)) as parts:
             async for part in parts:
                 if not isinstance(part, Report):
@@ -236,6 +237,7 @@ class RemoteBackend:
                         raise self._no_report(err) from err
                     if err.reason == "SERVER_UNREACHABLE":
                         losses.add()
+                    # A server that refuses a call for now is still the same.
                     lost = lost or not isinstance(err, OverloadedError)
                 yield RunProgress(waiting=reconnecting.waiting)
                 await asyncio.sleep(pause)
@@ -421,6 +423,7 @@ class RemoteBackend:
                 async for response in call:
                     yield response
             finally:
+                # A caller that stops early must not leave the call running at the server.
                 call.cancel()
 
     async def estimate(self, spec: ScoreSpec, items: Sequence[Item]) -> list[Estimate]:  # noqa: ARG002

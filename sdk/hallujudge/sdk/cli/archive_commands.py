@@ -206,6 +206,7 @@ def _print_progress(typed: tuple[str, ...], done: ScoredRun | LeftOut) -> None:
     """Print one line on standard error for each archive."""
     if isinstance(done, sdk.ScoredRun):
         items = done.report.coverage.items
+        # Names of files may hold characters that a terminal obeys; named() escapes them.
         what = named([f"{done.model}, {done.name}"])
         click.echo(f"scored {what}: {items:,} items", err=True)
     else:
@@ -281,6 +282,7 @@ def _summary_rows(summary: ArchiveSummary) -> Iterator[tuple[str, str]]:
         yield "duplicates", _duplicates(summary)
         yield "responses", _responses(summary)
     for note in summary.notes:
+        # The path is the heading above these lines.
         yield "note", note.removeprefix(f"{summary.path}: ")
     yield "next step", summary.next_step
     yield "command", summary.command

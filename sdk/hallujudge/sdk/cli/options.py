@@ -273,6 +273,7 @@ def checked_out(out: Path, *inputs: Path) -> Path:
         InvalidInputError: It is one of the inputs.
     """
     refuse_input(out, *inputs)
+    # Before a model is asked, whose replies would be lost without the folder.
     out.parent.mkdir(parents=True, exist_ok=True)
     return out
 

@@ -144,8 +144,10 @@ def _parameter(parameter: inspect.Parameter, hint: object) -> click.Parameter:
         "callback": _received(single, several, parameter.default, declared),
         "is_eager": declared.is_eager,
     }
+    # Several values get theirs in _received: without any, click has an empty tuple.
     if parameter.default is not _MISSING and not several:
         default = parameter.default
+        # Choices of click are texts.
         settings["default"] = default.value if isinstance(default, enum.Enum) else default
     if declared.is_argument:
         settings["nargs"] = -1 if several else 1

@@ -146,6 +146,7 @@ def _check_page(names: list[str], runs: int, options: list[str]) -> None:
 
 def _print_run(run: StoredRun, name: str, *, all_rows: bool) -> None:
     shown = with_flags(run.report)
+    # Programs read it, which know options by their names in Python.
     if name == "json":
         echo_json(run.report.to_text())
         return
@@ -200,6 +201,7 @@ def view(
         webbrowser.open(viewer.address)
     try:
         viewer.serve()
+    # Ctrl-C is how a user ends it, and no error.
     except KeyboardInterrupt:
         viewer.stop()
     return ExitCode.OK

@@ -301,6 +301,7 @@ class RunOptions:
         return {
             entry.name: value
             for entry in fields(other)
+            # None is an option that was not given, whose default is the other value's own.
             if entry.name in names and (value := getattr(self, entry.name)) is not None
         }
 

@@ -124,6 +124,7 @@ class _ServedSettings(Declared):
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield a parameter for each setting."""
         for name, (kind, option) in _SERVED.items():
+            # None, so that without the option the environment or the file has its say.
             yield parameter_of(name, Annotated[kind | None, option], None)
 
     def build(self, given: Mapping[str, object]) -> dict[str, object]:
@@ -252,6 +253,7 @@ def _scopes(given: Sequence[str]) -> tuple[Scope, ...]:
 
 
 def _show_key(key: str, path: Path, more: str = "") -> None:
+    # Alone on standard output, so that a script can take it from there.
     click.echo(key)
     click.echo(
         f"note: {path} keeps only its hash, so this is the only time that the key is shown. Give "
@@ -415,6 +417,7 @@ def _key_line(key: ApiKey, moment: str, ledger: Ledger | None) -> str:
         ",".join(scope.value for scope in key.scopes),
         f"created {key.created}",
         f"ends {key.expires}" if key.expires else "never ends",
+        # Times are texts of one form, which sort as the times do.
         *([f"old secret until {key.old_until}"] if key.old_until > moment else []),
         *(f"{name.replace('_', ' ')} {value:g}" for name, value in limits.items()),
         *([f"weight {key.limits.weight}"] if key.limits.weight > 1 else []),

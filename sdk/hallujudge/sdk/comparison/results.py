@@ -87,6 +87,7 @@ class Comparison(Shown):
                 (pair.first, pair.second, *asdict(each).values(), pair.coverage.compared)
                 for pair, each in rows
             ),
+            # The finding says more than these, which a narrow terminal leaves out first.
             spare=("better end", "p", "first", "second"),
             notes=tuple(notes_of_row((labels[p.first], labels[p.second])) for p, _ in rows),
         )
@@ -374,6 +375,7 @@ def _changes(pair: Pair) -> Grid:
 
 
 def _better_worse(direction: str, higher: int, lower: int) -> tuple[str, str]:
+    # Without a better end, more is neither better nor worse.
     if direction == "neither":
         return f"{higher:,} higher", f"{lower:,} lower"
     better, worse = (higher, lower) if direction == "higher" else (lower, higher)

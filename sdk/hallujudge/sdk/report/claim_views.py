@@ -132,7 +132,9 @@ _SUBJECT, _RELATION, _OBJECT = range(3)
 def _wrong_objects(claims: Sequence[ClaimVerdict]) -> Iterator[str]:
     places = {Part.SUBJECT: _SUBJECT, Part.OBJECT: _OBJECT}
     for claim in claims:
+        # A sentence has no parts.
         if claim.part in places and len(claim.triplet) > _OBJECT:
+            # Models write one object in several ways, and charts count names.
             yield claim.triplet[places[claim.part]].strip().lower()
 
 

@@ -155,6 +155,7 @@ def _open_claims(report: Report) -> str:
     if not (count := int(report.totals.get("unscored_claims", 0))):
         return ""
     declined = report.judging[-1].declined if report.judging else {}
+    # They are the reasons of all these claims only if their numbers agree.
     why = f": {_by_reason(declined)}" if sum(declined.values()) == count else ""
     return f"; {count:,} of their claims {'has' if count == 1 else 'have'} no verdict{why}"
 
@@ -170,6 +171,7 @@ def judging_sentences(shares: Sequence[JudgeShare]) -> Iterator[str]:
     """
     claims = counted(max((share.asked for share in shares), default=0), "verdict")
     for share in shares:
+        # Judges without a model take no tokens.
         part = share.cached_tokens / max(1, share.prompt_tokens)
         kept = (
             f", {share.cached_tokens:,} of them cached ({part:.0%})" if share.cached_tokens else ""
@@ -299,6 +301,7 @@ def score_rows(
         for name, score in report.scores.items()
         for f in [shown(score, known.get(name))]
     ]
+    # Without bounds, the last column would be empty.
     columns = len(headings) - (not known)
     return headings[:columns], [row[:columns] for row in rows]
 

@@ -110,6 +110,7 @@ async def batches_async(
     """
     known = StreamIds() if is_whole() else None
     if known is not None:
+        # Ids are compared with it, and its import would hold up the event loop.
         await import_in_thread("numpy")
     for batch in batches_of(items, size):
         if known is not None:
@@ -249,6 +250,7 @@ class Part(Struct, frozen=True, kw_only=True):
         """
         head = {
             "items": self.items,
+            # With a checksum, since the lines are in another file, which may be cut off.
             "lines": [offset, len(self.lines), self.lines_crc],
             "unscored": self.unscored.to_json(),
             "tally": len(self.tally),
@@ -296,6 +298,7 @@ class Entry(Struct, frozen=True, kw_only=True):
                 unscored=UnscoredCounts.of(head["unscored"]),
                 shown=data[end:],
             )
+        # What is wrong with the JSON is a ValueError already.
         except (KeyError, TypeError) as err:
             raise ValueError(f"not an entry of a journal: {err}") from err
 

@@ -168,11 +168,13 @@ class Reading:
 
     def opened(self, path: Path, file: BinaryIO) -> None:
         """Take over a file that was opened."""
+        # Closed ones are read to their end.
         self._files = [entry for entry in self._files if not entry[1].closed]
         self._files.append((path, file))
 
     def line(self) -> str:
         """Return how far the largest of the open files is read; empty if none is open."""
+        # A copy of the list: the thread that reads opens files meanwhile.
         read = ((*_place(file), path.name) for path, file in list(self._files))
         size, place, name = max(read, default=(0, 0, ""))
         if not size:
@@ -183,6 +185,7 @@ class Reading:
 
 def _place(file: BinaryIO) -> tuple[int, int]:
     """Return the size of a file and the place in it; zeros if it is closed."""
+    # The thread that reads may close it at any time.
     try:
         return os.fstat(file.fileno()).st_size, file.raw.tell()  # type: ignore[attr-defined]  # of a file with a buffer
     except (OSError, ValueError):
@@ -328,6 +331,7 @@ def _ticking(tick: Callable[[], object]) -> Iterator[None]:
             tick()
 
     # A thread, so that a run that waits says so.
+    # A daemon, since a thread must not keep the process from ending.
     thread = threading.Thread(target=run, name="hallujudge-progress", daemon=True)
     thread.start()
     try:

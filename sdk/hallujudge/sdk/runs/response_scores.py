@@ -102,6 +102,7 @@ class ReferenceItems:
         """
         found = self._known(pairs) if references is None else self._given(references)
         return [
+            # By position, since several responses may be to one reference.
             item if isinstance(item, str) else _with_response(item, str(at), response)
             for at, (item, (_, response)) in enumerate(zip(found, pairs, strict=True))
         ]
@@ -162,6 +163,7 @@ class ReferenceItems:
         references = list(map(plain, references))
         keys = list(map(_key_of, references))
         if len(self._kept) > _KEPT:
+            # Another one, and not cleared: another thread may still look into the old one.
             self._kept = {}
         kept = self._kept
         if new := {key: one for key, one in zip(keys, references, strict=True) if key not in kept}:

@@ -285,6 +285,7 @@ def _number_or_none(value: object, field: str) -> float | None:
 
 def _count(values: Mapping[str, Any], key: str, field: str) -> int:
     value = values[key]
+    # True is an int in Python, and no number of items.
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST_ITEMS:
         raise ValueError(f"{field}.{key} is {shown(value)}, not a number of items")
     return value

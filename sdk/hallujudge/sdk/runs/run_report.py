@@ -223,6 +223,7 @@ class RunReport(Report):
     @classmethod
     def of(cls, report: Report, items: RunItems, inputs: tuple[Path, ...] = ()) -> RunReport:
         """Return a report together with its items."""
+        # asdict would copy all that the fields hold, as plain values.
         values = {entry.name: getattr(report, entry.name) for entry in fields(Report)}
         return cls(**values, items=items, inputs=inputs)
 

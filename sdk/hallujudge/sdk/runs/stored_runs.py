@@ -312,6 +312,7 @@ def recompute(folder: str | Path, *, group_by: Sequence[str] | None = None) -> R
     """
     run = read_run(folder)
     keys = tuple(run.report.groups) if group_by is None else tuple(group_by)
+    # By the release that scored, whose verdicts these are.
     report = run.tally(keys).finish(run.interval, version=run.release)
     return replace(
         report,

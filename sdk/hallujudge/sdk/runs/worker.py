@@ -293,6 +293,7 @@ class Worker:
     """
 
     def __init__(self, settings: WorkerSettings, shared: SharedCalls | None = None) -> None:
+        # A new process knows the installed ones alone.
         add_benchmarks(settings.benchmarks)
         self._settings = settings
         self._backend = EmbeddedBackend(settings.judges, shared)
@@ -302,6 +303,7 @@ class Worker:
 
     async def open(self) -> tuple[ScoringSession, PartMaker]:
         """Load the engine and its models once."""
+        # Several tasks may arrive while the models are loaded.
         async with self._opening:
             if self._opened is None:
                 settings = self._settings

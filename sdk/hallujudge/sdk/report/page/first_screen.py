@@ -201,6 +201,7 @@ def group_tables(
     title = element("h2", f"By {cut(key, _NAME_CHARS)}")
     first, *more = (
         _group_table(key, values, names[at : at + _FIRST_OF_GROUPS], calibration)
+        # Groups without any score are still listed, in one table.
         for at in range(0, max(len(names), 1), _FIRST_OF_GROUPS)
     )
     parts = [title, first]
@@ -325,6 +326,7 @@ def _trust(report: Report, about: PageAbout) -> Markup:
 def _card_link(note: str, card: str) -> Iterator[Content]:
     """Yield a link after the note on the judge's report card, which has all of its figures."""
     if card and note.startswith(CARD_NOTE):
+        # Inside the link, since a page loads nothing.
         data = base64.b64encode(card.encode()).decode()
         yield " All figures: "
         yield element(
