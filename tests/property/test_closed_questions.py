@@ -256,7 +256,8 @@ PARTIAL = structs.replace(
             "unparsed": "unscored",
         }
     ),
-    bundle=Bundling(name=("name",), partial=True),
+    # No archive here has the last one.
+    places={"set": SETS, "name": (*NAMES, "never")},
 )
 DECIDED = {True: {"yes": "Yes.", "no": "No."}, False: {"yes": "No.", "no": "Yes."}}
 

@@ -275,7 +275,7 @@ BENCHMARK = ClosedQuestions(
         optional=tuple(_SAID),
         lists=(*_LISTS, "event_info"),
     ),
-    bundle=Bundling(name=(_NAME,), partial=True),
+    bundle=Bundling(name=(_NAME,)),
     unfold=_rows,
     asking=Asking(protocols=plain("{{question}}{{instruction}}"), shown=_prompted),
     named_files="split",

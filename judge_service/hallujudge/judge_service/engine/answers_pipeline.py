@@ -56,7 +56,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._one_label = metric.overrides("conditions")
         self._places = [name for name in declared.limits if name not in declared.seen]
         self._limits = declared.limits
-        self._needed = declared.needed
+        self._needed, self._partial = declared.needed, declared.partial
         self._repeats = metric.outcomes_repeat
         # Otherwise equal answers may have other places, and statistics of these.
         own_places = metric.overrides("places")
@@ -161,11 +161,10 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
 
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why a bundle can't be scored, or None if it can."""
-        declared = self.metric.benchmark
         if self._limits and (problem := self.place_problem(item)) is not None:
             return problem
-        how, answers = declared.bundle, item.answers
-        if how.partial and (problem := self._name_problem([answer.name for answer in answers])):
+        answers = item.answers
+        if self._partial and (problem := self._name_problem([answer.name for answer in answers])):
             return problem
         if (problem := self.metric.problem(item)) is not None:
             return problem
@@ -173,7 +172,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             return problem
         if self._alone:
             return self.problem_within(item, answers[0]) if len(answers) == 1 else ONE_EACH
-        if how.partial:
+        if self._partial:
             return self._partial_problem(answers)
         names = [answer.name for answer in answers]
         for name in self._needed or names:
@@ -262,7 +261,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         if self._own.missing != "unscored":
             # An error's text is not parsed as an answer.
             answers = tuple(map(self._without_failure, answers))
-        if not self.metric.benchmark.bundle.partial:
+        if not self._partial:
             return self.metric.score_answers(answers)
         found = enumerate(map(self.answer_problem, answers))
         return self.metric.score_part(answers, {n: p[0].value for n, p in found if p is not None})
@@ -275,9 +274,10 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def unread(self, item: AnswersItem) -> Problem:
         """Return why a bundle with an answer that could not be parsed is unscored."""
         shown = " and ".join(f"{(a.response or '')[:_SHOWN_CHARS]!r}" for a in item.answers)
-        if required := self.metric.benchmark.required:
-            said = next((a.response or "" for a in item.answers if a.name == required[0]), "")
-            detail = f"the {required[0]} answer {said[:_SHOWN_CHARS]!r} can't be parsed"
+        if self._partial and self._needed:
+            base = self._needed[0]
+            said = next((a.response or "" for a in item.answers if a.name == base), "")
+            detail = f"the {base} answer {said[:_SHOWN_CHARS]!r} can't be parsed"
             return UnscoredReason.BASE_UNPARSED, detail
         labels = self.metric.benchmark.labels or ("answer",)
         if len(item.answers) > 1:

@@ -136,7 +136,6 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         declared = metric.benchmark
         self.judge = judge
         self._how = judged_in(declared)
-        self._partial = declared.bundle.partial
         self._verdict_field = declared.verdict
         self._each = declared.judges_each
         self._prompt_by = declared.prompt_by
@@ -422,9 +421,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         if judge is not None:
             notes = (card.note if card else asked_judge_note(), *judge.notes)
         elif getattr(made, metric.judge_option) == GIVEN:
-            resting = (
-                f"Scores of {how.noun} rest" if benchmark.bundle.partial else "Every score rests"
-            )
+            resting = f"Scores of {how.noun} rest" if benchmark.partial else "Every score rests"
             notes = (given_verdicts_note(resting, metric.judge_option),)
         return JudgedAnswersPipeline(made, responses, judge, notes)
 

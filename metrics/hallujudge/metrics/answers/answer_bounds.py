@@ -85,7 +85,7 @@ def open_columns_of(benchmark: ClosedQuestions, counts: Sequence[Count]) -> tupl
     They are those of the scores that have bounds, in the order of all columns; none where one of
     these scores is about questions of another kind than the trial item's.
     """
-    ends = _ends_of_trial(benchmark, counts) if benchmark.bundle.partial else ()
+    ends = _ends_of_trial(benchmark, counts) if benchmark.partial else ()
     if not ends or not all(
         any(columns.get(name) for columns in ends for name in ratio.lower)
         for ratio, _ in _ratios(benchmark, counts)

@@ -400,10 +400,10 @@ class AnswersMetric(SoftMetric):
 
     def counts_bundle(self, bundle: Bundle) -> bool:
         """Return whether a bundle is scored: all its answers count, or enough of a partial one."""
-        if not self.benchmark.bundle.partial:
+        if not self.benchmark.partial:
             return all(answer.counted for answer in bundle)
         counted = {answer.name for answer in bundle if answer.counted}
-        return bool(counted) and counted.issuperset(self.benchmark.required)
+        return bool(counted) and counted.issuperset(self.benchmark.needed)
 
     def _open_columns(self, bundle: Bundle, *, readable: bool) -> tuple[float, ...]:
         """Return how many answers do not count, and the columns if they were wrong, or right."""
@@ -426,7 +426,7 @@ class AnswersMetric(SoftMetric):
         scores = (score.definition for score in self.benchmark.scores if score.own)
         found = {score.name: cast("Any", score.value).of(numbers) for score in scores}
         known = {name: None if math.isnan(value) else value for name, value in found.items()}
-        partly = self.benchmark.required
+        partly = self.benchmark.partial and self.benchmark.needed
         return {n: v for n, v in known.items() if v is not None} if partly else known
 
     def rows(self, answers: Iterable[str], labels: Iterable[str]) -> Counter[tuple[float, ...]]:

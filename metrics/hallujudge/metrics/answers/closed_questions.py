@@ -161,11 +161,9 @@ class Bundling(Struct, frozen=True, kw_only=True):
     by: tuple[str, ...] = ()
     """Fields whose equal values make records one bundle; without any, their id does."""
     name: tuple[str, ...] = ()
-    """Fields whose values name a record within its bundle: one of its ``places``, if it is there.
-    A bundle needs all of these, unless it is ``partial``."""
-    partial: bool = False
-    """Whether a bundle counts with those of its answers that can be scored. It needs the first of
-    the names that it may have."""
+    """Fields whose values name a record within its bundle. It needs all the names of ``places``; if
+    the trial item lacks some, it needs the first one, and counts with those of its answers that can
+    be scored. So does a bundle of one id whose names ``places`` does not have."""
 
     @property
     def several(self) -> bool:
@@ -399,7 +397,7 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
         They are ``judgement``, or else those that parsers see and records may lack. An answer that
         has the first needs no label.
         """
-        if self.judged is None or self.bundle.partial:
+        if self.judged is None or self.partial:
             return ()
         told = (name for name in self.seen if name in self.keys.optional)
         return ("judgement",) if "judgement" in self.keys.fields else tuple(told)
@@ -426,14 +424,15 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
         return held if isinstance(held, Mapping) else dict.fromkeys(held, "")
 
     @property
-    def required(self) -> tuple[str, ...]:
-        """Names of the answers without which a partial bundle does not count."""
-        return tuple(self.names)[:1] if self.bundle.partial else ()
+    def partial(self) -> bool:
+        """Whether a bundle counts with those of its answers that can be scored."""
+        lacking = self.names.keys() - {answer.name for answer in self.trial.answers}
+        return bool(self.bundle.name and (lacking if self.names else not self.bundle.by))
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Names of the answers that a bundle may not lack; empty if they are not known."""
-        return self.required if self.bundle.partial else tuple(self.names)
+        return tuple(self.names)[:1] if self.partial else tuple(self.names)
 
     @property
     def same(self) -> tuple[str, ...]:
@@ -455,7 +454,7 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def judges_each(self) -> bool:
         """Whether every answer of a bundle is judged."""
-        return self.judged is not None and self.bundle.several and not self.bundle.partial
+        return self.judged is not None and self.bundle.several and not self.partial
 
     @property
     def prompt_by(self) -> str:

@@ -58,6 +58,7 @@ _INSTEAD = {
     **dict.fromkeys(("headline", "ranking_source"), _TABLE),
     "main_score": "write it in ranked_by, as in ranked_by=('accuracy',), after those before it",
     "names": "let unfold yield a record for each answer, with its name",
+    "partial": "give places a name that trial lacks: a bundle counts without it",
     "presets": "leave it out",
     "prompt_by": "the values of a field in places choose the prompt",
     "questions_name": "give question_files the name",

@@ -272,7 +272,7 @@ BENCHMARK = ClosedQuestions(
         },
         optional=("dimension", "category", "order_sensitive", "confidence"),
     ),
-    bundle=Bundling(name=("operator",), partial=True),
+    bundle=Bundling(name=("operator",)),
     labels=(),
     base=OperatorsMetric,
     asking=Asking(protocols=plain(ONE_LETTER), shown=_shown),

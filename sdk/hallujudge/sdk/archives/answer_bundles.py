@@ -204,9 +204,9 @@ class _Bundles:
         assert self._maker.chosen is not None, "chosen by the first record"
         response, _ = self._maker.chosen
         values = {name: v for name, v in self._asked.known(key).items() if name != response}
-        for name in self._bundle.name if self._declared.required and not self._bundle.by else ():
+        for name in self._bundle.name if self._declared.needed and not self._bundle.by else ():
             # A question does not say which of its answers are missing: the required one is.
-            values |= dict.fromkeys(self._keys.fields[name], self._declared.required[0])
+            values |= dict.fromkeys(self._keys.fields[name], self._declared.needed[0])
         yield from self._entries("", self._asked.with_tables(Record(values, 0, key)))
 
     def _entries_of(self, part: str, record: Record) -> Iterable[Entry]:

@@ -143,7 +143,7 @@ def refuse_other_keys(
     """
     held, keys, parse = [each for each, _ in pairs], declared.keys, declared.variants[-1].parse
     # Where each answer is judged, parsers look at verdicts.
-    is_open = declared.judged is not None and not declared.bundle.partial
+    is_open = declared.judged is not None and not declared.partial
 
     def said(number: int, text: object) -> object:
         if not isinstance(text, str) or asks(text):

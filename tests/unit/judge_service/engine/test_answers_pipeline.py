@@ -153,10 +153,7 @@ COMPARED = ClosedQuestions(
     ),
     labels=(),
     base=_Choices,
-    bundle=Bundling(
-        name=("condition",),
-        partial=True,
-    ),
+    bundle=Bundling(name=("condition",)),
     places={"condition": {"plain": "as it is", "noisy": "with noise"}},
     seen=("sure",),
     variants=(AnswerVariant(name="own", meaning="Choices.", parse=parse_as_labelled),),

@@ -74,7 +74,8 @@ def test_rows_with_equal_fields_are_a_bundle() -> None:
 
 def test_half_a_pair_is_refused_or_allowed_to_lack_an_answer() -> None:
     known = {"true": "what is shown", "false": "what is not shown"}
-    pairs = structs.replace(SETS, places={"operator": known})
+    trial = AnswersItem(id="1", answers=tuple(Answer("Yes.", "yes", name) for name in known))
+    pairs = structs.replace(SETS, places={"operator": known}, trial=trial)
     rows = [row(n, name, "Yes", set=f"pair {n}") for n in (1, 2) for name in known]
     assert [len(item.answers) for item in read(pairs, rows)] == [2, 2]
     with pytest.raises(ArchiveError, match=r"have no false answer: pair 2 \(1 in all\)") as caught:
