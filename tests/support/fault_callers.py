@@ -23,6 +23,7 @@ from hallujudge.judge.v1 import jobs_pb2, jobs_pb2_grpc
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.errors import (
+    CancelledError,
     InvalidInputError,
     OutputError,
     OverloadedError,
@@ -261,8 +262,8 @@ class Caller:
     async def _ran(self, run: dict[str, Any]) -> None:
         """Run once, to the end or to a failure after which a run may go on."""
         connection = Connection(api_key=Secret(self._books.keys[self._work.caller]))
-        server = self._world.life.address
-        client = AsyncClient(server, timeouts=_AT_ONCE_AGAIN, connection=connection)
+        life = self._world.life
+        client = AsyncClient(life.address, timeouts=_AT_ONCE_AGAIN, connection=connection)
         try:
             async with client:
                 await client.score("tri-he", resume=True, **run)
@@ -273,6 +274,9 @@ class Caller:
             self._books.problems.append(f"{self._name}: {err!r}")
         except (UnavailableError, OverloadedError):
             pass
+        except CancelledError as err:
+            # By gRPC, in the very moment of a stop.
+            self._books.check(life.is_ending, f"{self._name}: {err!r}")
         except InvalidInputError as err:
             early = err.reason in CONFIGURATION_REASONS and self._world.judge.rejected_early
             self._books.check(early, f"{self._name}: {err!r}")
