@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from functools import partial
 from inspect import Parameter, signature
 from itertools import zip_longest
 from operator import attrgetter
@@ -34,45 +33,38 @@ from sys import intern
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from google.protobuf.descriptor import (
-    Descriptor,
-    EnumDescriptor,
-    FieldDescriptor,
-    OneofDescriptor,
-)
-from msgspec import Struct, structs
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
+from msgspec import Struct
 
 from .fields import (
+    DEFAULT,
     Codec,
     Convert,
     Field,
-    Kind,
     MalformedError,
     is_same,
     list_codec,
     located,
     map_codec,
+    message_codec,
     rows_codec,
-    scalar_map_codec,
+    scalar_reader,
     scalars_codec,
     tuple_codec,
     value_reader,
-    wrapped_codec,
     writer_of,
 )
 
-SCALARS: Mapping[type, frozenset[int]] = {
-    str: frozenset({FieldDescriptor.CPPTYPE_STRING}),
-    bytes: frozenset({FieldDescriptor.CPPTYPE_STRING}),
-    bool: frozenset({FieldDescriptor.CPPTYPE_BOOL}),
-    float: frozenset({FieldDescriptor.CPPTYPE_DOUBLE}),
-    int: frozenset(
-        {
-            FieldDescriptor.CPPTYPE_INT32,
-            FieldDescriptor.CPPTYPE_INT64,
-            FieldDescriptor.CPPTYPE_UINT32,
-            FieldDescriptor.CPPTYPE_UINT64,
-        }
+SCALARS: Mapping[type, tuple[int, ...]] = {
+    str: (FieldDescriptor.CPPTYPE_STRING,),
+    bytes: (FieldDescriptor.CPPTYPE_STRING,),
+    bool: (FieldDescriptor.CPPTYPE_BOOL,),
+    float: (FieldDescriptor.CPPTYPE_DOUBLE,),
+    int: (
+        FieldDescriptor.CPPTYPE_INT32,
+        FieldDescriptor.CPPTYPE_INT64,
+        FieldDescriptor.CPPTYPE_UINT32,
+        FieldDescriptor.CPPTYPE_UINT64,
     ),
 }
 
@@ -116,19 +108,18 @@ class Codecs:
             return known
         with self._building:
             # A value may hold values of its own type, whose converter is needed before it is built.
-            return self._built.get(key) or self._begun.get(key) or self._made(key, descriptor)
-
-    def _made(self, key: tuple[Any, str], descriptor: Descriptor) -> Codec:
-        self._begun[key] = Codec(
-            lambda value, message: self._built[key].write(value, message),
-            lambda message: self._built[key].read(message),
-        )
-        try:
-            # Set only when whole: another thread that needs it meanwhile waits for it.
-            made = self._built[key] = self._build(key[0], descriptor)
-        finally:
-            del self._begun[key]
-        return made
+            if (known := self._built.get(key) or self._begun.get(key)) is not None:
+                return known
+            self._begun[key] = Codec(
+                lambda value, message: self._built[key].write(value, message),
+                lambda message: self._built[key].read(message),
+            )
+            try:
+                # Set only when whole: another thread that needs it meanwhile waits for it.
+                made = self._built[key] = self._build(value_type, descriptor)
+            finally:
+                del self._begun[key]
+            return made
 
     def _build(self, value_type: Any, descriptor: Descriptor) -> Codec:
         if get_origin(value_type) is tuple:
@@ -142,13 +133,10 @@ class Codecs:
             return tuple_codec(names)
         if len(members_of(value_type)) > 1:
             (oneof,) = descriptor.oneofs
-            union = self._union("", value_type, oneof)
-            return Codec(union.write, union.read)
+            return self._union("", value_type, oneof)
         fields = self.fields(value_type, descriptor)
-        is_flat = issubclass(value_type, Struct) and all(map(is_same, fields))
-        return Codec(
-            writer_of(fields), value_reader(value_type, fields), structs.asdict if is_flat else None
-        )
+        row = value_type if issubclass(value_type, Struct) and all(map(is_same, fields)) else None
+        return Codec(writer_of(fields), value_reader(value_type, fields), row)
 
     def fields(
         self, value_type: Any, descriptor: Descriptor, *, without: Iterable[str] = ()
@@ -179,37 +167,30 @@ class Codecs:
     def _field(self, field: Parameter, descriptor: Descriptor) -> Field | None:
         """Return how a field is sent, or None if the message lacks it."""
         if (oneof := _oneof_of(field.name, descriptor)) is not None:
-            return self._union(field.name, field.annotation, oneof)
+            codec = self._union(field.name, field.annotation, oneof)
+            return Field(field.name, *codec[:2], empty=True, members=[m.name for m in oneof.fields])
         if (theirs := descriptor.fields_by_name.get(field.name)) is None:
             return None
         name, hint = intern(field.name), without_none(field.annotation)
         if is_plain(field.annotation, theirs):
             # -0.0 is empty too, and differs from the default.
-            empty = theirs.has_presence or hint is float
-            return Field(name, Kind.OPTIONAL if theirs.has_presence else Kind.HELD, empty=empty)
+            optional = theirs.has_presence
+            return Field(name, optional=optional, empty=optional or hint is float)
         if is_repeated(theirs):
-            codec = self.many(hint, theirs)
-            return Field(name, Kind.HELD, codec.write, codec.read, empty=False)
-        if (values := wrapped_list(theirs)) is not None:
-            codec = wrapped_codec(self.many(hint, values))
-        elif theirs.message_type is not None:
-            codec = self.of(hint, theirs.message_type)
-        elif get_origin(hint) is Literal:
+            return Field(name, *self.many(hint, theirs)[:2])
+        if get_origin(hint) is Literal:
             return Field(name, read=_literal_reader(field))
-        elif theirs.enum_type is not None:
-            return Field(name, Kind.HELD, *_enum_numbers(field, theirs.enum_type))
-        else:
+        if theirs.enum_type is not None:
+            return Field(name, *_enum_codec(field, theirs.enum_type)[:2])
+        if theirs.message_type is None:
             raise MismatchError(
                 f"{name} is {field.annotation} in the value, and not in the message"
             )
-        return Field(
-            name,
-            Kind.MESSAGE,
-            codec.write,
-            codec.read,
-            required=field.default is Parameter.empty,
-            optional=may_be_none(field.annotation),
-        )
+        values = wrapped_list(theirs)
+        codec = self.many(hint, values) if values else self.of(hint, theirs.message_type)
+        given = field.default if field.default is Parameter.empty else DEFAULT
+        absent = None if may_be_none(field.annotation) else given
+        return Field(name, *message_codec(name, codec, absent)[:2], empty=True)
 
     def many(self, hint: Any, theirs: FieldDescriptor) -> Codec:
         """Return the converter of what a repeated field or a map holds.
@@ -222,10 +203,10 @@ class Codecs:
             if (kind := value.message_type) is not None:
                 return map_codec(name, self.of(arguments[1], kind))
             _check_scalar(arguments[1], value)
-            return scalar_map_codec(name)
+            return map_codec(name, None)
         if theirs.message_type is None:
             _check_scalar(arguments[0] if get_origin(hint) is tuple else hint, theirs)
-            return scalars_codec(name)
+            return scalars_codec(name, arguments[0])
         if (by_hand := self._built.get((hint, theirs.message_type.name))) is not None:
             return by_hand
         if get_origin(hint) is tuple:
@@ -236,42 +217,35 @@ class Codecs:
         """Return the converter of a mapping that is sent as repeated rows, which keep its order."""
         first, *others = row.fields
         key, scalar = intern(first.name), without_none(inner) in SCALARS
-        if not is_plain(str, first) or (
-            scalar and [is_plain(inner, other) for other in others] != [True]
-        ):
+        plain = [is_plain(inner, other) for other in others] == [True]
+        if not is_plain(str, first) or (scalar and not plain):
             raise MismatchError(f"{row.name} is not a row of {inner}")
         if scalar:
-            only = others[0]
-            return rows_codec(name, key, intern(only.name), _scalar_reader(only))
+            only = intern(others[0].name)
+            read = scalar_reader(only) if others[0].has_presence else attrgetter(only)
+            return rows_codec(name, key, only, read)
         keyed = key in {field.name for field in fields_of(inner)}
         fields = self.fields(inner, row, without=() if keyed else (key,))
         write = writer_of([field for field in fields if field.name != key])
         return rows_codec(name, key, write, value_reader(inner, fields))
 
-    def _union(self, name: str, hint: Any, oneof: OneofDescriptor) -> Field:
-        """Return a field that holds one of several classes: each has a member of a oneof."""
+    def _union(self, name: str, hint: Any, oneof: OneofDescriptor) -> Codec:
+        """Return the converter of one of several classes: each has a member of a oneof."""
         bare = without_none(hint)
         classes = set(self._unions.get(bare, members_of(bare)))
-        rows = [(intern(m.name), *self._member(m, classes)) for m in oneof.fields]
-        if {cls for _, cls, _, _ in rows} != classes:
+        found = {intern(m.name): self._member(m, classes) for m in oneof.fields}
+        writers = {cls: codec.write for cls, codec in found.values()}
+        if writers.keys() != classes:
             raise MismatchError(f"{oneof.full_name} has other members than the value")
-        writers = {cls: (member, fill) for member, cls, fill, _ in rows}
-        readers = {member: convert for member, _, _, convert in rows}
+        readers = {member: codec.read for member, (_, codec) in found.items()}
         needed, optional = self._needs.get(oneof.full_name, "is missing"), may_be_none(hint)
 
         def write(content: Any, message: Any) -> None:
             kind = type(content)
-            known = writers.get(kind) or next(filter(None, map(writers.get, kind.__mro__)), None)
-            if known is None:
+            fill = writers.get(kind) or next(filter(None, map(writers.get, kind.__mro__)), None)
+            if fill is None:
                 raise MalformedError(f"{kind.__name__} can't be sent")
-            member, fill = known
-            place = getattr(message, member)
-            if isinstance(place, str):
-                # A text, or a class with one field, which is sent as its content.
-                setattr(message, member, fill(content))
-            else:
-                place.SetInParent()
-                fill(content, place)
+            fill(content, message)
 
         def read(message: Any) -> Any:
             member = message.WhichOneof(oneof.name)
@@ -281,28 +255,25 @@ class Codecs:
                 return None
             raise MalformedError(needed, name and oneof.name)
 
-        return Field(name, Kind.UNION, write, read, members=tuple(readers))
+        return Codec(write, read)
 
-    def _member(self, theirs: FieldDescriptor, classes: Iterable[Any]) -> tuple[Any, Any, Convert]:
-        """Return the class of a member, what writes or returns its content, and its reader."""
-        kind = theirs.message_type
+    def _member(self, theirs: FieldDescriptor, classes: Iterable[Any]) -> tuple[Any, Codec]:
+        """Return the class of a member, what writes it to its field, and what reads the content."""
+        name, kind = intern(theirs.name), theirs.message_type
         for cls in classes:
             if kind is not None and cls.__name__ == kind.name:
-                return cls, *self.of(cls, kind)[:2]
-            if kind is None and cls is str:
-                return cls, str, str
-            only = () if kind is not None else [field.name for field in fields_of(cls)]
-            if len(only) == 1:
-                # A class with one field is sent as its content.
-                return cls, attrgetter(*only), partial(_made_of, cls, *only)
+                inner = self.of(cls, kind)
+                return cls, Codec(message_codec(name, inner).write, inner.read)
+            if kind is None and (made := _content_codec(name, cls)) is not None:
+                return cls, made
         raise MismatchError(f"{theirs.full_name} is not a member of the value's union")
 
 
 # Fields that have another form in their message
 
 
-def _enum_numbers(field: Parameter, known: EnumDescriptor) -> tuple[Mapping[str, int], Convert]:
-    """Return the numbers of an enum's members by name, and the reader of a number.
+def _enum_codec(field: Parameter, known: EnumDescriptor) -> Codec:
+    """Return what writes and reads a field with the members of an enum.
 
     Raises:
         MismatchError: The members have different names.
@@ -314,22 +285,25 @@ def _enum_numbers(field: Parameter, known: EnumDescriptor) -> tuple[Mapping[str,
     if zero.number or prefix == zero.name or numbers.keys() != hint.__members__.keys():
         raise MismatchError(f"enum {hint.__name__} and its message have different members")
     members = {number: hint[name] for name, number in numbers.items()}
+    name, get, optional = intern(field.name), attrgetter(field.name), may_be_none(field.annotation)
 
-    def read(number: int) -> Any:
-        try:
-            return members[number]
-        except KeyError:
-            raise MalformedError(f"{number} is not a known {known.name}") from None
+    def read(message: Any) -> Any:
+        found = members.get(get(message))
+        # A member that a later release adds is read as None.
+        if found is None and not optional:
+            raise MalformedError(f"{get(message)} is not a known {known.name}")
+        return found
 
-    # A member that a later release adds is read as None.
-    return numbers, members.get if may_be_none(field.annotation) else read
+    # By name, because the hash of an enum member is computed in Python.
+    return Codec(lambda one, message: setattr(message, name, numbers[one._name_]), read)
 
 
 def _literal_reader(field: Parameter) -> Convert:
     """Return the reader of a text with few possible values."""
-    literals = get_args(without_none(field.annotation))
+    literals, get = get_args(without_none(field.annotation)), attrgetter(field.name)
 
-    def read(text: str) -> Any:
+    def read(message: Any) -> Any:
+        text = get(message)
         if not text and field.default is not Parameter.empty:
             return field.default
         if text not in literals:
@@ -339,19 +313,16 @@ def _literal_reader(field: Parameter) -> Convert:
     return read
 
 
-def _scalar_reader(theirs: FieldDescriptor) -> Convert:
-    """Return a function that reads a scalar field of a message."""
-    name, get = theirs.name, attrgetter(theirs.name)
-
-    def read(message: Any) -> Any:
-        # A non-empty field is present; HasField takes longer than this test.
-        return content if (content := get(message)) or message.HasField(name) else None
-
-    return read if theirs.has_presence else get
-
-
-def _made_of(cls: Any, name: str, content: Any) -> Any:
-    return cls(**{name: content})
+def _content_codec(name: str, cls: Any) -> Codec | None:
+    """Return how a text or a class with one field is written, as its content, and is made of it."""
+    only = [] if cls is str else [field.name for field in fields_of(cls)]
+    if len(only) > 1:
+        return None
+    content = attrgetter(*only) if only else str
+    return Codec(
+        lambda value, message: setattr(message, name, content(value)),
+        lambda found: cls(**dict.fromkeys(only, found)) if only else found,
+    )
 
 
 # What values and messages declare
@@ -391,24 +362,20 @@ def is_repeated(field: FieldDescriptor) -> bool:
 def map_value(field: FieldDescriptor) -> FieldDescriptor | None:
     """Return the field with the values of a map, or None for a field that is not a map."""
     entry = field.message_type
-    if entry is None or not entry.GetOptions().map_entry:
-        return None
-    return entry.fields_by_name["value"]
+    known = {} if entry is None or not entry.GetOptions().map_entry else entry.fields_by_name
+    return known.get("value")
 
 
 def is_plain(hint: Any, field: FieldDescriptor) -> bool:
     """Return whether both sides hold the same scalar."""
-    if is_repeated(field) or may_be_none(hint) != field.has_presence:
-        return False
-    return _is_scalar(without_none(hint), field)
+    alike = not is_repeated(field) and may_be_none(hint) == field.has_presence
+    return alike and _is_scalar(without_none(hint), field)
 
 
 def wrapped_list(field: FieldDescriptor) -> FieldDescriptor | None:
     """Return the field ``values`` of a message that is an optional list, or None."""
-    message = field.message_type
-    if message is None or [inner.name for inner in message.fields] != ["values"]:
-        return None
-    return message.fields[0]
+    inner = [] if field.message_type is None else field.message_type.fields
+    return inner[0] if [one.name for one in inner] == ["values"] else None
 
 
 def _oneof_of(name: str, descriptor: Descriptor) -> OneofDescriptor | None:
@@ -420,10 +387,9 @@ def _oneof_of(name: str, descriptor: Descriptor) -> OneofDescriptor | None:
 
 
 def _is_scalar(hint: Any, field: FieldDescriptor) -> bool:
-    if not isinstance(hint, type) or field.cpp_type not in SCALARS.get(hint, ()):
-        return False
-    # Both have one type in C++.
-    return (hint is bytes) == (field.type == FieldDescriptor.TYPE_BYTES)
+    known = isinstance(hint, type) and field.cpp_type in SCALARS.get(hint, ())
+    # Texts and bytes have one type in C++.
+    return known and (hint is bytes) == (field.type == FieldDescriptor.TYPE_BYTES)
 
 
 def _check_scalar(hint: Any, theirs: FieldDescriptor) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -51,11 +51,8 @@ def _read_triplet(message: Any) -> Triplet:
 # Evidence holds the work of each judge as JSON. Not every part has these: members of a panel, and
 # judges whose choices' share was measured.
 _VOTES, _SHARES = ("votes", "dissents"), ("choice_shares",)
-_PART = [
-    field.name
-    for field in scoring_pb2.JudgePart.DESCRIPTOR.fields
-    if field.name not in (*_VOTES, *_SHARES)
-]
+_OF_PARTS = scoring_pb2.JudgePart.DESCRIPTOR.fields_by_name
+_PART = [name for name in _OF_PARTS if name not in (*_VOTES, *_SHARES)]
 
 
 def _write_part(part: Mapping[str, Any], message: Any) -> None:
@@ -90,10 +87,10 @@ def _write_groups(groups: _Groups, message: Any) -> None:
             _scores().write(scores, message.groups.add(key=key, value=value))
 
 
-def _read_groups(rows: Iterable[Any]) -> _Groups:
+def _read_groups(message: Any) -> _Groups:
     groups: dict[str, dict[str, _Scores]] = {}
-    for row in rows:
-        groups.setdefault(row.key, {})[row.value] = _scores().read(row.scores)
+    for row in message.groups:
+        groups.setdefault(row.key, {})[row.value] = _scores().read(row)
     return groups
 
 
@@ -151,9 +148,9 @@ def item_to_proto(item: Item) -> pb.Item:
     Raises:
         InvalidInputError: A field can't be sent.
     """
-    kind, message = TASK_OF[type(item)], pb.Item()
+    message = pb.Item()
     try:
-        _item_codec(kind).write(item, message)
+        _item_codec(TASK_OF[type(item)]).write(item, message)
     except MalformedError as err:
         raise invalid(MalformedError(err.problem, f"item {item.id!r}, {err.place}")) from None
     return message
@@ -180,8 +177,7 @@ def read_item(message: pb.Item) -> Item:
     kind = message.WhichOneof("task")
     if kind is None:
         raise MalformedError(f"is missing; set one of {', '.join(TASKS)}", "task")
-    item: Item = _item_codec(kind).read(message)
-    return item
+    return _item_codec(kind).read(message)  # type: ignore[no-any-return]  # of the task's type
 
 
 # Specs
@@ -265,10 +261,9 @@ def _written(value_type: Any, value: object, message: _MessageT) -> _MessageT:
 
 def _read(value_type: type[_ValueT], message: Any, within: str) -> _ValueT:
     try:
-        value: _ValueT = CODECS.of(value_type, message.DESCRIPTOR).read(message)
+        return CODECS.of(value_type, message.DESCRIPTOR).read(message)  # type: ignore[no-any-return]  # of its type
     except MalformedError as err:
         raise invalid(err, within) from None
-    return value
 
 
 # Scene graphs, which results are sent without: the client's items have them

@@ -6,17 +6,24 @@ constructor, and takes longer for a nested dictionary. Only messages of scalars 
 
 from __future__ import annotations
 
-import enum
+from array import array
 from collections.abc import Callable, Sequence
 from inspect import Parameter, signature
+from itertools import starmap
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, structs
 
 from ..errors import InvalidInputError, Violation
 
 Convert: TypeAlias = Callable[[Any], Any]
 Fill: TypeAlias = Callable[[Any, Any], None]
 """Writes the first argument to the second, a message."""
+
+
+DEFAULT: Final = object()
+"""What an absent message is read as if the value has a default."""
 
 
 class MalformedError(ValueError):
@@ -46,55 +53,36 @@ def invalid(error: MalformedError, within: str = "") -> InvalidInputError:
         error: What is wrong.
         within: The field of the request that holds the message, such as ``items[3]``.
     """
-    if within:
-        error = error.within(within)
+    error = error.within(within) if within else error
     violation = Violation(field=error.place, description=error.problem)
     return InvalidInputError(str(error), violations=(violation,) if error.place else ())
 
 
 class Codec(NamedTuple):
-    """A converter for a value type and a message, or for what a field holds."""
+    """A converter for a value type and its message, or for a field and the message that has it."""
 
     write: Fill
-    """Writes a value to its message, or to the message that has the field."""
+    """Writes a value to the message."""
     read: Convert
-    """Message, or what a field of one holds -> value."""
-    contents: Convert | None = None
-    """Value -> dictionary of its message's fields, where both have the same scalars."""
-
-
-class Kind(enum.Enum):
-    """How a field is read."""
-
-    HELD = enum.auto()
-    """The message always has it: a scalar, a repeated field or a map."""
-    OPTIONAL = enum.auto()
-    """A scalar that may be absent."""
-    MESSAGE = enum.auto()
-    """A message, which may be absent."""
-    UNION = enum.auto()
-    """The message spreads it over the members of a oneof."""
+    """Message -> value."""
+    row: type[Struct] | None = None
+    """The value's type, if its message always has the same scalars."""
 
 
 class Field(NamedTuple):
     """How a field of a value is written and read."""
 
     name: str
-    kind: Kind = Kind.HELD
-    write: Any = None
-    """Writes the content to the value's message, or to the message that is the field; the numbers
-    of an enum's members by name; None where both hold the same."""
-    read: Any = None
-    """What the message holds -> content, or None where they are the same; a union's reads the whole
-    message."""
-    empty: bool = True
-    """Whether content that is empty is written, unless it is None."""
-    required: bool = False
-    """Whether the content of an absent message can't be the value's default."""
+    write: Fill | None = None
+    """Writes the content to the value's message; None where both hold the same."""
+    read: Convert | None = None
+    """The value's message -> content; None where both hold the same."""
     optional: bool = False
-    """Whether it may be None."""
+    """Whether the message may lack it, and the value has None then."""
+    empty: bool = False
+    """Whether content that is empty is written, unless it is None."""
     members: Sequence[str] = ()
-    """The fields of a union's message."""
+    """The message's fields that hold the members of a union."""
 
 
 # Values
@@ -102,27 +90,19 @@ class Field(NamedTuple):
 
 def writer_of(fields: Sequence[Field]) -> Fill:
     """Return a function that writes the fields of a value to a message."""
-    found = [(f.name, attrgetter(f.name), f.write, f.empty, f.kind is Kind.MESSAGE) for f in fields]
+    found = [(f.name, attrgetter(f.name), f.write, f.empty) for f in fields]
 
     # One function without others inside, because every field of every value comes through here.
     def write(value: Any, message: Any) -> None:
         try:
-            for name, get, fill, empty, is_message in found:
+            for name, get, fill, empty in found:
                 content = get(value)
                 # Testing is faster than writing a default with protobuf.
-                if not content and (content is None or not empty):
-                    continue
-                if fill is None:
-                    setattr(message, name, content)
-                elif isinstance(fill, dict):
-                    # By name, because the hash of an enum member is computed in Python.
-                    setattr(message, name, fill[content._name_])
-                elif is_message:
-                    place = getattr(message, name)
-                    place.SetInParent()
-                    fill(content, place)
-                else:
-                    fill(content, message)
+                if content or (empty and content is not None):
+                    if fill is None:
+                        setattr(message, name, content)
+                    else:
+                        fill(content, message)
         except MalformedError as err:
             raise err.within(name) from None
         # What protobuf raises for a value of a wrong type, or out of range; it names no field.
@@ -135,35 +115,27 @@ def writer_of(fields: Sequence[Field]) -> Fill:
 
 def reader_of(fields: Sequence[Field]) -> Convert:
     """Return a function: message -> dictionary of the value's fields."""
-    names = [f.name for f in fields if f.kind in (Kind.HELD, Kind.OPTIONAL)]
-    get = getter(names)
-    optional = tuple(f.name for f in fields if f.kind is Kind.OPTIONAL)
-    held = tuple((f.name, f.read) for f in fields if f.kind is Kind.HELD and f.read is not None)
-    nested = tuple(
-        (f.name, f.read, f.required, f.optional) for f in fields if f.kind is Kind.MESSAGE
-    )
-    unions = tuple((f.name, f.read) for f in fields if f.kind is Kind.UNION)
+    plain = [f.name for f in fields if f.read is None]
+    contents = getter(plain)
+    optional = [f.name for f in fields if f.optional]
+    # Unions last: of several errors, the first is raised.
+    in_order = sorted(fields, key=lambda f: bool(f.members))
+    converted = [(f.name, f.read) for f in in_order if f.read is not None]
+    unions = {f.name for f in fields if f.members}
 
     def read(message: Any) -> dict[str, Any]:
-        found = dict(zip(names, get(message)))  # noqa: B905  # one for each name
+        found = dict(zip(plain, contents(message)))  # noqa: B905  # one for each name
         for name in optional:
             # A non-empty field is present; HasField takes longer than this test.
             if not found[name] and not message.HasField(name):
                 found[name] = None
         try:
-            for name, convert in held:
-                found[name] = convert(found[name])
-            for name, convert, required, optional_message in nested:
-                if message.HasField(name):
-                    found[name] = convert(getattr(message, name))
-                elif optional_message:
-                    found[name] = None
-                elif required:
-                    raise MalformedError("is missing")
+            for name, convert in converted:
+                if (content := convert(message)) is not DEFAULT:
+                    found[name] = content
         except MalformedError as err:
-            raise err.within(name) from None
-        for name, convert in unions:
-            found[name] = convert(message)
+            # The error of a union names the member.
+            raise (err if name in unions else err.within(name)) from None
         return found
 
     return read
@@ -171,8 +143,7 @@ def reader_of(fields: Sequence[Field]) -> Convert:
 
 def value_reader(value_type: Any, fields: Sequence[Field]) -> Convert:
     """Return a function that makes a value of a message."""
-    kinds = {parameter.kind for parameter in signature(value_type).parameters.values()}
-    if Parameter.KEYWORD_ONLY not in kinds and all(map(is_same, fields)):
+    if by_place(value_type) and all(map(is_same, fields)):
         get = getter([field.name for field in fields])
         return lambda message: value_type(*get(message))
     read = reader_of(fields)
@@ -189,7 +160,13 @@ def value_reader(value_type: Any, fields: Sequence[Field]) -> Convert:
 
 def is_same(field: Field) -> bool:
     """Return whether the message always has a field, with the content of the value's."""
-    return field.kind is Kind.HELD and field.read is None
+    return field.write is None and field.read is None and not field.optional
+
+
+def by_place(value_type: Any) -> bool:
+    """Return whether all fields of a value may be given by position."""
+    kinds = (parameter.kind for parameter in signature(value_type).parameters.values())
+    return Parameter.KEYWORD_ONLY not in kinds
 
 
 def getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -197,6 +174,42 @@ def getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda thing: tuple([getattr(thing, name) for name in names])
+
+
+def scalar_reader(name: str) -> Convert:
+    """Return a function that reads a scalar which a message may lack."""
+    get = attrgetter(name)
+
+    def read(message: Any) -> Any:
+        # A non-empty field is present; HasField takes longer than this test.
+        return content if (content := get(message)) or message.HasField(name) else None
+
+    return read
+
+
+def message_codec(name: str, codec: Codec, absent: Any = Parameter.empty) -> Codec:
+    """Return the converter of a field that is a message.
+
+    Args:
+        name: The field.
+        codec: The message's converter.
+        absent: What an absent message is read as; by default an error.
+    """
+    fill, read, _ = codec
+
+    def write(content: Any, message: Any) -> None:
+        place = getattr(message, name)
+        place.SetInParent()
+        fill(content, place)
+
+    def read_present(message: Any) -> Any:
+        if message.HasField(name):
+            return read(getattr(message, name))
+        if absent is Parameter.empty:
+            raise MalformedError("is missing")
+        return absent
+
+    return Codec(write, read_present)
 
 
 def tuple_codec(names: Sequence[str]) -> Codec:
@@ -209,65 +222,71 @@ def tuple_codec(names: Sequence[str]) -> Codec:
     return Codec(write, getter(names))
 
 
-def wrapped_codec(values: Codec) -> Codec:
-    """Return the converter of a message that has one repeated field, ``values``."""
-    return Codec(values.write, lambda message: values.read(message.values))
-
-
 # Repeated fields and maps, by the field's name
 
 
-def scalars_codec(name: str) -> Codec:
-    """Return the converter of a tuple of scalars."""
-    return Codec(lambda content, message: getattr(message, name).extend(content), _scalars)
-
-
-def scalar_map_codec(name: str) -> Codec:
-    """Return the converter of a mapping from texts to scalars."""
+def scalars_codec(name: str, kind: Any) -> Codec:
+    """Return the converter of a tuple of scalars of one type."""
+    get = attrgetter(name)
 
     def write(content: Any, message: Any) -> None:
-        place = getattr(message, name)
-        for key, part in content.items():
-            place[key] = part
+        # protobuf takes three times as long for whole numbers as an array and its numbers.
+        get(message).extend(array("d", content) if kind is float else content)
 
-    return Codec(write, _sorted_map)
+    def read(message: Any) -> tuple[Any, ...]:
+        # A slice is a list, which becomes a tuple faster than protobuf's container does.
+        return tuple(found[:]) if (found := get(message)) else ()
+
+    return Codec(write, read)
 
 
 def list_codec(name: str, codec: Codec) -> Codec:
     """Return the converter of a tuple of values."""
-    fill, read, contents = codec
+    fill, read, row = codec
+    get, contents = attrgetter(name), getter(row.__struct_fields__ if row else ())
+    made = row if row and by_place(row) else None
 
     def write(parts: Any, message: Any) -> None:
-        add = getattr(message, name).add
+        add = get(message).add
         for part in parts:
-            if contents is None:
+            if row is None:
                 fill(part, add())
             else:
                 # In two thirds of the time of setting each field.
-                add(**contents(part))
+                add(**structs.asdict(part))
 
-    def read_all(messages: Any) -> tuple[Any, ...]:
+    def read_all(message: Any) -> tuple[Any, ...]:
+        rows = get(message)
         try:
-            return tuple(map(read, messages))
+            return tuple(starmap(made, map(contents, rows)) if made else map(read, rows))
         except MalformedError:
             # The index is only determined after an error, to keep the usual case fast.
-            return tuple(located(read, message, f"[{i}]") for i, message in enumerate(messages))
+            return tuple(located(read, row, f"[{i}]") for i, row in enumerate(rows))
 
     return Codec(write, read_all)
 
 
-def map_codec(name: str, codec: Codec) -> Codec:
-    """Return the converter of a mapping from texts to values."""
-    fill, read, _ = codec
+def map_codec(name: str, codec: Codec | None) -> Codec:
+    """Return the converter of a mapping from texts to values, or to scalars without a codec."""
+    get = attrgetter(name)
 
     def write(parts: Any, message: Any) -> None:
-        place = getattr(message, name)
+        place = get(message)
         for key, part in parts.items():
-            fill(part, place[key])
+            if codec is None:
+                place[key] = part
+            else:
+                codec.write(part, place[key])
 
-    return Codec(
-        write, lambda found: {key: located(read, found[key], f"[{key}]") for key in sorted(found)}
-    )
+    def read(message: Any) -> dict[str, Any]:
+        if not (found := get(message)):
+            return {}
+        # Sorted because maps have no order on the wire.
+        if codec is None:
+            return {key: found[key] for key in sorted(found)}
+        return {key: located(codec.read, found[key], f"[{key}]") for key in sorted(found)}
+
+    return Codec(write, read)
 
 
 def rows_codec(name: str, key: str, fill: Fill | str, read: Convert) -> Codec:
@@ -279,10 +298,10 @@ def rows_codec(name: str, key: str, fill: Fill | str, read: Convert) -> Codec:
         fill: Writes a value to the rest of its row; the name of its only other field for a scalar.
         read: Row -> value.
     """
-    get_key = attrgetter(key)
+    get, get_key = attrgetter(name), attrgetter(key)
 
     def write(parts: Any, message: Any) -> None:
-        add = getattr(message, name).add
+        add = get(message).add
         for row_key, part in parts.items():
             row = add()
             setattr(row, key, row_key)
@@ -291,30 +310,14 @@ def rows_codec(name: str, key: str, fill: Fill | str, read: Convert) -> Codec:
             elif part is not None:
                 setattr(row, fill, part)
 
-    def read_rows(rows: Any) -> dict[str, Any]:
-        found = {}
+    def read_rows(message: Any) -> dict[str, Any]:
+        rows = get(message)[:]
         try:
-            for index, row in enumerate(rows):  # noqa: B007  # the handler needs the index
-                found[get_key(row)] = read(row)
-        except MalformedError as err:
-            raise err.within(f"[{index}]") from None
-        return found
+            return dict(zip(map(get_key, rows), map(read, rows)))  # noqa: B905  # one for each row
+        except MalformedError:
+            return {get_key(row): located(read, row, f"[{i}]") for i, row in enumerate(rows)}
 
     return Codec(write, read_rows)
-
-
-def _scalars(found: Any) -> tuple[Any, ...]:
-    # A slice is a list, which becomes a tuple faster than protobuf's container does.
-    return tuple(found[:]) if found else ()
-
-
-def _sorted_map(found: Any) -> dict[str, Any]:
-    """Return a map's content, sorted because maps have no order on the wire."""
-    contents = {}
-    # A loop, since a comprehension is a call of its own until Python 3.12.
-    for key in sorted(found) if found else ():
-        contents[key] = found[key]
-    return contents
 
 
 def located(read: Convert, message: Any, place: str) -> Any:

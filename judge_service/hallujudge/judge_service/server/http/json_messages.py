@@ -36,7 +36,7 @@ _MAX_PROBLEM = 300
 _WHOLE_BYTES = 16_000
 
 _TEXTS = (FieldDescriptor.CPPTYPE_STRING,)
-_NUMBERS = SCALARS[int] | SCALARS[float] | {FieldDescriptor.CPPTYPE_FLOAT}
+_NUMBERS = (*SCALARS[int], *SCALARS[float], FieldDescriptor.CPPTYPE_FLOAT)
 _MAX_NAME = 80
 
 
