@@ -27,8 +27,8 @@ from ..wire.convert import (
     found_claim_to_proto,
     graph_from_proto,
     report_to_proto,
-    result_writer,
     without_graphs,
+    writer_to,
 )
 from .request_checks import (
     GroupLimit,
@@ -140,7 +140,7 @@ class Calls:
             )
         response = pb.ScoreResponse(statistic_names=session.statistic_names)
         await _write_all(await session.score(items), response.results)
-        response.report.CopyFrom(report_to_proto(await session.make_report()))
+        writer_to(scoring_pb2.Report, Report)(await session.make_report(), response.report)
         # Unlike a stream, a unary response has no second message for the rest.
         shrink(response, self._limits.max_message_bytes)
         return response
@@ -279,13 +279,13 @@ async def _write_all(
     results: Sequence[ItemResult], to: RepeatedCompositeFieldContainer[pb.ItemResult]
 ) -> None:
     """Write results to a response, without scene graphs, which the client has."""
-    write_result = result_writer()
-
-    def write(result: ItemResult) -> None:
-        write_result(result, to.add())
-
+    write = writer_to(pb.ItemResult, ItemResult)
     # Without a size, so that a block ends by its number of results and a slice by the clock.
-    await map_cpu(of_each(write), without_graphs(results), chars=lambda _: 0)
+    await map_cpu(
+        lambda some: map(write, some, iter(to.add, None)),
+        without_graphs(results),
+        chars=lambda _: 0,
+    )
 
 
 def _text_claims(claims: Sequence[FoundClaim]) -> pb.TextClaims:

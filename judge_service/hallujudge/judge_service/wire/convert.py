@@ -222,9 +222,9 @@ def result_to_proto(result: ItemResult) -> pb.ItemResult:
 
 
 @cache
-def result_writer() -> Fill:
-    """Return a function that writes a result to an empty message, which a response may hold."""
-    return CODECS.of(ItemResult, pb.ItemResult.DESCRIPTOR).write
+def writer_to(message: Any, value_type: Any) -> Fill:
+    """Return a function that writes values to empty messages of a type, as responses hold them."""
+    return CODECS.of(value_type, message.DESCRIPTOR).write
 
 
 def result_from_proto(message: pb.ItemResult) -> ItemResult:

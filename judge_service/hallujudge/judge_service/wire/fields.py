@@ -119,8 +119,7 @@ def reader_of(fields: Sequence[Field]) -> Convert:
     contents = getter(plain)
     optional = [f.name for f in fields if f.optional]
     # Unions last: of several errors, the first is raised.
-    in_order = sorted(fields, key=lambda f: bool(f.members))
-    converted = [(f.name, f.read) for f in in_order if f.read is not None]
+    converted = [(f.name, f.read) for f in sorted(fields, key=lambda f: len(f.members)) if f.read]
     unions = {f.name for f in fields if f.members}
 
     def read(message: Any) -> dict[str, Any]:

@@ -86,7 +86,7 @@ async def functions_of(call: Callable[[], Awaitable[Any]]) -> Counter[str]:
     return ran
 
 
-@pytest.mark.parametrize(("recorder", "most"), [(Recorder(), 233), (Noting(), 251)])
+@pytest.mark.parametrize(("recorder", "most"), [(Recorder(), 232), (Noting(), 250)])
 async def test_a_call_with_one_caption_runs_few_functions(recorder: Recorder, most: int) -> None:
     call = await score_call(recorder)
     assert pb.ScoreResponse.FromString(await call()).report.scores
