@@ -162,7 +162,6 @@ BENCHMARK = ClosedQuestions(
         optional=("judgement",),
     ),
     seen=("judgement",),
-    kept=("reference",),
     labels=(),
     places={"q_type": TYPES, "q_relation": RELATIONS},
     question_files="questions.json",

@@ -195,7 +195,6 @@ BENCHMARK = ClosedQuestions(
         fields={"category": ("category",), "place": (_PLACE,)},
         optional=("place",),
     ),
-    kept=("place",),
     labels=(),
     places={"category": CATEGORIES},
     question_files="questions.json",
@@ -226,7 +225,13 @@ BENCHMARK = ClosedQuestions(
     ),
     scores=(_CIRCULAR, *_SHARED),
     ranked_by=("accuracy", "answer_accuracy"),
-    trial=one_answer(id="1", response="A", label="A", fields={"category": "object"}),
+    trial=one_answer(
+        id="1",
+        response="A",
+        label="A",
+        fields={"category": "object"},
+        answer_fields={"place": "1"},
+    ),
     group_by=("category",),
     base=_Circular,
 )

@@ -281,7 +281,6 @@ BENCHMARK = ClosedQuestions(
     named_files="split",
     complete=_completed,
     seen=("judgement",),
-    kept=("description",),
     places={"split": SPLITS},
     variants=(
         AnswerVariant(
@@ -340,7 +339,7 @@ BENCHMARK = ClosedQuestions(
                 name=DESCRIPTION,
                 response="A dog runs.",
                 label="yes",
-                fields={"judgement": "Yes.", "reference": "A dog runs."},
+                fields={"description": "", "judgement": "Yes.", "reference": "A dog runs."},
             ),
         ),
     ),

@@ -153,7 +153,6 @@ BENCHMARK = ClosedQuestions(
         optional=("group", "judgement"),
     ),
     seen=("judgement",),
-    kept=("reference",),
     labels=(),
     question_files="questions.json",
     complete=_completed,

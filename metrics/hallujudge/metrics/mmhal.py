@@ -163,7 +163,6 @@ BENCHMARK = ClosedQuestions(
     ),
     unfold=each_record(_placed),
     seen=("review",),
-    kept=("reference",),
     labels=(),
     complete=_with_review,
     tables=(

@@ -168,7 +168,6 @@ BENCHMARK = ClosedQuestions(
         protocols=plain("Describe this image."), response="generated_caption", max_tokens=1024
     ),
     seen=("judgement",),
-    kept=("reference",),
     complete=_completed,
     variants=(
         AnswerVariant(

@@ -130,7 +130,6 @@ BENCHMARK = ClosedQuestions(
         optional=("judgement",),
     ),
     labels=(),
-    kept=("judgement", "accepted"),
     base=_Responses,
     question_files="questions.json",
     asking=Asking(protocols=plain("{{question}}\nAnswer with a word or a short phrase.")),

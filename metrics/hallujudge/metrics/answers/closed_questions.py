@@ -128,8 +128,9 @@ class Keys(Struct, frozen=True, kw_only=True):
     """Keys of the choices: an object letter -> text, or a list in the order of the letters. They
     are needed if the answers of the trial item have some."""
     fields: Mapping[str, tuple[str, ...]] = {}
-    """Field -> keys of its value, which records may not lack. Those in ``seen`` or ``kept``, and
-    those that name an answer within its bundle, belong to answers, all others to items."""
+    """Field -> keys of its value, which records may not lack. Those in ``seen``, those that an
+    answer of ``trial`` has, and those that name an answer within its bundle belong to answers, all
+    others to items."""
     values: Mapping[str, Mapping[str, str]] = {}
     """Field, or ``label`` -> its values as files, or their names, have them, in lower case ->
     value; others stay. Spaces around them are ignored, and so is the fraction of a whole number
@@ -336,8 +337,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     refused, items with others are unscored. Names within a bundle may be written in any way."""
     seen: tuple[str, ...] = ()
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
-    kept: tuple[str, ...] = ()
-    """Further fields of answers, for a judge and a base class."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
     named_files: str = ""
@@ -371,6 +370,12 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     def main_score(self) -> str:
         """The score of one bundle, which all runs have."""
         return self.ranked_by[-1]
+
+    @property
+    def of_answers(self) -> tuple[str, ...]:
+        """The fields of answers: those that are seen, and those of the trial item's answers."""
+        had = (name for each in self.trial.answers for name in each.fields)
+        return tuple(dict.fromkeys((*self.seen, *had)))
 
     @property
     def choices(self) -> bool:

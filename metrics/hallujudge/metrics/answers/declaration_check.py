@@ -54,6 +54,7 @@ _INSTEAD = {
     "option": "a judge is chosen by the one of options that has judges as values",
     **dict.fromkeys(("inside", "whole"), "let unfold yield a record for each answer"),
     **dict.fromkeys(("counted", "lacking", "noun", "reference", "rests_on"), "leave it out"),
+    "kept": "give an answer of trial the field",
     "papers": _FILE,
     **dict.fromkeys(("headline", "ranking_source"), _TABLE),
     "main_score": "write it in ranked_by, as in ranked_by=('accuracy',), after those before it",
@@ -240,7 +241,7 @@ def _field_faults(declared: ClosedQuestions) -> Iterator[str]:
         "places": declared.places,
     }
     if not _makes_fields(declared):
-        named |= {"kept": declared.kept, "seen": declared.seen}
+        named |= {"seen": declared.seen, "trial": declared.of_answers}
     for place, names in named.items():
         for name in names:
             if name not in fields:

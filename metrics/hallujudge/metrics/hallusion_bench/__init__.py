@@ -297,7 +297,6 @@ BENCHMARK = ClosedQuestions(
     bundle=Bundling(by=_PLACE),
     asking=Asking(shown=_figure),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
-    kept=("subcategory", "set_id", "question_id", "reference"),
     places={
         "category": CATEGORIES,
         "visual_input": (*SHOWN, _UNKNOWN),

@@ -68,7 +68,7 @@ class _Bundles:
         self._faults = Faults(remedies_of(declared))
         self._asked = AskedQuestions(declared, references, options, self._faults)
         # Fields of answers differ within an item.
-        of_answers = {*declared.seen, *declared.kept, *declared.bundle.name}
+        of_answers = {*declared.of_answers, *declared.bundle.name}
         # What unfold makes only joins records.
         of_answers.update({*declared.bundle.by} & {*declared.keys.optional})
         self._own = [name for name in declared.keys.fields if name not in of_answers]

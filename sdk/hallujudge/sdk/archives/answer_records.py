@@ -91,7 +91,7 @@ class AnswerMaker:
         self._bundle = declared.bundle
         self._options = options
         self._faults = faults
-        self._fields = self.fields_of((*declared.seen, *declared.kept))
+        self._fields = self.fields_of(declared.of_answers)
         self._has_fields = bool(self._fields)
         self._reads_whole = bool(self._has_fields or declared.complete)
         metric = metric_of(declared)

@@ -64,7 +64,7 @@ def test_an_outcome_depends_on_no_items_before_it(
     benchmark: ClosedQuestions, data: st.DataObject
 ) -> None:
     names = st.sampled_from([each.name for each in benchmark.trial.answers])
-    own = [*benchmark.seen, *benchmark.kept, *benchmark.places, *benchmark.keys.fields]
+    own = [*benchmark.of_answers, *benchmark.places, *benchmark.keys.fields]
     fields = st.dictionaries(st.sampled_from(own or [""]), words, max_size=2)
     trial = st.sampled_from(benchmark.trial.answers)
     changed = st.builds(
