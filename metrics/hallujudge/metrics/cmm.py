@@ -34,10 +34,10 @@ from .answers.closed_questions import (
     AnswersItem,
     AnswerVariant,
     ClosedQuestions,
+    EachRecord,
     Keys,
     Parsed,
     compared_by,
-    each_record,
     one_answer,
 )
 from .answers.yes_no import first_yes_no, labelled
@@ -126,7 +126,7 @@ BENCHMARK = ClosedQuestions(
         fields={name: (name,) for name in ("sub_category", "granularity")},
     ),
     question_files="questions.json",
-    unfold=each_record(_identified),
+    unfold=EachRecord(_identified),
     asking=Asking(shown=_shown),
     base=_Levels,
     variants=(

@@ -47,9 +47,9 @@ from .answers.closed_questions import (
     AnswersItem,
     AnswerVariant,
     ClosedQuestions,
+    EachRecord,
     Keys,
     Parsed,
-    each_record,
     one_answer,
 )
 from .answers.groupings import Grouping, value_of
@@ -198,7 +198,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     places={"category": CATEGORIES},
     question_files="questions.json",
-    unfold=each_record(_question),
+    unfold=EachRecord(_question),
     variants=(
         AnswerVariant(
             name=PUBLISHED,

@@ -38,8 +38,8 @@ from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Bundling,
     ClosedQuestions,
+    EachRecord,
     Keys,
-    each_record,
     one_answer,
 )
 from .answers.yes_no import CONTAINS_VARIANTS, labelled
@@ -142,7 +142,7 @@ BENCHMARK = ClosedQuestions(
     ),
     bundle=Bundling(by=("label", "object", "file")),
     asking=Asking(protocols=plain(YES_OR_NO), shown=_question),
-    unfold=each_record(_labelled),
+    unfold=EachRecord(_labelled),
     base=_Images,
     variants=CONTAINS_VARIANTS,
     scores=(

@@ -40,11 +40,11 @@ from .answers.closed_questions import (
     AnswersItem,
     AnswerVariant,
     ClosedQuestions,
+    EachRecord,
     InputTable,
     JudgedAnswers,
     Keys,
     Parsed,
-    each_record,
 )
 from .framework.metric import verdicts_option
 
@@ -161,7 +161,7 @@ BENCHMARK = ClosedQuestions(
         optional=("review",),
         lists=("image_content",),
     ),
-    unfold=each_record(_placed),
+    unfold=EachRecord(_placed),
     seen=("review",),
     labels=(),
     complete=_with_review,

@@ -52,9 +52,9 @@ from .answers.closed_questions import (
     AnswerParser,
     AnswerVariant,
     ClosedQuestions,
+    EachRecord,
     Keys,
     Parsed,
-    each_record,
     one_answer,
 )
 from .answers.declared_metrics import MeansMetric
@@ -187,7 +187,7 @@ BENCHMARK = ClosedQuestions(
     seen=("bias",),
     places={"topic": TOPICS},
     question_files="questions.json",
-    unfold=each_record(_with_place),
+    unfold=EachRecord(_with_place),
     variants=(
         AnswerVariant(
             name="lmms-eval",

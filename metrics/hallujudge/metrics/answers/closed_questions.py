@@ -227,19 +227,8 @@ class EachRecord(NamedTuple):
     """The reading of files whose records are one bundle each, once they are changed."""
 
     change: Callable[[Mapping[str, object], int, str], Mapping[str, object]]
-    """See :func:`each_record`."""
-
-
-def each_record(
-    change: Callable[[Mapping[str, object], int, str], Mapping[str, object]],
-) -> EachRecord:
-    """Return the reading of files whose records are one bundle each, once they are changed.
-
-    Args:
-        change: Returns a record, of its place from 0 on, and of the second argument of ``Unfold``.
-            Raises as ``complete`` does.
-    """
-    return EachRecord(change)
+    """Returns a record, of its place from 0 on, and of the second argument of ``Unfold``. Raises as
+    ``complete`` does."""
 
 
 SpecialItem: TypeAlias = Callable[[AnswersItem, Mapping[str, object]], AnswersItem]
