@@ -156,7 +156,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         if why := [v.how for v in verdicts if v.answer is not None and v.correct is None]:
             # The parser says why an answer that it read does not count.
             result = structs.replace(result, detail=why[0])
-        counts = any(each.unread for each in self.metric.counts) or self.metric.means
+        counts = any(each.unread for each in self.metric.counts) or self.metric.codes
         return structs.replace(result, statistics=made.statistics) if counts else result
 
     def problem(self, item: AnswersItem) -> Problem | None:

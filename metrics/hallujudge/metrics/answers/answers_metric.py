@@ -19,7 +19,6 @@ from ..framework.signature import declarations
 from ..responses.thoughts import Division
 from .answer_bounds import ENDS, decided, ends_of
 from .answer_scores import (
-    AnswerScore,
     Bundle,
     Count,
     ReadAnswer,
@@ -57,8 +56,6 @@ class AnswersMetric(SoftMetric):
     """The declaration."""
     counts: ClassVar[tuple[Count, ...]]
     """What the scores are made of, in the order of the columns."""
-    means: ClassVar[tuple[AnswerScore, ...]]
-    """The scores that are means over a field of items."""
     codes: ClassVar[Mapping[str, Mapping[str, int]]]
     """Field of a mean -> its values as numbers."""
     open_columns: ClassVar[tuple[str, ...]]
@@ -368,7 +365,7 @@ class AnswersMetric(SoftMetric):
         row = self._row(bundle, readable=readable)
         last = self._elsewhere(bundle, row)
         last += self._open_columns(bundle, readable=readable) if self.open_columns else ()
-        last += (int(not readable),) if self.means else ()
+        last += (int(not readable),) if self.codes else ()
         return ScoredItem(
             statistics=(*row, *last),
             scores=self._own_scores(row) if readable else {},

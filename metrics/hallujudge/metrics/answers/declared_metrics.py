@@ -33,8 +33,8 @@ class MeansMetric(AnswersMetric):
         """Return the columns of each value of the means' fields."""
         return {
             column_within(name, value): items[name] * within
-            for score in self.means
-            for value, code in self.codes[score.over].items()
+            for score in self.benchmark.scores
+            for value, code in self.codes.get(score.over, {}).items()
             for within in [items[score.over] == code]
             for name in [each.name for each in score.counts]
         }
@@ -51,15 +51,14 @@ class MeansMetric(AnswersMetric):
 @cache
 def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     """Return the metric of a benchmark: a class of its own, with a field for each option."""
-    shared = MeansMetric if any(score.over for score in benchmark.scores) else AnswersMetric
-    base: Any = benchmark.base or shared
+    means = (score for score in benchmark.scores if score.over)
+    codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
+    base: Any = benchmark.base or (MeansMetric if codes else AnswersMetric)
     of_scores = (each for score in benchmark.scores for each in score.counts)
     counts = {each.name: each for each in (*of_scores, *missing_counts(benchmark))}
     if (judged := benchmark.judged) is not None:
         note = f"soft: {judged.noun} that count by verdict"
         counts[WITHOUT_PROBABILITY] = count(WITHOUT_PROBABILITY, note, lacks_probability)
-    means = tuple(score for score in benchmark.scores if score.over)
-    codes = {score.over: {v: n for n, v in enumerate(score.values, start=1)} for score in means}
     columns = [
         Column(name=each.name, meaning=each.meaning, integral=each.integral, label=each.label)
         for each in counts.values()
@@ -69,7 +68,7 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     if open_columns := open_columns_of(benchmark, tuple(counts.values())):
         columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
         columns += end_columns(counts, open_columns)
-    if means:
+    if codes:
         columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
         columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
     columns += base.place_columns
@@ -84,8 +83,8 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
         "judge_option": benchmark.judge_option,
         "unit": benchmark.unit,
         # Columns of single values are made from whole tables, so rows must stay as they are.
-        "folds": not (means or any(each.label for each in counts.values())),
-        "unresolved": OPEN if open_columns else UNSCORED if means else base.unresolved,
+        "folds": not (codes or any(each.label for each in counts.values())),
+        "unresolved": OPEN if open_columns else UNSCORED if codes else base.unresolved,
         "columns": tuple(columns),
         "score_definitions": tuple(score.definition for score in benchmark.scores),
         "ranked_by": benchmark.ranked_by,
@@ -94,7 +93,6 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
         "benchmark": benchmark,
         "soft_noun": judged.noun if judged else "",
         "counts": tuple(counts.values()),
-        "means": means,
         "codes": codes,
         "open_columns": open_columns,
         "all_parsers": others,

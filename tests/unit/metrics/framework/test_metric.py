@@ -38,6 +38,15 @@ def test_a_metric_declares_its_meaning(name: str) -> None:
     assert len({score.name for score in metric.score_definitions}) == len(metric.score_definitions)
 
 
+def test_a_metric_says_which_shared_methods_it_replaces() -> None:
+    pope, hallusion = (metric_entry(name).metric for name in ("pope", "hallusion-bench"))
+    assert [pope.overrides("expand"), hallusion.overrides("expand")] == [False, True]
+    assert [pope.overrides("cluster"), hallusion.overrides("cluster")] == [False, True]
+    # A name of no method is a slip, which must not mean "as the others".
+    with pytest.raises(ValueError, match="not enough values"):
+        pope.overrides("no_such_method")
+
+
 @pytest.mark.parametrize("name", metric_names())
 def test_an_option_is_declared_once(name: str) -> None:
     names = [option.name for option in metric_entry(name).options]
