@@ -223,6 +223,7 @@ class _Asking:
             model=self.model_settings(),
             **{name: getattr(self, name) for name in _SAME},
         )
+        # A benchmark that is named twice would write its archive twice.
         return [self._run_of(name, asked) for name in dict.fromkeys(self.benchmarks)]
 
     def _run_of(self, name: str, asked: room.AskRun) -> room.AskRun:
@@ -274,6 +275,7 @@ def ask(context: click.Context, given: _Asking) -> ExitCode:
     Images are sent as they are, videos as sampled frames. A stopped run goes on when the same
     command is started again. The API key is HALLUJUDGE_LLM_API_KEY.
     """
+    # Prompts are shown without images and an output.
     if given.show_prompts:
         click.echo("".join(map(room.prompts_text, given.benchmarks)), nl=False)
         return ExitCode.OK
@@ -319,6 +321,7 @@ def _all_asked(runs: Sequence[room.AskRun], typed: Sequence[str], *, quiet: bool
         if result is None:
             return code
         calls, cost = calls + result.calls, cost + result.cost
+    # One benchmark with unanswered questions is enough to say so.
     return max(codes)
 
 

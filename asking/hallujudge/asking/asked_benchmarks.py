@@ -170,6 +170,7 @@ def _printed(
             f"the option prompt_preset is {preset!r}, and a prompt of the step {ASKED} is given "
             "too; leave one of them out"
         )
+    # A preset that names no protocol is one of the default protocol.
     if protocol and protocol != (printed.protocol or protocols_of(name)[0].name):
         raise InvalidInputError(
             f"the option prompt_preset is {preset!r}, whose protocol is not {protocol}; leave the "
@@ -192,6 +193,7 @@ def _found(name: str) -> tuple[ClosedQuestions | None, Asking]:
     declared = benchmark_named(name)
     if declared is not None:
         return declared, declared.asking
+    # Names of metrics have hyphens, those of modules underscores.
     family = name.replace("-", "_")
     if family in families() and name in (known := _declared_apart(family)):
         return None, known[name]
@@ -205,6 +207,7 @@ def _found(name: str) -> tuple[ClosedQuestions | None, Asking]:
 
 def _declared_apart(family: str) -> Mapping[str, Asking]:
     """Return metric -> how its questions are asked, of a family that is not declared."""
+    # Benchmarks from outside have no module here.
     if not has_module("hallujudge.metrics", family):
         return {}
     known: Mapping[str, Asking] = getattr(

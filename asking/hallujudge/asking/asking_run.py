@@ -405,6 +405,7 @@ class _Prepared:
         files = self.run.files
         if files.archive.suffix != ".jsonl":
             raise InvalidInputError(f"out is {files.archive}; the archive is a .jsonl file")
+        # SQLite makes the file of replies, but not its folder.
         files.archive.parent.mkdir(parents=True, exist_ok=True)
         read = {str(one["path"]) for one in self.inputs.values()}
         if str(files.archive.resolve()) in read:

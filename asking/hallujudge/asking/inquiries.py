@@ -246,6 +246,7 @@ def _with_options(
     shown = read_mapping(options, "display orders")
     for record in records:
         key = choose_key(record, None, _id_keys(benchmark), "the id")
+        # Keys of a JSON object are texts, ids may be numbers.
         found = shown.get(str(record.values[key]))
         if found is None:
             raise ArchiveError(

@@ -262,6 +262,7 @@ def _captions(record: Record) -> tuple[str, ...]:
     ranks = [str(rank) for rank in range(1, len(value) + 1)]
     if set(value) != set(ranks) or not all(isinstance(text, str) for text in value.values()):
         raise ArchiveError(f"{record.place}: the captions are not texts with the ranks 1, 2, …")
+    # By rank: the keys of the file may come in any order.
     return tuple(value[rank] for rank in ranks)
 
 
@@ -318,6 +319,7 @@ async def ask_quality(videos: Sequence[DescribedVideo], model: TextModel) -> Bui
         for question in quality_questions(video.captions, video.aspect):
             try:
                 answer = await model.yes_or_no(question.text)
+            # A question without a reply costs one vote, not the video's others.
             except NoReplyError as err:
                 failed[f"{video.video} {question.criterion} {question.prompt}"] = str(err)
                 continue

@@ -59,6 +59,7 @@ def build_videos(given: DegradeOptions) -> ExitCode:
     operators = _usable_operators(asked, settings)
     left_out: Mapping[str, str] = {}
     if given.references is not None:
+        # A model writes only where the user's own lines say nothing.
         unnamed = [name for name in found if name not in settings.misleading]
         questions = asked_questions(given.references, unnamed, operators)
         # Before anything is made: an estimate writes no file.

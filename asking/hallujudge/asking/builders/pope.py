@@ -94,6 +94,7 @@ def read_detections(
             continue
         name = _PANOPTIC.sub("", label.strip()).replace("_", " ").strip()
         root = graph.root_of(name) if graph is not None else name
+        # Once for each image: the note counts images, not detections.
         if root is None and name not in names:
             unknown[name] += 1
         names[root or name] = None
@@ -136,6 +137,7 @@ def _one_object(path: Path) -> dict[str, Any] | None:
         return None
     try:
         content = json.loads(text)
+    # Lines of records begin with a brace, too.
     except (ValueError, RecursionError):
         return None
     # The only line of a file of records.
@@ -288,6 +290,7 @@ class _Building:
         if len(given) != max(1, len(self.instances or ())):
             raise InvalidInputError("give one of --objects, --instances and --detections")
         refuse_input(self.out, *given)
+        # Only detections have scores.
         if self.detections is None and self.min_score:
             raise InvalidInputError("--min-score is for --detections; leave it out")
         return given
@@ -302,6 +305,7 @@ class _Building:
         shown = objects_of_images(self.objects, self.instances)
         if known is None:
             return shown
+        # A set: labels of one root are one object.
         return {
             image: sorted({known.root_of(name) or name for name in names})
             for image, names in shown.items()
@@ -364,6 +368,7 @@ def objects_of_images(
 def _say(found: DetectedObjects) -> None:
     if found.below:
         click.echo(f"note: {found.below:,} detections have a lower score", err=True)
+    # Where nothing is left out, it does not matter which detections lack a score.
     if found.unscored and found.below:
         click.echo(f"note: {found.unscored:,} detections have no score, and count", err=True)
     if found.unknown:

@@ -68,6 +68,7 @@ def build_seen_probes(
     write_lines(labels, (label for probe in probes for label in probe.labels()))
     claims, pictures = sum(len(p.objects) for p in probes), {p.image for p in probes}
     click.echo(f"{claims:,} claims about {len(pictures):,} images written to {out}")
+    # Images that were not drawn have no claims either.
     if images is None and (left := [image for image in shown if image not in pictures]):
         few = amount(len(left), "image has", "images have")
         click.echo(

@@ -87,6 +87,7 @@ def prompt_about(question: Question, prompt: Template) -> list[Message]:
     Raises:
         NoReplyError: The question lacks what the prompt has a slot for.
     """
+    # A label is the letter of an option, or the answer itself.
     answer = question.options.get(question.label, question.label).strip()
     for name, value in (("question", question.asked.strip()), ("label", answer)):
         if not value:
@@ -242,6 +243,7 @@ def written_lines(
 ) -> WrittenLines:
     """Ask for lines that are not known yet, and say about which questions there is none."""
     prompt, temperature = _template(given), given.temperature
+    # SQLite makes the file of replies, but not its folder.
     replies_of(given.out).parent.mkdir(parents=True, exist_ok=True)
     found = written(
         lambda model: write_lines(questions, model, prompt, temperature=temperature),
@@ -251,6 +253,7 @@ def written_lines(
         given.out,
         temperature,
     )
+    # Videos that are left out are said with those that could not be made.
     failed = {
         f"{video}, question {key}": why
         for video, reasons in found.failed.items()

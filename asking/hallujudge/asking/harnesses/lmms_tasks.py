@@ -91,6 +91,7 @@ def _absolute(task: HarnessTask) -> HarnessTask:
 
 def _python(score: str) -> str:
     """Return the name of a score's aggregation."""
+    # Names of scores may have hyphens, names in Python may not.
     return f"score_{score.replace('-', '_')}"
 
 

@@ -132,6 +132,7 @@ def _text_only(path: Path, questions: Mapping[str, Question]) -> dict[str, bool]
     found: dict[str, bool] = {}
     key = response = ""
     for record in read_records(path):
+        # A file of answers without the video alone needs no operator.
         operator = optional_text(record, ("operator",)) or TEXT_ONLY
         if operator.strip().lower().replace(" ", "_").replace("-", "_") != TEXT_ONLY:
             continue
@@ -249,6 +250,7 @@ def by_stem(questions: Iterable[Question]) -> dict[str, list[Question]]:
 
 def stem_of(name: str) -> str:
     """Return the name of a video without folders and suffix."""
+    # Names that were written on Windows have backslashes.
     return PurePosixPath(name.replace("\\", "/")).with_suffix("").name
 
 
@@ -280,6 +282,7 @@ def collected(sheets: Sequence[Path]) -> list[dict[str, Any]]:
                 f"{sheet} and {sheets[0]} have other rows, such as question {odd[0][2]!r:.60} "
                 f"under {odd[0][0]}; give the sheets of one audit"
             )
+    # In the order of the first sheet: each annotator has another one.
     return [
         {
             "operator": operator,

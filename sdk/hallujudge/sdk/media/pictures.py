@@ -207,6 +207,7 @@ def _size_of(found: tuple[Picture, ...]) -> int:
 
 
 def _is_data(text: str) -> bool:
+    # A data URL may have megabytes.
     return text[:5].lower() == "data:"
 
 
@@ -314,6 +315,7 @@ def moment_looks(
 
 def _near(moment: Moment) -> Chosen:
     def chosen(times: Sequence[Fraction | float]) -> list[int]:
+        # Moments count from the first frame, whose time need not be 0.
         return frames_near(moment, [float(time - times[0]) for time in times], MOMENT_FRAMES)
 
     return chosen

@@ -99,6 +99,7 @@ class Sampling:
             step = 1 / Fraction(text)
             count = math.floor((times[-1] - times[0]) / step) + 1
             shown = [time - times[0] for time in times]
+            # No frame is as late as some of the times.
             chosen = sorted({bisect_left(shown, n * step) for n in range(count)} - {total})
         if len(chosen) > MOST_FRAMES:
             chosen = [chosen[n] for n in _middles(len(chosen), MOST_FRAMES)]
@@ -294,6 +295,7 @@ def _video_stream(container: InputContainer, path: Path) -> VideoStream:
             "MEDIA_TOO_LARGE",
             f"{path.name!r:.80} has frames of {stream.width} x {stream.height} pixels",
         )
+    # PyAV's default shares out the slices of one frame; this decodes frames at once, too.
     stream.thread_type = "AUTO"
     return stream
 

@@ -224,6 +224,7 @@ def score_table(*headings: str) -> Table:
         table.add_column(
             heading,
             justify="right" if numeric else "left",
+            # rich would otherwise cut a long cell off.
             overflow="fold",
         )
     return table

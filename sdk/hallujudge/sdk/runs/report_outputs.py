@@ -87,6 +87,7 @@ def save_report(
     items = hash_of_items((entry.item, entry.result) for entry in entries)
     manifest = manifest_of_report(report, inputs, items, keep_text=keep_text)
     with RunFolder(folder, inputs=inputs, overwrite=overwrite) as written:
+        # The folder holds this very report already.
         if written.start(manifest).complete:
             return
         for start in range(0, len(entries), BATCH_ITEMS):
@@ -146,6 +147,7 @@ def lines_of(report: Report, entries: Iterable[Entry]) -> Iterator[ItemLine]:
         column.name for column in metric_of(report.metric, report.variant, report.settings).columns
     ]
     for entry in entries:
+        # Unscored items have no statistics.
         statistics = dict(zip(names, entry.result.statistics, strict=False))
         yield {**entry.result.to_json(), "statistics": statistics, "response": entry.response}
 
@@ -180,6 +182,7 @@ def write_parquet(path: Path, lines: Callable[[], Iterable[ItemLine]]) -> None:
     # A pass of its own: a Parquet file needs its columns before its first row.
     columns = _nested_columns(lines())
     schema, rows = _parquet_schema(columns), _table_rows(lines(), columns, _json_text)
+    # Under another name until it is whole: nobody should read half a file.
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -134,6 +134,7 @@ class ScoreRun:
 def _text(value: object) -> str:
     """Return an option's value as messages and signatures hold it."""
     found = runs.plain(value)
+    # As JSON and the command line write it, not as Python does.
     return str(found).lower() if isinstance(found, bool) else str(value)
 
 

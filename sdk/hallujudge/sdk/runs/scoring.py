@@ -138,6 +138,7 @@ async def _keeping_verdicts(
     caching = backend.with_cache(folder.folder / VERDICTS)
     try:
         with runs.KeptReplies().guard():
+            # Of a server there is none: it keeps verdicts itself.
             yield caching or backend
     finally:
         if caching is not None:
@@ -242,6 +243,7 @@ async def _while_there(
             if (done := part.result()) is None:
                 return
         finally:
+            # A caller that stops must not leave the step running.
             await cancel_all(part)
         yield done
 

@@ -378,6 +378,7 @@ async def fetch_job(
     options = SaveOptions(keep_text=keep_text, html=html)
     maker = PartMaker(header.metric, content.spec.group_by, options)
     source = _JobParts(jobs=jobs, job_id=info.id, maker=maker, header=header)
+    # The items come from the server, with their results.
     items = ItemSource(count=info.items, make=lambda: iter(()))
     report = await runs.score_parts(
         folder, started, lambda: source, items, content.spec, header, watch

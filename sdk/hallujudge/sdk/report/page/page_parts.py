@@ -148,6 +148,7 @@ def _ticks(low: float, high: float, highest: float) -> list[float]:
     """Return round numbers around an interval: at least two, about five."""
     room = (high - low) * 0.25 or abs(high) * 0.05 or 0.05
     most = high
+    # Below 0 there is nothing to show, unless a value is there.
     low, high = max(low - room, min(low, 0.0)), high + room
     raw = (high - low) / 4
     power = 10 ** math.floor(math.log10(raw))
@@ -406,6 +407,7 @@ def columns_json(runs: Sequence[Columns]) -> dict[str, Any]:
     words = Counter(
         word for run in runs for terms in run.of("terms") for of in terms.values() for word in of
     )
+    # The most frequent first, whose codes then have the fewest digits.
     dictionary = {word: code for code, (word, _) in enumerate(words.most_common())}
     reasons = list(dict.fromkeys(reason for run in runs for reason in run.of("unscored") if reason))
     values = _facet_values(runs)
@@ -462,6 +464,7 @@ def _side_columns(
     reasons: Sequence[str],
     values: Mapping[str, Mapping[str, int]],
 ) -> dict[str, Any]:
+    # 0 stands for items that are scored.
     codes = {reason: code for code, reason in enumerate(reasons, 1)}
     measures, facets, terms = run.of("measures"), run.of("facets"), run.of("terms")
     return {
