@@ -51,6 +51,7 @@ from .answers.closed_questions import (
     compared_by,
 )
 from .answers.declared_metrics import metric_of
+from .answers.table_cells import with_lists
 from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
 from .framework.arrays import FloatArray
 from .framework.asking import Asking, Shown, name_under, plain
@@ -71,6 +72,7 @@ _SAID = {
 _OF_VIDEO = [name for keys in _SAID.values() for name in keys]
 _TOLD = [name for name in _OF_VIDEO if name != _RESPONSE[0]]
 _LISTS = ("qa", "questions")
+_HELD = {"qa": _LISTS, "event_info": ("event_info",)}
 # A question may have an id of its own.
 _OF_BUNDLE = ("id", "split")
 _NAME = "number"
@@ -103,6 +105,7 @@ def _rows(
 ) -> Iterator[tuple[int, Mapping[str, object] | ValueError]]:
     """Yield a row for each question and each description of the videos."""
     videos: dict[str, list[str]] = {}
+    records = [with_lists(each, (*_LISTS, *_HELD)) for each in records]
     asks = any(_has(each, _LABEL) or any(map(each.get, _LISTS)) for each in records)
     # The keys of answers are chosen by the first one, whatever it answers.
     whole = {} if asks else {_RESPONSE[0]: None, _LABEL[0]: "yes"}
@@ -270,10 +273,9 @@ BENCHMARK = ClosedQuestions(
         response=_RESPONSE,
         label=_LABEL,
         media=("video", "group_id", "id"),
-        fields={"split": ("split",), _NAME: (_NAME,), **_SAID},
+        fields={"split": ("split",), _NAME: (_NAME,), **_SAID, **_HELD},
         values={"split": {split: split for split in SPLITS}},
-        optional=tuple(_SAID),
-        lists=(*_LISTS, "event_info"),
+        optional=(*_SAID, *_HELD),
     ),
     bundle=Bundling(name=(_NAME,)),
     unfold=_rows,

@@ -46,6 +46,7 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
 )
+from .answers.table_cells import with_lists
 from .framework.metric import verdicts_option
 
 TYPES = (
@@ -58,6 +59,7 @@ PUBLISHED = "published"
 _QUESTIONS, _BEST = 96, 6
 # Key of a record's place in the file; released records have none of this name.
 _PLACE = "place in the file"
+_OBJECTS = "image_content"
 _WITHOUT_HALLUCINATION = 3  # ratings from here on
 _RATINGS = tuple(map(str, range(_BEST + 1)))
 # "Rating: 4", "**Rating:** 4", "rating 4"; neither 10 nor 3.5, and not the end of "Overrating".
@@ -92,8 +94,8 @@ def _type_by_place(item: AnswersItem) -> str:
 
 
 def _placed(record: Mapping[str, object], place: int, _key: str) -> Mapping[str, object]:
-    """Return a record with its place, counted from 1."""
-    return {**record, _PLACE: str(place + 1)}
+    """Return a record with its place, counted from 1, and the objects of its image."""
+    return {**with_lists(record, (_OBJECTS,)), _PLACE: str(place + 1)}
 
 
 def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
@@ -104,7 +106,7 @@ def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     review = None if is_rating else reply_text(given)
     if review is None and (rating := reply_text(given if is_rating else record.get("rating"))):
         review = f"Rating: {rating.removesuffix('.0')}"
-    shown = record.get("image_content")
+    shown = record.get(_OBJECTS)
     objects = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")
     # An empty review is not a missing one: the blank keeps them apart.
     own = {} if review is None else {"review": review or " "}
@@ -157,9 +159,9 @@ BENCHMARK = ClosedQuestions(
             "type": ("question_type", "type", "category"),
             "reference": ("gt_answer", "reference", "label"),
             "review": ("review", "reviews", "rating"),
+            "objects": (_OBJECTS,),
         },
-        optional=("review",),
-        lists=("image_content",),
+        optional=("review", "objects"),
     ),
     unfold=EachRecord(_placed),
     seen=("review",),

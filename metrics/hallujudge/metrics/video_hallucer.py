@@ -49,6 +49,7 @@ from .answers.closed_questions import (
     Parsed,
     compared_by,
 )
+from .answers.table_cells import with_lists
 from .answers.yes_no import YES_NO_PARSERS, yes_bias
 from .framework.asking import name_under
 
@@ -78,7 +79,8 @@ def _questions(
     Each set counts from 0, in a file of its own and in one of all sets.
     """
     pairs: dict[str, int] = defaultdict(int)
-    for place, record in enumerate(records):
+    for place, given in enumerate(records):
+        record = with_lists(given, _ROLES)
         of_set = name_under(record, ("set",)).casefold()
         number, pairs[of_set] = pairs[of_set], pairs[of_set] + 1
         held = {role: each for role in _ROLES if isinstance(each := record.get(role), Mapping)}
@@ -142,6 +144,7 @@ BENCHMARK = ClosedQuestions(
             "kind": ("type",),
             "pair": _PAIR,
             "role": _ROLE,
+            **{role: (role,) for role in _ROLES},
         },
         values={
             "set": {
@@ -153,8 +156,7 @@ BENCHMARK = ClosedQuestions(
                 **{name: name for name in SETS},
             }
         },
-        optional=("kind", "pair"),
-        lists=tuple(_ROLES),
+        optional=("kind", "pair", *_ROLES),
     ),
     bundle=Bundling(by=("pair",), name=("role",)),
     unfold=_questions,

@@ -41,6 +41,7 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
+from .answers.table_cells import with_lists
 from .framework.asking import Asking, plain
 from .framework.metric import verdicts_option
 
@@ -86,7 +87,8 @@ def _parse(answer: Answer) -> Parsed:
 
 def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with those of people, the most frequent of which is its label."""
-    given = next((value for key in _KEYS if (value := record.get(key)) is not None), None)
+    held = with_lists(record, _KEYS)
+    given = next((value for key in _KEYS if (value := held.get(key)) is not None), None)
     texts = listed_texts(given, "answer")
     said = list(map(folded, texts))
     if not said or not all(said):
@@ -126,7 +128,6 @@ BENCHMARK = ClosedQuestions(
         media=("image", "image_id", "imageId"),
         options=(),
         fields={"accepted": _KEYS, "judgement": ("judgement", "judgment")},
-        lists=_KEYS,
         optional=("judgement",),
     ),
     labels=(),

@@ -136,10 +136,8 @@ class Keys(Struct, frozen=True, kw_only=True):
     value; others stay. Spaces around them are ignored, and so is the fraction of a whole number
     such as ``1.0``."""
     optional: tuple[str, ...] = ()
-    """Fields that records may lack, which then are empty."""
-    lists: tuple[str, ...] = ()
-    """Keys that ``unfold`` or ``complete`` reads and that may hold a list or an object, which is
-    text in the cell of a table."""
+    """Fields that records may lack, which then are empty, as are lists and objects: those are for
+    ``unfold`` and ``complete``, which take a table's cells apart by ``with_lists``."""
 
     @property
     def question(self) -> tuple[str, ...]:

@@ -64,6 +64,7 @@ _INSTEAD = {
     "prompt_by": "the values of a field in places choose the prompt",
     "questions_name": "give question_files the name",
     "required": "name the answer first in places",
+    "lists": "name its fields in optional, and let unfold or complete call with_lists",
     "question": "leave it out: its usual keys are read, and users map others",
     "own_media": "give keys media=(), or name a key of the id in it too",
     "usual": "leave it out: a table's file is found beside answers as NAME.json",

@@ -25,7 +25,7 @@ from .declared_fields import DeclaredFields, ways_of
 from .inputs import InputOptions
 from .joins import Faults
 from .json_files import named, shown
-from .question_files import LABELS_INVALID, labels_of, options_of, with_lists
+from .question_files import LABELS_INVALID, labels_of, options_of
 from .records import LABEL, TEXT_FLAG, Record, choose_key, optional_text, response_value
 from .response_values import not_a_text
 from .set_files import known_sets
@@ -195,7 +195,7 @@ class AnswerMaker:
             joins, numbers = joins_lists(self._declared, response_key), range(len(fields))
             said = [text_of(found.record(at), response_key, joins=joins) for at in numbers]
         labels = self._labels_of(found.columns.get(label_key, blank)) if label_key else blank
-        asked = found.texts(self._keys.question)
+        asked = found.texts(self._question_keys)
         choices = self._plain_choices(found)
         held = self._fields.of_all(found) if self._has_fields else repeat(_NOTHING, len(fields))
         if labels is None or choices is None:
@@ -293,8 +293,7 @@ class AnswerMaker:
     ) -> Mapping[str, object]:
         """Return the values of a record with the fields that it has under other keys."""
         # A record that has all its fields needs no copy.
-        whole = values if values.keys() >= fields.keys() else {**fields, **values}
-        return with_lists(self._declared, whole) if self._keys.lists else whole
+        return values if values.keys() >= fields.keys() else {**fields, **values}
 
     def note(self, entry: Entry, err: ValueError) -> None:
         """Note the fault that a function of the benchmark finds."""

@@ -100,7 +100,8 @@ class BundleItems:
             f"{may_lack if declared.question_files else ''}"
         )
         self._usual_media = next(iter(self._keys.media), "")
-        self._media = MediaCheck(() if self._keys.own_media else self._keys.media)
+        self._own_media = self._keys.own_media
+        self._media = MediaCheck(() if self._own_media else self._keys.media)
 
     def alone(self, entry: Entry) -> AnswersItem:
         """Return the item of a bundle that is one answer."""
@@ -127,12 +128,13 @@ class BundleItems:
             fields = [*map(self._grouped, fields, found.values, known)]
         media = found.texts(self._keys.media)
         self._media.found |= any(media)
-        if not self._keys.own_media and not all(media):
+        if not self._own_media and not all(media):
             for at, each in enumerate(media):
                 self._media.add(each, found.places[at], found.values[at], found.record(at).position)
+        groups = map(self._group_of, media, found.places)
         return [
             AnswersItem(id=name, group_id=group, fields=own, answers=(answer,))
-            for name, group, own, answer in zip(found.places, media, fields, answers, strict=True)
+            for name, group, own, answer in zip(found.places, groups, fields, answers, strict=True)
         ]
 
     def _answer(self, entry: Entry) -> Answer:
@@ -222,10 +224,13 @@ class BundleItems:
                 found = optional_text(Record(entry.outer, 0, entry.bundle), keys)
         if found:
             self._media.found = True
-        elif not self._keys.own_media:
+        elif not self._own_media:
             self._media.add("", placed(entry), entry.whole, entry.position)
-        # An item is a group of its own where its id names the image.
-        return "" if self._keys.own_media and found == entry.bundle else found
+        return self._group_of(found, entry.bundle)
+
+    def _group_of(self, media: str, bundle: str) -> str:
+        """Return what intervals group by; empty where the id of an item names its image."""
+        return "" if self._own_media and media == bundle else media
 
     def media_notes(self) -> tuple[str, ...]:
         """Return a note if no item has an image or a video."""

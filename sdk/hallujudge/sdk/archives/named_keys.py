@@ -68,7 +68,6 @@ def mapped_keys(
     places = {
         **{key: key for key in (*own.question, *(own.asked if by_text else own.options))},
         **{key: key for key in bundle.columns},
-        **{key: key for key in own.lists},
         **{key: own.media[0] for key in ("image", "video", *own.media) if own.media},
         **{name: names[0] for name, names in fields.items()},
         **{key: names[0] for names in fields.values() for key in names},

@@ -256,30 +256,19 @@ def unfolded(declared: ClosedQuestions, records: Iterable[Record], key: str) -> 
     unfold = declared.unfold
     if isinstance(unfold, EachRecord):
         # One at a time: the records of a file need not be held.
-        return _changed(declared, unfold, records, key)
-    return records if unfold is None else _unfolded(declared, unfold, records, key)
+        return _changed(unfold, records, key)
+    return records if unfold is None else _unfolded(unfold, records, key)
 
 
-def with_lists(declared: ClosedQuestions, values: Mapping[str, object]) -> Mapping[str, object]:
-    """Return values of a record whose lists and objects are no longer cells of a table."""
-    for key in declared.keys.lists:
-        if isinstance(cell := values.get(key), str) and cell.startswith(("[", "{")):
-            values = {**values, key: structured(cell)}
-    return values
-
-
-def _changed(
-    declared: ClosedQuestions, each: EachRecord, records: Iterable[Record], key: str
-) -> Iterator[Record]:
+def _changed(each: EachRecord, records: Iterable[Record], key: str) -> Iterator[Record]:
     ahead, position, change = iter(records), 0, each.change
-    has_lists = bool(declared.keys.lists)
     before: Record | None = None
     while (record := next(ahead, None)) is not None:
         try:
             values = record.values
             # Most records are their own content.
-            if has_lists or not values.keys().isdisjoint(WRAPPERS):
-                values = _content(declared, record)
+            if not values.keys().isdisjoint(WRAPPERS):
+                values = _content(record)
             values = change(values, position, key)
         except ValueError as err:
             after = [*islice(ahead, 1)]
@@ -295,18 +284,13 @@ def _changed(
         position += 1
 
 
-def _content(declared: ClosedQuestions, record: Record) -> Mapping[str, object]:
-    content = unwrapped(values := record.values)
-    # Most records are their own content, and benchmarks have no cells with lists.
-    if content is values and not declared.keys.lists:
-        return values
+def _content(record: Record) -> Mapping[str, object]:
+    content = unwrapped(record.values)
     assert isinstance(content, Mapping), "a list would have been read as records"
-    return with_lists(declared, content)
+    return content
 
 
-def _unfolded(
-    declared: ClosedQuestions, unfold: Unfold, records: Iterable[Record], key: str
-) -> Iterator[Record]:
+def _unfolded(unfold: Unfold, records: Iterable[Record], key: str) -> Iterator[Record]:
     listed = list(records)
 
     def bad_at(position: int, err: ValueError) -> ArchiveError:
@@ -314,7 +298,7 @@ def _unfolded(
         return _not_unfolded(err, listed[position].place, near, position)
 
     try:
-        contents = [_content(declared, record) for record in listed]
+        contents = [_content(record) for record in listed]
         for position, values in unfold(contents, key):
             place = listed[position].place
             if not isinstance(values, ValueError):

@@ -98,7 +98,7 @@ def _refuse_other_formats(sets: SetFiles, folder: Path) -> None:
 
 
 def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Part]:
-    of_records = {sets.field, *declared.keys.lists, *declared.keys.id}
+    of_records = {sets.field, *_keys_of_fields(declared), *declared.keys.id}
     part = set_in(sets, path.stem)
     for placed in read_values(path):
         held = unwrapped(placed.value) if isinstance(placed.value, Mapping) else {}
@@ -117,14 +117,18 @@ def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Par
 
 def _are_sets(declared: ClosedQuestions, content: Mapping[str, object]) -> bool:
     """Return whether an object holds the records of sets, whose names may be wrong."""
-    held = content.values()
+    held, of_fields = content.values(), _keys_of_fields(declared)
     # An object id -> record, in place of a set's list, is not a record itself.
     return any(isinstance(value, list) for value in held) or not any(
         not isinstance(value, Mapping)
-        or any(name in value for name in declared.keys.lists)
+        or not of_fields.isdisjoint(value)
         or not all(isinstance(record, Mapping) for record in value.values())
         for value in held
     )
+
+
+def _keys_of_fields(declared: ClosedQuestions) -> set[str]:
+    return {key for keys in declared.keys.fields.values() for key in keys}
 
 
 def _records_in(path: Path) -> Iterator[Record]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import codecs
 import csv
 import io
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import structs
+
+from hallujudge.metrics.answers.table_cells import listed
 
 from ..errors import ArchiveError, InvalidInputError
 from .bad_records import Unreadable
@@ -121,8 +121,6 @@ def recoded(file: FoundFile, encoding: str) -> FoundFile:
 
 # Python's default of 131,072 characters is shorter than a long response.
 _MAX_CELL_CHARS = 1 << 24
-# Python's parser takes a hundred times the memory of its text.
-_MAX_LIST_CHARS = 1 << 16
 # Excel takes the separator from such a first line, and some tools write one for it.
 _DECLARED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\r?\n')
 EXCEL_CELL_CHARS = 32_767
@@ -141,27 +139,8 @@ def structured(value: object) -> object:
     if not value.strip():
         return None
     if value.lstrip()[0] in "[{" or _NUMBER.fullmatch(value.strip()):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return _listed(value)
+        return listed(value)
     return value
-
-
-def _listed(text: str) -> object:
-    """Return the list or object that a cell holds as Python prints it; other texts as they are.
-
-    pandas writes columns of lists so: ``['dining table', "chef's knife"]``. An array of numpy,
-    ``['dog' 'cat']``, would be read as one text, so a list counts only if it prints as the cell.
-    """
-    # Python's parser warns of backslashes that escape nothing; names of objects have none.
-    if not text.startswith(("[", "{")) or "\\" in text or len(text) > _MAX_LIST_CHARS:
-        return text
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return text
-    return value if repr(value) == text else text
 
 
 # CSV ----------------------------------------------------------------------------------------------
