@@ -19,18 +19,16 @@ from msgspec import NODEFAULT, Struct, structs
 from hallujudge.metrics.answers import closed_questions
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmarks_of
-from hallujudge.metrics.framework.asking import Asking
 
 FEW = 3
 """A field that fewer benchmarks use belongs in the modules of their families."""
 
 
 def declaring_classes() -> list[type]:
-    """Return the classes of a declaration: those that its module defines, and that of asking."""
+    """Return the classes of a declaration: those that its module defines."""
     kinds = [each for each in vars(closed_questions).values() if isinstance(each, type)]
     own = (each for each in kinds if each.__module__ == closed_questions.__name__)
-    parts = (each for each in own if issubclass(each, Struct) or dataclasses.is_dataclass(each))
-    return [*parts, Asking]
+    return [each for each in own if issubclass(each, Struct) or dataclasses.is_dataclass(each)]
 
 
 def defaults_of(kind: Any) -> dict[str, object]:

@@ -13,7 +13,8 @@ from support.example_archives import declared_examples, plain_records
 from support.pictures import png
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.framework.asking import Asking
+from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.framework.asking import OwnAsking
 from hallujudge.sdk import Client
 
 __all__ = ["CASES", "HEARD", "MCQA", "PAIR", "Case", "written"]
@@ -268,8 +269,7 @@ def made_questions() -> Iterator[tuple[ClosedQuestions, list[dict[str, Any]]]]:
 
 def with_sound(declared: ClosedQuestions, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the records with which a sound is sent."""
-    asking = declared.asking or Asking()
-    return [row for row in rows if asking.shown(row).sound]
+    return [row for row in rows if metric_of(declared).shown(row).sound]
 
 
 def made_case(declared: ClosedQuestions, rows: Sequence[dict[str, Any]]) -> Case:
@@ -277,16 +277,17 @@ def made_case(declared: ClosedQuestions, rows: Sequence[dict[str, Any]]) -> Case
 
     A model that is asked the same question about two images gives its first answer again.
     """
-    asking, keys = declared.asking or Asking(), declared.keys
-    steps = [step for protocol in asking.protocols[:1] for step in protocol.steps]
+    shown, keys, how = metric_of(declared).shown, declared.keys, declared.asking
+    protocols = how.protocols if isinstance(how, OwnAsking) else how
+    steps = [step for protocol in protocols[:1] for step in protocol.steps]
     after = "".join(re.findall(r"{{question}}([^{]*)", steps[0].prompt)) if steps else ""
     files: list[str] = []
     said: dict[str, str] = {}
     for row in rows:
-        slots = {"question": _first(row, keys.question), **asking.shown(row).slots}
+        slots = {"question": _first(row, keys.question), **shown(row).slots}
         prompt = slots["question"] + after
         row[keys.response[0]] = said.setdefault(prompt, row[keys.response[0]])
-        tried = (*(asking.shown(row).media or ()), *keys.media, "image")
+        tried = (*(shown(row).media or ()), *keys.media, "image")
         key = next(key for key in tried if row.get(key))
         # Videos stand as images here.
         row[key] = row[key].replace(".mp4", ".png")

@@ -22,7 +22,6 @@ from hallujudge.metrics.framework.asking import (
     CHOOSING,
     ONE_LETTER,
     YES_OR_NO,
-    Asking,
     AskingProtocol,
     OwnAsking,
     plain,
@@ -35,7 +34,6 @@ _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 _LETTER = re.compile("[A-Z]")
 OPTIONAL_SLOTS = frozenset({"instruction", CHOOSING})
 """Slots that a user's prompt may leave out, and that may be empty."""
-_DECLARED = OwnAsking()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +44,7 @@ class Benchmark:
     """The metric's name."""
     declared: ClosedQuestions | None
     """Its declaration, if it is one of closed questions."""
-    asking: Asking
+    asking: OwnAsking
     """What asking needs."""
     protocol: AskingProtocol
     """The chosen protocol."""
@@ -54,11 +52,6 @@ class Benchmark:
     """Step -> its prompt."""
     reads: str = ""
     """Form of the replies; empty for a plain one."""
-
-    @property
-    def own(self) -> OwnAsking:
-        """What only a benchmark of longer responses says of asking."""
-        return self.asking if isinstance(self.asking, OwnAsking) else _DECLARED
 
     @property
     def conditions(self) -> Callable[[Mapping[str, object]], tuple[str, ...]] | None:
@@ -189,10 +182,13 @@ def protocols_of(name: str) -> tuple[AskingProtocol, ...]:
     return asking.protocols or plain(_default_prompt(declared))
 
 
-def _found(name: str) -> tuple[ClosedQuestions | None, Asking]:
+def _found(name: str) -> tuple[ClosedQuestions | None, OwnAsking]:
     declared = benchmark_named(name)
     if declared is not None:
-        return declared, declared.asking
+        how = declared.asking
+        if not isinstance(how, OwnAsking):
+            how = OwnAsking(protocols=how, shown=metric_of(declared).shown)
+        return declared, how
     # Names of metrics have hyphens, those of modules underscores.
     family = name.replace("-", "_")
     if family in families() and name in (known := _declared_apart(family)):
@@ -205,12 +201,12 @@ def _found(name: str) -> tuple[ClosedQuestions | None, Asking]:
     )
 
 
-def _declared_apart(family: str) -> Mapping[str, Asking]:
+def _declared_apart(family: str) -> Mapping[str, OwnAsking]:
     """Return metric -> how its questions are asked, of a family that is not declared."""
     # Benchmarks from outside have no module here.
     if not has_module("hallujudge.metrics", family):
         return {}
-    known: Mapping[str, Asking] = getattr(
+    known: Mapping[str, OwnAsking] = getattr(
         import_module(f"hallujudge.metrics.{family}"), "ASKING", {}
     )
     return known

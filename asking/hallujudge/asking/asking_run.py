@@ -331,7 +331,7 @@ class _Prepared:
     @property
     def max_tokens(self) -> int:
         """Tokens of a reply at most."""
-        return self.run.max_tokens or self.benchmark.own.max_tokens
+        return self.run.max_tokens or self.benchmark.asking.max_tokens
 
     def how(self, shown: ShownMedia) -> str:
         """Return how the questions were asked, for signatures, by what was shown."""

@@ -105,7 +105,7 @@ def read_inquiries(
         InvalidInputError: Files are missing, or not used by the benchmark.
     """
     maker = _Maker(benchmark, folder, conditions)
-    if not sources and not benchmark.own.of_media:
+    if not sources and not benchmark.asking.of_media:
         raise InvalidInputError(
             f"{benchmark.name} needs its file of questions; give it with references=…"
         )
@@ -132,7 +132,7 @@ def _records(
 ) -> Iterator[Record]:
     declared = benchmark.declared
     if not sources:
-        key = benchmark.own.id[0]
+        key = benchmark.asking.id[0]
         # This key holds names of files; other ids have no suffix.
         with_suffix = key == "image_name"
         for position, media in enumerate(folder.all()):
@@ -141,7 +141,7 @@ def _records(
         return
     for source in sources:
         if declared is None:
-            yield from _plain_records(benchmark.own, source)
+            yield from _plain_records(benchmark.asking, source)
         else:
             yield from _declared_records(declared, source, is_alone=len(sources) == 1)
 
@@ -257,7 +257,7 @@ def _with_options(
 
 
 def _id_keys(benchmark: Benchmark) -> tuple[str, ...]:
-    return (*benchmark.own.id, *_keys_of(benchmark).id)
+    return (*benchmark.asking.id, *_keys_of(benchmark).id)
 
 
 def _keys_of(benchmark: Benchmark) -> Keys:
@@ -278,13 +278,13 @@ class _Maker:
         self._given = conditions
         self._ids = _id_keys(benchmark)
         of_question = (*keys.question, *keys.asked) if declared else ("question",)
-        self._question = (*benchmark.own.question, *dict.fromkeys(of_question))
+        self._question = (*benchmark.asking.question, *dict.fromkeys(of_question))
         # The number of a question is none of an image.
         own = [key for key in self._ids if keys.own_media and key != "question_id"]
         usual = ("image", "video", "file_name", "image_id", "video_id")
         named_apart = [key for key in keys.media if key not in self._ids]
         self._media = (*named_apart, *usual, *own)
-        self._response = benchmark.own.response or (*keys.response, "response")[0]
+        self._response = benchmark.asking.response or (*keys.response, "response")[0]
         self._of_other_answers = {
             *_OF_ANSWERS.difference(self._question, *keys.fields.values()),
             *(_said_of_answers(declared) if declared else ()),
@@ -328,7 +328,7 @@ class _Maker:
 
     def _records_of(self, record: Record) -> Iterator[tuple[dict[str, object], str]]:
         """Yield the records of the archive that a record of the questions becomes."""
-        own, values = self._benchmark.own, record.values
+        own, values = self._benchmark.asking, record.values
         id_key = choose_key(record, None, self._ids, "the id") if self._needs_id(record) else ""
         key = str(values.get(id_key, record.place))
         if own.inside and own.inside in values:

@@ -40,7 +40,7 @@ from .answers.closed_questions import (
     one_answer,
 )
 from .answers.yes_no import first_yes_no, object_scores
-from .framework.asking import Asking, Shown, name_under, plain
+from .framework.asking import Shown, name_under, plain
 
 SEEN, HEARD = "Audio-driven Video Hallucination", "Video-driven Audio Hallucination"
 """The tasks that ask whether something is visible, and whether it makes a sound."""
@@ -73,6 +73,12 @@ class _Videos(AnswersMetric):
         """Return whether a record is no caption."""
         return cls.task(record) != CAPTIONING
 
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return how a question is to be answered, and the video whose sound is sent."""
+        instruction = "\nAnswer with yes or no." if cls.is_question(record) else ""
+        return Shown(slots={"instruction": instruction}, sound=name_under(record, _VIDEO))
+
     def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
         """Return the task of an item."""
         return {"task": task} if (task := _task_of(item)) else {}
@@ -80,12 +86,6 @@ class _Videos(AnswersMetric):
     def leaves_out(self, item: AnswersItem) -> bool:
         """Return whether an item is a caption."""
         return _task_of(item) == CAPTIONING
-
-
-def _shown(record: Mapping[str, object]) -> Shown:
-    """Return how a question is to be answered, and the video whose sound is sent."""
-    instruction = "" if not _Videos.is_question(record) else "\nAnswer with yes or no."
-    return Shown(slots={"instruction": instruction}, sound=name_under(record, _VIDEO))
 
 
 _RENAMED = count(
@@ -122,7 +122,7 @@ BENCHMARK = ClosedQuestions(
     bundle=Bundling(by=("clip", "task", "text")),
     seen=("task",),
     question_files="questions.json",
-    asking=Asking(protocols=plain("{{question}}{{instruction}}"), shown=_shown),
+    asking=plain("{{question}}{{instruction}}"),
     variants=(
         AnswerVariant(
             name="paper",

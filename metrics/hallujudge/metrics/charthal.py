@@ -46,7 +46,7 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
-from .framework.asking import Asking, plain
+from .framework.asking import plain
 from .framework.metric import verdicts_option
 
 TYPES = ("desc", "reason", "open")
@@ -166,7 +166,7 @@ BENCHMARK = ClosedQuestions(
     places={"q_type": TYPES, "q_relation": RELATIONS},
     question_files="questions.json",
     complete=_with_judgement,
-    asking=Asking(protocols=plain("{{question}}")),
+    asking=plain("{{question}}"),
     variants=(
         _variant("published", "get_result.py: a score equal to 0 or 1.", _read("score", "score")),
         _variant("evaluated", "evaluate.py: its mark of the text.", _read("text", "evaluated")),

@@ -42,7 +42,7 @@ from .answers.closed_questions import (
 )
 from .answers.yes_no import first_yes_no, labelled
 from .framework.arrays import FloatArray, np
-from .framework.asking import Asking, Shown, name_under
+from .framework.asking import Shown, name_under
 
 GRANULARITIES = ("object-level", "event-level")
 """The granularities of the script's third table."""
@@ -73,15 +73,16 @@ def _identified(record: Mapping[str, object], _place: int, _key: str) -> Mapping
     )
 
 
-def _shown(record: Mapping[str, object]) -> Shown:
-    # A question about a sound alone has no video; one without either lacks something.
-    seen = record.get("video_path") or not record.get("audio_path")
-    return Shown(media=() if seen else None, sound=name_under(record, ("audio_path",)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Levels(AnswersMetric):
     """A metric that groups sub-categories by their granularity."""
+
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return the video and the sound of a question; one about a sound alone has no video."""
+        # One without either lacks something.
+        seen = record.get("video_path") or not record.get("audio_path")
+        return Shown(media=() if seen else None, sound=name_under(record, ("audio_path",)))
 
     def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
         """Return granularity and sub-category of an item."""
@@ -127,7 +128,6 @@ BENCHMARK = ClosedQuestions(
     ),
     question_files="questions.json",
     unfold=EachRecord(_identified),
-    asking=Asking(shown=_shown),
     base=_Levels,
     variants=(
         AnswerVariant(

@@ -44,7 +44,7 @@ from .answers.closed_questions import (
 )
 from .answers.yes_no import CONTAINS_VARIANTS, labelled
 from .framework.arrays import FloatArray, np
-from .framework.asking import YES_OR_NO, Asking, Shown, plain
+from .framework.asking import YES_OR_NO, Shown, plain
 
 SIDES = {"neg": "no", "pos": "yes"}
 """Last word of the name of an image list -> label of its images."""
@@ -81,17 +81,17 @@ _POSITIVE = _rate("true_positive_rate", "yes", "with the object")
 _NEGATIVE = _rate("true_negative_rate", "no", "without the object")
 
 
-def _question(record: Mapping[str, object]) -> Shown:
-    """Return the question of a record without one: the lists of images name the object alone."""
-    name = str(record.get("object_name") or record.get("object") or "").strip()
-    question = f"Does this image show a {name}?" if name else ""
-    slots = {} if "question" in record else {"question": question}
-    return Shown(slots=slots, media=("image", "img_id", "question_id"))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Images(AnswersMetric):
     """A metric of questions that lists of images ask."""
+
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return the question of a record without one: the lists name the object alone."""
+        name = str(record.get("object_name") or record.get("object") or "").strip()
+        question = f"Does this image show a {name}?" if name else ""
+        slots = {} if "question" in record else {"question": question}
+        return Shown(slots=slots, media=("image", "img_id", "question_id"))
 
     @classmethod
     def listed(cls, name: str, content: Mapping[str, object]) -> Iterator[Mapping[str, str]]:
@@ -141,7 +141,7 @@ BENCHMARK = ClosedQuestions(
         values={"label": {"1": "yes", "0": "no", "true": "yes", "false": "no"}},
     ),
     bundle=Bundling(by=("label", "object", "file")),
-    asking=Asking(protocols=plain(YES_OR_NO), shown=_question),
+    asking=plain(YES_OR_NO),
     unfold=EachRecord(_labelled),
     base=_Images,
     variants=CONTAINS_VARIANTS,

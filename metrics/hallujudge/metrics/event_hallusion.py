@@ -54,7 +54,7 @@ from .answers.declared_metrics import metric_of
 from .answers.table_cells import with_lists
 from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
 from .framework.arrays import FloatArray
-from .framework.asking import Asking, Shown, name_under, plain
+from .framework.asking import Shown, name_under, plain
 from .framework.columns_and_scores import JudgedColumn
 from .framework.metric import soft_option, verdicts_option
 
@@ -179,14 +179,6 @@ def _number(record: Mapping[str, object], before: list[str], key: str) -> int:
     return len(before)
 
 
-def _prompted(record: Mapping[str, object]) -> Shown:
-    """Return how a question is to be answered, or that a video is to be described."""
-    if record.get(_NAME) == DESCRIPTION:
-        asked = "Describe what happens in this video."
-        return Shown(slots={"question": asked, "instruction": ""})
-    return Shown(slots={"instruction": "\nAnswer with yes or no."})
-
-
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return a description with what happens in its video, which a judge compares it with."""
     if answer.name != DESCRIPTION:
@@ -220,6 +212,14 @@ class _Videos(AnswersMetric):
     def is_question(cls, record: Mapping[str, object]) -> bool:
         """Return whether a record is no description, whose label is always yes."""
         return record.get(_NAME) != DESCRIPTION
+
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return how a question is to be answered, or that a video is to be described."""
+        if cls.is_question(record):
+            return Shown(slots={"instruction": "\nAnswer with yes or no."})
+        asked = "Describe what happens in this video."
+        return Shown(slots={"question": asked, "instruction": ""})
 
     @classmethod
     def lacks(cls, answer: Answer, record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -279,7 +279,7 @@ BENCHMARK = ClosedQuestions(
     ),
     bundle=Bundling(name=(_NAME,)),
     unfold=_rows,
-    asking=Asking(protocols=plain("{{question}}{{instruction}}"), shown=_prompted),
+    asking=plain("{{question}}{{instruction}}"),
     named_files="split",
     complete=_completed,
     seen=("judgement",),

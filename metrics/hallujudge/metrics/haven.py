@@ -49,7 +49,7 @@ from .answers.closed_questions import (
 from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
 from .framework.arrays import FloatArray
-from .framework.asking import Asking, plain
+from .framework.asking import plain
 from .framework.columns_and_scores import Column
 from .framework.metric import verdicts_option
 
@@ -156,7 +156,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     question_files="questions.json",
     complete=_completed,
-    asking=Asking(protocols=plain("{{question}}")),
+    asking=plain("{{question}}"),
     variants=(
         AnswerVariant(
             name="paper",

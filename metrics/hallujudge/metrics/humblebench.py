@@ -53,7 +53,7 @@ from .answers.closed_questions import (
     compared_by,
     one_answer,
 )
-from .framework.asking import Asking, plain
+from .framework.asking import plain
 from .framework.metric import OptionDefinition
 
 LETTERS = "ABCDE"
@@ -172,9 +172,7 @@ BENCHMARK = ClosedQuestions(
     labels=tuple(LETTERS),
     seen=(_DROPPED,),
     complete=_with_fault,
-    asking=Asking(
-        protocols=plain("{{question}}\nAnswer with the letter of the right option only.")
-    ),
+    asking=plain("{{question}}\nAnswer with the letter of the right option only."),
     options=(
         OptionDefinition(
             name="mode", default=UNKNOWN, choices=MODES, meaning="Mode of the questions."

@@ -53,7 +53,7 @@ from .answers.closed_questions import (
     Parsed,
 )
 from .answers.yes_no import YES_NO_PARSERS
-from .framework.asking import Asking, plain
+from .framework.asking import plain
 
 COMBINATIONS = {f"q{q}_i{i}": f"question {q} about image {i}" for q in (0, 1) for i in (0, 1)}
 """The answers of a group, in their order -> what they are about."""
@@ -179,9 +179,7 @@ BENCHMARK = ClosedQuestions(
     places={"type": tuple(TYPES), "combination": COMBINATIONS},
     question_files="questions.json",
     unfold=_one_answer_each,
-    asking=Asking(
-        protocols=plain("{{question}}\nAnswer with yes or no, or with the letter of the option.")
-    ),
+    asking=plain("{{question}}\nAnswer with yes or no, or with the letter of the option."),
     variants=(
         AnswerVariant(
             name="published",

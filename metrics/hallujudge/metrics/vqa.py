@@ -42,7 +42,7 @@ from .answers.closed_questions import (
     one_answer,
 )
 from .answers.table_cells import with_lists
-from .framework.asking import Asking, plain
+from .framework.asking import plain
 from .framework.metric import verdicts_option
 
 NO_MATCH = "<NAN>"
@@ -133,7 +133,7 @@ BENCHMARK = ClosedQuestions(
     labels=(),
     base=_Responses,
     question_files="questions.json",
-    asking=Asking(protocols=plain("{{question}}\nAnswer with a word or a short phrase.")),
+    asking=plain("{{question}}\nAnswer with a word or a short phrase."),
     complete=_with_answers,
     variants=(
         AnswerVariant(

@@ -98,7 +98,7 @@ def _python(score: str) -> str:
 def _yaml(name: str, task: HarnessTask, docs: Path) -> str:
     scores = metric_of(task.metric, task.variant, task.options).scores
     definitions = {one.name: one for one in scores}
-    asking, tokens = json.dumps(str(docs)), benchmark_of(task.metric).own.max_tokens
+    asking, tokens = json.dumps(str(docs)), benchmark_of(task.metric).asking.max_tokens
     lines = [
         f"# {metric_entry(task.metric).metric.summary}",
         f"task: {name}",

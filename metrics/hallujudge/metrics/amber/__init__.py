@@ -57,7 +57,7 @@ from ..answers.closed_questions import (
 )
 from ..answers.declared_metrics import metric_of
 from ..answers.yes_no import YES_NO_PARSERS
-from ..framework.asking import Asking, Shown, plain
+from ..framework.asking import Shown, plain
 from .descriptions import (
     DESCRIPTION_SCORES,
     GENERATIVE,
@@ -104,6 +104,12 @@ class _Items(DescriptionsMetric):
         return _KINDS.get(str(record.get("type")), "")
 
     @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return how a question is to be answered, with which the released script can parse it."""
+        asks = str(record.get("query", record.get("question", ""))).rstrip().endswith("?")
+        return Shown(slots={"instruction": "\nAnswer with one word, Yes or No." if asks else ""})
+
+    @classmethod
     def is_question(cls, record: Mapping[str, object]) -> bool:
         """Return whether a record is no description."""
         return str(record.get("type")) != GENERATIVE
@@ -144,12 +150,6 @@ def _scores(
     return (*descriptions, *answers, both, unparsed_rate("questions", "questions"))
 
 
-def _instruction(record: Mapping[str, object]) -> Shown:
-    """Return how a question is to be answered, with which the released script can parse it."""
-    asks = str(record.get("query", record.get("question", ""))).rstrip().endswith("?")
-    return Shown(slots={"instruction": "\nAnswer with one word, Yes or No." if asks else ""})
-
-
 BENCHMARK = ClosedQuestions(
     name="amber",
     title="AMBER: hallucinated object words in descriptions, and wrong yes/no answers.",
@@ -164,7 +164,7 @@ BENCHMARK = ClosedQuestions(
     ),
     seen=("kind",),
     # The descriptions' instruction is in AMBER's file of queries, as the questions are.
-    asking=Asking(protocols=plain("{{question}}{{instruction}}"), shown=_instruction),
+    asking=plain("{{question}}{{instruction}}"),
     question_files="annotations.json",
     tables=(
         InputTable(

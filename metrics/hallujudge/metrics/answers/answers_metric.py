@@ -12,17 +12,14 @@ from msgspec import structs
 
 from ..errors import OptionError
 from ..framework.arrays import FloatArray, np
+from ..framework.asking import Shown
 from ..framework.columns_and_scores import Column, ScoreDefinition, checked_counts
 from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
 from ..framework.signature import declarations
 from ..responses.thoughts import Division
 from .answer_bounds import ENDS, decided, ends_of
-from .answer_scores import (
-    Bundle,
-    Count,
-    ReadAnswer,
-)
+from .answer_scores import Bundle, Count, ReadAnswer
 from .closed_questions import (
     Answer,
     AnswerFault,
@@ -176,6 +173,15 @@ class AnswersMetric(SoftMetric):
         return ()
 
     @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:  # noqa: ARG003
+        """Return what a model is shown of a record besides its question.
+
+        Raises:
+            ValueError: It can't be asked; with the fault and the next step.
+        """
+        return Shown()
+
+    @classmethod
     def is_question(cls, record: Mapping[str, object]) -> bool:  # noqa: ARG003
         """Return whether a record is a question, whose label is read."""
         return True
@@ -304,12 +310,8 @@ class AnswersMetric(SoftMetric):
         if probability is None and not self.is_soft:
             return self.score_answers(answers)
         bundle, judged = list(map(self.read, answers)), self.benchmark.judged
-        if (
-            self.is_soft
-            and bundle
-            and judged is not None
-            and bundle[-1].name == self.benchmark.judged_name
-        ):
+        names = [answer.name for answer in bundle[-1:]]
+        if self.is_soft and judged is not None and names == [self.benchmark.judged_name]:
             bundle[-1] = structs.replace(bundle[-1], soft=True, probability=probability)
         made = self._scored(bundle)
         return made._replace(evidence=structs.replace(made.evidence, probability=probability))

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ..framework.asking import Asking
+from ..framework.asking import AskingProtocol, OwnAsking
 from ..framework.metric import (
     LLM_JUDGES,
     Metric,
@@ -344,8 +344,9 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     base: type[Metric] | None = None
     """The base class of the metric, an ``AnswersMetric`` (a ``MeansMetric`` if it has means) with
     what only this benchmark computes; None for the shared one."""
-    asking: Asking = msgspec.field(default_factory=Asking)
-    """How its questions are put to a model."""
+    asking: tuple[AskingProtocol, ...] | OwnAsking = ()
+    """The ways to put its questions to a model, the default first; empty for one call with a prompt
+    by the labels. The method ``shown`` of the base class says what else a model is shown."""
 
     @property
     def summary(self) -> str:

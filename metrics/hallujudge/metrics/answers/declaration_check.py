@@ -48,7 +48,7 @@ _INSTEAD = {
     "bounds": "leave it out: the trial item says it",
     "each": "each answer of a bundle is judged, unless that is partial",
     "empty": _BASE.format("method counts_bundle"),
-    "media": "let shown of asking return it",
+    "media": "let the method shown of a class that base names return it",
     "family": "leave it out: its name begins with that of its family",
     "incomplete": "give a variant missing='wrong in part'",
     "option": "a judge is chosen by the one of options that has judges as values",
@@ -62,6 +62,10 @@ _INSTEAD = {
     "partial": "give places a name that trial lacks: a bundle counts without it",
     "presets": "leave it out",
     "prompt_by": "the values of a field in places choose the prompt",
+    **dict.fromkeys(
+        ("Asking", "protocols"),
+        "give asking the protocols themselves, as asking=plain('{{question}}')",
+    ),
     "questions_name": "give question_files the name",
     "required": "name the answer first in places",
     "lists": "name its fields in optional, and let unfold or complete call with_lists",
@@ -79,7 +83,10 @@ _INSTEAD = {
     "label_sets": "leave it out: only POPE has them",
     "joins_by_text": "leave it out",
     "confidence": _BASE.format("methods fault and problem"),
-    **dict.fromkeys(("audio", "is_shown", "options", "slots"), "let shown of asking return it"),
+    **dict.fromkeys(
+        ("audio", "is_shown", "options", "slots"),
+        "let the method shown of a class that base names return it",
+    ),
     "special": _BASE.format("methods is_question and item_maker"),
     "task": _BASE.format("method task"),
     "input_keys": "leave it out: users map their key to the field",
@@ -96,6 +103,7 @@ _INSTEAD = {
     **dict.fromkeys(("max_tokens", "of_media", "response"), "give asking a value of OwnAsking"),
     "place_field": "let unfold give each record its place",
     "summary": "write it in title, as in title='NAME: what it measures.'",
+    "shown": _BASE.format("method shown"),
     "soft": _BASE.format("attribute soft_scores"),
     **dict.fromkeys(("set_files", "split_files"), "name their field in named_files"),
     "split_fields": _BASE.format("attribute split_fields"),
@@ -105,7 +113,7 @@ _INSTEAD = {
 # What slots of a judge's prompts may hold of an answer, beside its fields.
 _OF_ANSWERS = ("question", "response", "label")
 _DECIMALS = 9
-_UNEXPECTED = re.compile(r"(?:Unexpected keyword argument|has no field) '(\w+)'")
+_UNEXPECTED = re.compile(r"(?:Unexpected keyword argument|has no field|cannot import name) '(\w+)'")
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
@@ -131,7 +139,7 @@ def declaration_fault(declared: ClosedQuestions) -> str:
 
 def removed_field(error: BaseException) -> str:
     """Return which field that an error names is gone, and what to write; empty for other errors."""
-    found = _UNEXPECTED.search(str(error)) if isinstance(error, TypeError) else None
+    found = _UNEXPECTED.search(str(error)) if isinstance(error, (TypeError, ImportError)) else None
     instead = _INSTEAD.get(found[1], "") if found else ""
     return f"declarations have no field {found[1]!r}: {instead}" if found and instead else ""
 

@@ -1,6 +1,6 @@
 """How a benchmark's questions are put to a model: prompts, steps, and what the model is shown.
 
-A benchmark declares an :class:`Asking`; a command sends the questions and writes an archive that
+A benchmark declares its protocols; a command sends the questions and writes an archive that
 the benchmark's reader reads. Prompts have slots such as ``{{question}}``; they are our own words.
 """
 
@@ -111,19 +111,13 @@ def is_name(value: object) -> bool:
     )
 
 
-class Asking(Struct, frozen=True, kw_only=True):
-    """What asking a benchmark's questions needs."""
+class OwnAsking(Struct, frozen=True, kw_only=True):
+    """What asking needs where responses are longer than an answer to a closed question."""
 
     protocols: tuple[AskingProtocol, ...] = ()
     """The ways to ask, the default first; empty for one call with a prompt by the labels."""
     shown: Callable[[Mapping[str, object]], Shown] = _nothing_more
-    """Returns what a model is shown of a record besides its question; raises ``ValueError``, with
-    the fault and the next step, for a record that can't be asked."""
-
-
-class OwnAsking(Asking, frozen=True, kw_only=True):
-    """What asking needs where responses are longer than an answer to a closed question."""
-
+    """Returns what a model is shown of a record besides its question."""
     response: str = ""
     """Key of the response in the archive; empty for the first of the declaration."""
     max_tokens: int = 512

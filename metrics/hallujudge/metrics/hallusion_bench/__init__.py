@@ -72,7 +72,7 @@ from ..answers.other_parsers import NamedParser
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.arrays import FloatArray, np
-from ..framework.asking import Asking, Shown
+from ..framework.asking import Shown
 from ..framework.columns_and_scores import Column, ScoreDefinition
 from ..framework.metric import OptionDefinition, soft_option
 from .cause_analyses import (
@@ -129,6 +129,12 @@ class HallusionBenchAnswers(AnswersMetric):
 
     correctness: str = ""
     """Where correctness comes from: ``given``, an answer parser, or one of :data:`JUDGES`."""
+
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return the figure of a question; one without a figure shows what the model knows."""
+        has_figure = str(record.get("visual_input")) in SHOWN[1:]
+        return Shown(media=("filename",) if has_figure else None)
 
     def derived_fields(self, item: AnswersItem) -> Mapping[str, str]:
         """Return category and subcategory of a figure."""
@@ -263,11 +269,6 @@ _QUESTION_ACCURACY = share(
 _MADE_SCORES = tuple(map(_made, _MADE_DEFINITIONS))
 
 
-def _figure(record: Mapping[str, object]) -> Shown:
-    # Questions without a figure show what the model knows.
-    return Shown(media=("filename",) if str(record.get("visual_input")) in SHOWN[1:] else None)
-
-
 _WITHOUT_FIGURES = (
     "image-only: questions without a figure were read and count in no score; sets of one "
     "subcategory and number are one set, whatever their category, as in VLMEvalKit."
@@ -295,7 +296,6 @@ BENCHMARK = ClosedQuestions(
         optional=("correctness", "same", "reference"),
     ),
     bundle=Bundling(by=_PLACE),
-    asking=Asking(shown=_figure),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
     places={
         "category": CATEGORIES,

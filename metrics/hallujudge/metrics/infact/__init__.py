@@ -60,7 +60,7 @@ from ..answers.closed_questions import (
     of_first,
 )
 from ..answers.declared_metrics import metric_of
-from ..framework.asking import ONE_LETTER, Asking, Shown, plain
+from ..framework.asking import ONE_LETTER, Shown, plain
 from ..framework.metric import OptionDefinition
 from ..framework.results import UnscoredReason
 from .operators import (
@@ -198,10 +198,6 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     return answer
 
 
-def _shown(record: Mapping[str, object]) -> Shown:
-    return Shown(media=None if record.get("operator") == TEXT_ONLY else ())
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorsMetric(AnswersMetric):
     """A metric whose labels choose one of the options of their questions, where these are known."""
@@ -212,6 +208,11 @@ class OperatorsMetric(AnswersMetric):
         said = str(record.get("order_sensitive", "")).strip().casefold()
         ordered = said in ("true", "1", "yes")
         return tuple(name for name in OPERATORS if ordered or name not in TEMPORAL)
+
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return the video of a question, which one operator leaves out."""
+        return Shown(media=None if record.get("operator") == TEXT_ONLY else ())
 
     @classmethod
     def fault(cls, answer: Answer, record: Mapping[str, object]) -> AnswerFault | None:
@@ -275,7 +276,7 @@ BENCHMARK = ClosedQuestions(
     bundle=Bundling(name=("operator",)),
     labels=(),
     base=OperatorsMetric,
-    asking=Asking(protocols=plain(ONE_LETTER), shown=_shown),
+    asking=plain(ONE_LETTER),
     seen=("confidence", "order_sensitive"),
     places={
         "operator": OPERATORS,

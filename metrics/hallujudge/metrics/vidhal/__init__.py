@@ -33,6 +33,7 @@ both are invalid.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -50,7 +51,7 @@ from ..answers.closed_questions import (
 )
 from ..answers.declared_metrics import metric_of
 from ..answers.orders import ndcg_of, ordered_by, ranks_in, read_order, read_order_published
-from ..framework.asking import Asking, AskingProtocol, AskingStep, Shown, plain
+from ..framework.asking import AskingProtocol, AskingStep, Shown, plain
 from .order_analyses import FURTHER_SCORES, OrdersMetric, ShownMetric
 
 
@@ -155,8 +156,24 @@ _RANKED = (
 )
 
 
-def _asking(*protocols: AskingProtocol) -> Asking:
-    return Asking(protocols=protocols, shown=_captions_shown)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choices(ShownMetric):
+    """A metric of one of the captions that are shown."""
+
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return the captions of a video under their letters."""
+        return _captions_shown(record)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Orders(OrdersMetric):
+    """A metric of orders of the captions that are shown."""
+
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:
+        """Return the captions of a video under their letters."""
+        return _captions_shown(record)
 
 
 def _declared(base: type[AnswersMetric], **own: object) -> ClosedQuestions:
@@ -189,7 +206,7 @@ def _trial(response: str) -> AnswersItem:
 
 
 MCQA = _declared(
-    ShownMetric,
+    _Choices,
     name="vidhal-mcqa",
     title="VidHal: choosing the caption that fits a video best.",
     variants=(
@@ -215,13 +232,13 @@ MCQA = _declared(
         ),
     ),
     ranked_by=("accuracy",),
-    asking=_asking(*plain(_BEST)),
+    asking=plain(_BEST),
     trial=_trial("B"),
     complete=_labelled(lambda order: order[0] if order else ""),
 )
 """The declaration of the multiple choice."""
 ORDERING = _declared(
-    OrdersMetric,
+    _Orders,
     name="vidhal-ordering",
     title="VidHal: ordering captions of a video by faithfulness.",
     variants=(
@@ -255,7 +272,7 @@ ORDERING = _declared(
         *FURTHER_SCORES,
     ),
     ranked_by=("ndcg",),
-    asking=_asking(
+    asking=(
         AskingProtocol(
             name="naive",
             meaning="All captions in one call.",

@@ -55,7 +55,7 @@ from ..answers.closed_questions import (
 from ..answers.declared_metrics import metric_of
 from ..answers.orders import order_of_two
 from ..answers.yes_no import first_yes_no
-from ..framework.asking import Asking, Shown, plain
+from ..framework.asking import Shown, plain
 from ..framework.results import ScoredItem
 from . import scene_changes
 
@@ -187,11 +187,6 @@ def _clips(records: _Records, _key: str) -> _Unfolded:
             yield place, {**each, **own}
 
 
-def _clip(_record: Mapping[str, object]) -> Shown:
-    # A question's id is that of its video, or has the clip's in it.
-    return Shown(media=("clip",))
-
-
 def _variants(published: AnswerParser, corrected: AnswerParser) -> tuple[AnswerVariant, ...]:
     return (
         AnswerVariant(
@@ -210,7 +205,17 @@ def _variants(published: AnswerParser, corrected: AnswerParser) -> tuple[AnswerV
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Clips(AnswersMetric):
+class _OfClips(AnswersMetric):
+    """A metric of questions about clips."""
+
+    @classmethod
+    def shown(cls, record: Mapping[str, object]) -> Shown:  # noqa: ARG003
+        """Return that a clip is shown: a question's id is its video's, or has the clip's in it."""
+        return Shown(media=("clip",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clips(_OfClips):
     """A metric whose answers are named by ids of clips, which say nothing of their outcomes."""
 
     outcomes_repeat: ClassVar[bool] = False
@@ -228,7 +233,7 @@ class _Clips(AnswersMetric):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Choices(AnswersMetric):
+class _Choices(_OfClips):
     """A metric of questions with four choices."""
 
     @classmethod
@@ -271,7 +276,6 @@ BINARY = ClosedQuestions(
         unparsed_rate("answers", "answers of clips"),
     ),
     ranked_by=("accuracy",),
-    asking=Asking(shown=_clip),
     trial=AnswersItem(id="1", answers=(Answer(response="Yes.", label="yes", name="1"),)),
 )
 """Binary questions."""
@@ -291,10 +295,7 @@ CHOICES = structs.replace(
     question_files="",
     unfold=_clips,
     complete=with_order,
-    asking=Asking(
-        shown=_clip,
-        protocols=plain("{{question}}\n{{options}}\nAnswer with the letters of all right ones."),
-    ),
+    asking=plain("{{question}}\n{{options}}\nAnswer with the letters of all right ones."),
     variants=_variants(choices_published, all_chosen("ABCD", "letters, or choices")),
     trial=AnswersItem(
         id="1", answers=(Answer(response="A", label="A", options={"A": "running", "B": "sitting"}),)
@@ -308,10 +309,8 @@ ORDER = structs.replace(
     labels=("AB", "BA"),
     base=None,
     complete=None,
-    asking=Asking(
-        protocols=plain(
-            "{{question}}\nAnswer AB if action A comes first, and BA if action B comes first."
-        )
+    asking=plain(
+        "{{question}}\nAnswer AB if action A comes first, and BA if action B comes first."
     ),
     unfold=None,
     variants=_variants(

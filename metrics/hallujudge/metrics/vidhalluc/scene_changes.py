@@ -60,7 +60,7 @@ from ..answers.closed_questions import (
 )
 from ..answers.yes_no import first_yes_no, matthews_correlation
 from ..framework.arrays import FloatArray, np
-from ..framework.asking import Asking, plain
+from ..framework.asking import plain
 from ..framework.metric import OptionDefinition
 from ..framework.results import ScoredItem
 
@@ -334,12 +334,10 @@ BENCHMARK = ClosedQuestions(
     ),
     seen=("locations", "similarities"),
     question_files="scene_changes.json",
-    asking=Asking(
-        protocols=plain(
-            "Does the scene change in this video? If it does, answer in the form: Scene change: "
-            "Yes, Locations: from (the first place) to (the last place). If not, answer: Scene "
-            "change: No, Locations: None."
-        )
+    asking=plain(
+        "Does the scene change in this video? If it does, answer in the form: Scene change: "
+        "Yes, Locations: from (the first place) to (the last place). If not, answer: Scene "
+        "change: No, Locations: None."
     ),
     tables=(
         InputTable(
