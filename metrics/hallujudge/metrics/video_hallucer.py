@@ -45,6 +45,7 @@ from .answers.closed_questions import (
     AnswerVariant,
     Bundling,
     ClosedQuestions,
+    FileNames,
     Keys,
     Parsed,
     compared_by,
@@ -147,20 +148,21 @@ BENCHMARK = ClosedQuestions(
             **{role: (role,) for role in _ROLES},
         },
         values={
-            "set": {
-                "obj_rel": "object_relation",
-                "semantic": "semantic_detail",
-                "fact": "external_factual",
-                "nonfact": "external_nonfactual",
-                "factdet": "fact_detect",
-                **{name: name for name in SETS},
-            }
+            "set": FileNames(
+                {
+                    "obj_rel": "object_relation",
+                    "semantic": "semantic_detail",
+                    "fact": "external_factual",
+                    "nonfact": "external_nonfactual",
+                    "factdet": "fact_detect",
+                    **{name: name for name in SETS},
+                }
+            )
         },
         optional=("kind", "pair", *_ROLES),
     ),
     bundle=Bundling(by=("pair",), name=("role",)),
     unfold=_questions,
-    named_files="set",
     places={"set": SETS, "role": _ROLES},
     variants=(
         AnswerVariant(

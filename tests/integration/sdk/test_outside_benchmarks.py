@@ -131,7 +131,7 @@ def changed(old: str, new: str) -> str:
         ),
         (
             changed("labels=SIDES", 'named_files="part", labels=SIDES'),
-            "named_files is 'part'; give keys.values what files are named by",
+            "no field 'named_files': give keys.values the field with FileNames",
         ),
         (changed("own=True)", 'own=True, direction="neither")'), "'accuracy', which has no better"),
         (changed("labels=SIDES", 'labels=("up",)'), "none of its labels up"),

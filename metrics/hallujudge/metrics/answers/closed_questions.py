@@ -110,6 +110,13 @@ class AnswerVariant(Struct, frozen=True, kw_only=True):
     """Returns notes on the sums of all columns."""
 
 
+class FileNames(dict[str, str]):
+    """Names in files -> values of a field for which there are files of their own.
+
+    They are files of sets or, where questions have files too, of splits whose ids are equal.
+    """
+
+
 class Keys(Struct, frozen=True, kw_only=True):
     """Keys of the released files, the usual ones first."""
 
@@ -326,9 +333,6 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     """Fields of answers that parsers and counts look at, also those of a bundle's groups."""
     options: tuple[OptionDefinition, ...] = ()
     """Options of the metric."""
-    named_files: str = ""
-    """The field for whose values there are files: for sets or, where questions have files too, for
-    splits whose ids are equal. The values, as files are named by them, are in those of ``keys``."""
     question_files: str = ""
     """Usual name of a file of questions, which answers are joined with for what they leave out;
     empty if they leave nothing out."""
@@ -470,8 +474,8 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def _named_files(self) -> SetFiles | None:
-        field = self.named_files
-        return SetFiles(field, self.keys.values[field]) if field else None
+        named = (SetFiles(*each) for each in self.keys.values.items())
+        return next((each for each in named if isinstance(each.names, FileNames)), None)
 
     @property
     def joins_by_text(self) -> bool:

@@ -30,6 +30,7 @@ _WORDS: Mapping[Any, str] = {
     types.NoneType: "None",
 }
 _BASE = "write the {} of a class that base names"
+_NAMES = "give keys.values the field with FileNames({…}), name in a file -> value"
 _FILE = "write it in a file NAME.toml beside the module, with the benchmark's name"
 _TABLE = f"{_FILE}, in the table metrics.NAME"
 # A field that declarations had -> what says the same now.
@@ -105,7 +106,7 @@ _INSTEAD = {
     "summary": "write it in title, as in title='NAME: what it measures.'",
     "shown": _BASE.format("method shown"),
     "soft": _BASE.format("attribute soft_scores"),
-    **dict.fromkeys(("set_files", "split_files"), "name their field in named_files"),
+    **dict.fromkeys(("named_files", "set_files", "split_files"), _NAMES),
     "split_fields": _BASE.format("attribute split_fields"),
     "trial_score": _BASE.format("method trial_value"),
     "worst": _BASE.format("method ends"),
@@ -230,8 +231,6 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
     undirected = {s.definition.name for s in declared.scores if s.definition.direction == "neither"}
     for name in undirected.intersection(declared.ranked_by):
         yield f"ranked_by is {name!r}, which has no better end; name another score"
-    if declared.named_files and declared.named_files not in declared.keys.values:
-        yield f"named_files is {declared.named_files!r}; give keys.values what files are named by"
     if not declared.trial.answers:
         yield "trial has no answer; give an item with right answers"
     for answer in declared.trial.answers:

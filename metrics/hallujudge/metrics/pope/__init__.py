@@ -36,6 +36,7 @@ from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import (
     AnswerVariant,
     ClosedQuestions,
+    FileNames,
     Keys,
     UnparsedAs,
     compared_by,
@@ -85,13 +86,15 @@ BENCHMARK = ClosedQuestions(
         label=("label", "gt", "gt_answer", "ground_truth", "answer"),
         # The short names are those of lmms-eval's tasks, such as pope_adv.
         values={
-            "category": {
-                "random": "random",
-                "popular": "popular",
-                "pop": "popular",
-                "adversarial": "adversarial",
-                "adv": "adversarial",
-            }
+            "category": FileNames(
+                {
+                    "random": "random",
+                    "popular": "popular",
+                    "pop": "popular",
+                    "adversarial": "adversarial",
+                    "adv": "adversarial",
+                }
+            )
         },
     ),
     variants=(
@@ -143,7 +146,6 @@ BENCHMARK = ClosedQuestions(
     group_by=("category",),
     base=_Categories,
     question_files="questions.json",
-    named_files="category",
 )
 """The declaration."""
 PopeMetric = metric_of(BENCHMARK)

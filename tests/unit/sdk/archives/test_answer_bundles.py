@@ -169,9 +169,8 @@ def test_places_of_items_and_confidences_have_the_declared_values() -> None:
 COLUMNS = structs.replace(
     PLAIN,
     name="columns",
-    keys=KEYS,
+    keys=structs.replace(KEYS, values={}),
     question_files="",
-    named_files="",
     bundle=Bundling(columns={"labels": "label", "responses": "response"}),
 )
 

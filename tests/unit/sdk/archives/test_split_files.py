@@ -11,6 +11,7 @@ from msgspec import structs
 from support.messages import expected_message
 from support.qa_samples import write_lines
 
+from hallujudge.metrics.answers.closed_questions import FileNames
 from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.sdk import InputOptions
 from hallujudge.sdk.archives import read_items
@@ -140,9 +141,8 @@ def test_any_benchmark_may_have_splits(tmp_path: Path) -> None:
             response=("answer",),
             label=("label",),
             fields={"part": ("part",)},
-            values={"part": {"one": "one", "two": "two"}},
+            values={"part": FileNames({"one": "one", "two": "two"})},
         ),
-        named_files="part",
         group_by=("part",),
     )
     rows = [{"id": 1, "image": "a.jpg", "question": "A dog?", "label": "yes"}]
