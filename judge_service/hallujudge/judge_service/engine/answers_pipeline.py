@@ -29,6 +29,7 @@ _SHOWN_CHARS = 80
 _MOST_KNOWN = 1 << 16
 # How many mappings of derived fields.
 _MOST_FIELDS = 1 << 12
+# Problems for which a benchmark may count the answer as wrong, instead of leaving it out.
 _MISSING = (
     UnscoredReason.RESPONSE_MISSING,
     UnscoredReason.RESPONSE_EMPTY,
@@ -55,6 +56,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._alone = declared.bundle.alone
         self._one_label = metric.overrides("conditions")
         self._places = [name for name in declared.limits if name not in declared.seen]
+        # Attributes of the pipeline, because each answer would look them up through the metric.
         self._limits = declared.limits
         self._needed, self._partial = declared.needed, declared.partial
         self._repeats = metric.outcomes_repeat
@@ -100,6 +102,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             return None
         answers = item.answers
         for answer in answers:
+            # A parser reads an answer by its options, which differ from question to question.
             if answer.options:
                 return None
         seen = tuple(map(self.metric.seen_of, answers))
@@ -108,6 +111,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters of all responses."""
         answers = item.answers
+        # The usual bundle has one answer, for which no list is made.
         if len(answers) == 1:
             return len(answers[0].response or "")
         return sum([len(answer.response or "") for answer in answers])
@@ -136,6 +140,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return the cluster and the fields of an item."""
         group, own = item.group_id, item.fields
         if self._clusters:
+            # A derived cluster never replaces one that the item has.
             group = group or self.metric.cluster(item)
         if not self._makes_fields or not (made := self.metric.derived_fields(item)):
             return group, own
@@ -143,6 +148,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         key = id(own), *made.items()
         if (known := self._fields.get(key)) is not None:
             return group, known[1]
+        # The same mapping where nothing is new: results then share it with their item.
         fields = own if made.items() <= own.items() else {**own, **made}
         if len(self._fields) < _MOST_FIELDS:
             # With the item's fields, so that no others get their id.
@@ -176,10 +182,12 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             return self._partial_problem(answers)
         names = [answer.name for answer in answers]
         for name in self._needed or names:
+            # Two answers of one name: which of them counts can't be known.
             if names.count(name) != 1:
                 return _miscounted(name, names.count(name))
             if problem := self.problem_within(item, answers[names.index(name)]):
                 return problem
+        # Last, so that an answer that is missing is named before one that is too many.
         if self._needed and (others := sorted(set(names) - set(self._needed))):
             detail = f"the answer {others[0]!r} is not one of {', '.join(self._needed)}"
             return UnscoredReason.PLACE_INVALID, detail
@@ -224,6 +232,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         for name in self._needed:
             if problem := problems[names.index(name)]:
                 return problem
+        # One usable answer is enough for a partial bundle.
         return None if None in problems else next(iter(problems), _NO_ANSWERS)
 
     def answer_problem(self, answer: Answer) -> Problem | None:
@@ -237,6 +246,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
     def problem_within(self, item: AnswersItem, answer: Answer) -> Problem | None:
         """Return why an answer of a bundle can't be scored; missing ones may count."""
         problem = self.answer_problem(answer)
+        # Even an answer that counts as wrong needs a label, which says what would have been right.
         if problem is None or problem[0] not in _MISSING or not self.metric.counts_missing(item):
             return problem
         return self.label_problem(answer)
@@ -263,6 +273,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
             answers = tuple(map(self._without_failure, answers))
         if not self._partial:
             return self.metric.score_answers(answers)
+        # By place, since two answers of a partial bundle may have one name.
         found = enumerate(map(self.answer_problem, answers))
         return self.metric.score_part(answers, {n: p[0].value for n, p in found if p is not None})
 
@@ -275,6 +286,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return why a bundle with an answer that could not be parsed is unscored."""
         shown = " and ".join(f"{(a.response or '')[:_SHOWN_CHARS]!r}" for a in item.answers)
         if self._partial and self._needed:
+            # Without the base's answer, no other of the bundle can be compared.
             base = self._needed[0]
             said = next((a.response or "" for a in item.answers if a.name == base), "")
             detail = f"the {base} answer {said[:_SHOWN_CHARS]!r} can't be parsed"

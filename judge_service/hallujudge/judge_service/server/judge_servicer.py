@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 _MessageT = TypeVar("_MessageT", bound=Message)
 
+# One batch at a time would leave all workers but one idle.
 MAX_CONCURRENCY = 8
 """Number of batches of one stream that are scored at the same time."""
+# Results are held as messages until they are sent, which take more than their bytes.
 RESULT_FACTOR = 4
 """Memory of a message for each of its bytes on the wire."""
 
@@ -56,6 +58,7 @@ class JudgeServicer(Calls, pb_grpc.JudgeServiceServicer):
         requests = aiter(request_iterator)
         first = await first_of(requests)
         spec, session = await self.open(first.spec)
+        # The first message's memory is free before the stream, which may last for hours.
         call_memory().answered()
         yield pb.ScoreStreamResponse(
             accepted=pb.StreamAccepted(statistic_names=session.statistic_names)
@@ -67,6 +70,7 @@ class JudgeServicer(Calls, pb_grpc.JudgeServiceServicer):
             memory = call_memory()
             async for response in responses:
                 yield _progress(session) if response is None else response
+                # A tick answers no message, so that it frees none.
                 if response is not None and response.WhichOneof("message") == "batch":
                     memory.answered()
 
@@ -91,11 +95,14 @@ class JudgeServicer(Calls, pb_grpc.JudgeServiceServicer):
             window.made(batch, size)
             return response
 
+        # Before the window, so that a repeated id is refused before its batch is scored.
         unique = distinct(requests, _ids, call_memory().keep)
         paced = window.paced(unique, _measured)
+        # Results come in the order of the items, though later batches may be scored first.
         async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as responses:
             async for response in responses:
                 yield response
+                # After the yield: gRPC has taken the batch when it asks for the next.
                 window.sent()
         # Clients that tally the results themselves do without the report.
         if not report:
@@ -131,7 +138,9 @@ class JudgeServicer(Calls, pb_grpc.JudgeServiceServicer):
         request: pb.ScoreStreamRequest,
     ) -> pb.ScoreStreamResponse:
         items = await self.stream_items(spec, request)
+        # Before scoring, as a report of too many groups would be refused after all the work.
         groups.add(groups_of(items, spec.group_by, session.metric))
+        # The client says that the server died of these items, so that they are not tried again.
         if died := died_of(request):
             session.add(results := session.unscored(items, died))
         else:
@@ -167,6 +176,7 @@ def metric_info(entry: MetricEntry) -> pb.MetricInfo:
 
 def _messages(kind: type[_MessageT], values: Iterable[object]) -> list[_MessageT]:
     """Return values as messages whose fields have the names of theirs."""
+    # By the message's fields: the values have more, such as what only this process needs.
     names = [field.name for field in kind.DESCRIPTOR.fields]
     return [kind(**{name: getattr(value, name) for name in names}) for value in values]
 
@@ -181,6 +191,7 @@ def _ids(request: pb.ScoreStreamRequest) -> list[str]:
 
 def _progress(session: ScoringSession) -> pb.ScoreStreamResponse:
     progress = session.progress()
+    # What this stream waits for goes first; a pause of the server concerns all.
     waiting = progress.waiting or stream_pause()
     return pb.ScoreStreamResponse(
         progress=pb.StreamProgress(

@@ -46,6 +46,7 @@ from .request_reader import (
 from .worker_tasks import Reply, Task
 from .workers import Tallies, Workers
 
+# Methods of other services, such as health, never go to workers.
 _SERVICE = "/hallujudge.judge.v1.JudgeService/"
 # Sending a smaller message to a worker and back takes as long as scoring it here.
 _SMALL_BYTES = 2_048
@@ -81,6 +82,7 @@ class OffloadInterceptor(WrappingInterceptor):
         name = method.removeprefix(_SERVICE)
         if name == "ScoreStream":
             call = _Streams(self._pool, self._settings, handler).call
+            # Messages of JSON are parsed already.
             if not self._raw:
                 call = _parsed_stream(call)
             return grpc.stream_stream_rpc_method_handler(call, **self._forms(handler))
@@ -107,11 +109,14 @@ class OffloadInterceptor(WrappingInterceptor):
 
         async def call(raw: bytes, context: Context) -> object:
             memory = call_memory()
+            # None also where the message is broken: reading it here names what is wrong.
             if (planned := plan(raw)) is None:
                 return await typed(await reader.parsed(raw, memory), context)
+            # The worker's share of the budget, before it has read anything.
             task = Task(kind=name.lower(), parts=(raw,), memory=charged(raw))
             reply = await self._pool.run(task, memory, long=planned.long)
             if reply.outcomes:
+                # Here, because metrics are read from this process.
                 tenancy().record_outcomes(planned.metric, reply.outcomes, reply.evaluated)
             memory.result(len(reply.parts[0]))
             return reply.parts[0]
@@ -137,6 +142,7 @@ class _Streams:
     async def call(self, raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
         """Score one stream."""
         incoming = aiter(raws)
+        # One iterator for both: the first message is taken from it here.
         parsed = self._parsed(incoming)
         first = await first_of(parsed)
         spec = admitted_spec(first.spec)
@@ -175,15 +181,18 @@ class _Run:
         self._pool = pool
         self._settings = settings
         self._metric = spec.metric
+        # Once: each batch carries the spec, since any worker may score it.
         self._spec = first.spec.SerializeToString()
         self._report = not first.results_only
         self._groups = GroupLimit(settings.max_report_groups)
         self._memory = call_memory()
+        # Sums of workers instead of results, so that memory does not grow with the stream.
         self._tallies = Tallies(pool, self._spec)
         self._ids = StreamIds()
 
     async def responses(self, raws: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
         """Yield the responses of the stream."""
+        # A long task waits its turn among long ones, so that short calls don't wait behind it.
         long = len(self._spec) > LONG_CHARS
         reply = await self._pool.run(Task(kind="open", parts=(self._spec,)), long=long)
         self._memory.answered()
@@ -204,11 +213,14 @@ class _Run:
             window.made(batch, len(reply.parts[0]))
             return reply
 
+        # The ids are kept in arrays; loading numpy in the event loop would stop all calls.
         await import_in_thread("numpy")
+        # One item a batch: how many there are is unknown without parsing.
         paced = window.paced(raws, lambda raw: (1, len(raw)))
         async with aclosing(ordered_map(paced, work, limit=MAX_CONCURRENCY)) as replies:
             async for reply in replies:
                 self._add_ids(reply)
+                # In the stream's order, which the ordered map keeps.
                 for tally in reply.parts[1:] if self._report else ():
                     # Tallies merge exactly, so that a stream belongs to no worker, and survives the
                     # death of one.
@@ -226,6 +238,7 @@ class _Run:
         def id_at(place: int) -> str:
             return pb.ScoreStreamResponse.FromString(reply.parts[0]).batch.results[place].id
 
+        # Eight bytes a key; kept until the stream ends, because any later item may repeat an id.
         self._memory.keep(len(reply.keys) // 8 * ID_BYTES)
         self._ids.add(reply.keys, id_at)
 
@@ -235,6 +248,7 @@ class _Run:
         )
         for reply in replies:
             tenancy().record_outcomes(self._metric, reply.outcomes, reply.evaluated)
+            # Workers count what a batch adds; the limit is one of the stream.
             self._groups.add(reply.groups)
         reply = replies[0] if len(replies) == 1 else _joined(replies)
         self._memory.result(RESULT_FACTOR * len(reply.parts[0]))
@@ -259,6 +273,7 @@ def _joined(replies: Sequence[Reply]) -> Reply:
     """Return the reply to a batch whose items were scored one by one."""
     response = pb.ScoreStreamResponse()
     for reply in replies:
+        # Repeated fields are appended, which is how protobuf merges messages.
         response.MergeFromString(reply.parts[0])
     tallies = [tally for reply in replies for tally in reply.parts[1:]]
     return Reply(
@@ -333,6 +348,7 @@ def _leading_spec(raw: bytes) -> ScoreSpec | None:
     Raises:
         HallujudgeError: The spec is invalid, or the caller may not use it.
     """
+    # A client that writes fields in another order is served here, only more slowly.
     found = leading_field(raw, number=1)
     if found is None:
         return None
@@ -368,6 +384,7 @@ def _parsed_stream(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _message(kind: type[Message], response: Any) -> Message:
+    # A call that was answered in this process is a message already.
     return kind.FromString(response) if isinstance(response, bytes) else response
 
 

@@ -13,6 +13,7 @@ from importlib import import_module
 from hallujudge.metrics import Item
 
 _METRICS = "hallujudge.metrics."
+# Written out, since asking the metrics would import all of them.
 _ITEMS = {
     "chair": "chair.ChairItem",
     "answers": "answers.answer_items.AnswersItem",
@@ -25,6 +26,7 @@ _ITEMS = {
     "seen_claims": "seen_claims.items.SeenClaimsItem",
 }
 """The items of each task; a family with its own item adds a line here."""
+# Object HalBench scores captions with CHAIR's evidence.
 _SHARING = ("object_halbench",)
 """The tasks that use another family's evidence; all others define theirs beside their items."""
 _EVIDENCE = tuple(
@@ -63,6 +65,7 @@ def type_named(name: str) -> type:
 @cache
 def has_messages(kind: type[Item]) -> bool:
     """Return whether items of a type can be sent; those of a family without a .proto can't."""
+    # A family from outside has types of its own, which no message of ours can carry.
     return f"{kind.__module__}.{kind.__name__}".removeprefix(_METRICS) in _ITEMS.values()
 
 

@@ -51,6 +51,7 @@ _ENVOY = re.compile(r"upstream (connect error|request timeout)|no healthy upstre
 # gRPC's core says these of answers that are not gRPC, such as a proxy's.
 _HTTP_STATUS = re.compile(r"Received http2 header with status: (\d{3})")
 _RESET = "Stream removed (RST_STREAM"
+# The statuses with which proxies say that they got no answer; others are the proxy's own.
 _UNREACHED = {
     408: "waited too long for the call",
     502: "reaches no server",
@@ -58,6 +59,7 @@ _UNREACHED = {
     504: "waited too long for the server",
 }
 
+# Codes of gRPC itself, or of another server; our own errors carry their reason.
 _BY_CODE: dict[grpc.StatusCode, type[HallujudgeError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InvalidInputError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
@@ -74,6 +76,7 @@ def status_of(error: HallujudgeError) -> status_pb2.Status:
 
     Texts are shortened so that the status fits into a header.
     """
+    # By the reason, so that an error has the same code wherever it is told.
     code = grpc.StatusCode[REASONS[error.reason].code]
     details: list[Message] = [
         error_details_pb2.ErrorInfo(
@@ -99,6 +102,7 @@ def shortened(text: str, max_bytes: int) -> str:
     data = text.encode(errors="replace")
     if len(data) <= max_bytes:
         return data.decode()
+    # A cut within a character's bytes leaves a part that no client could read.
     return data[: max_bytes - len("…".encode())].decode(errors="ignore") + "…"
 
 
@@ -116,6 +120,7 @@ def _bad_request(violations: Iterable[Violation]) -> error_details_pb2.BadReques
             description=shortened(violation.description, _VIOLATION_BYTES),
         )
         if message.ByteSize() > _VIOLATIONS_BYTES:
+            # Added first, because only protobuf knows what a row takes.
             message.field_violations.remove(row)
             break
     return message
@@ -148,9 +153,11 @@ def _own(status: status_pb2.Status) -> HallujudgeError | None:
     info = error_details_pb2.ErrorInfo()
     bad_request = error_details_pb2.BadRequest()
     retry = error_details_pb2.RetryInfo()
+    # Each detail says its own type, so that unpacking fills only the message that fits.
     for detail in status.details:
         for message in (info, bad_request, retry):
             detail.Unpack(message)
+    # Another service's ErrorInfo may have a reason that only looks like ours.
     if info.domain != DOMAIN or info.reason not in REASONS:
         return None
     return REASONS[info.reason].error(
@@ -175,6 +182,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
     if (of_proxy := _of_a_proxy(code, details, target)) is not None:
         return of_proxy
     kind = _BY_CODE.get(code, InternalError)
+    # The connection failed, and not the server: unlike other internal errors, it passes.
     if kind is UnavailableError or details == _BROKEN:
         return UnavailableError(
             f"no Hallujudge server answers at {target!r} ({_why(details)}); "
@@ -194,6 +202,7 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
             "give the client a longer call_timeout or stream_timeout",
             metadata={"target": target},
         )
+    # gRPC refuses a message by its own limit before our server sees it.
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         return InvalidInputError(
             f"a message is too large for the server at {target!r} ({details}); send fewer or "
@@ -210,6 +219,7 @@ def _of_a_proxy(code: grpc.StatusCode, details: str, target: str) -> HallujudgeE
     gets larger than its limit, and one that it waits for too long.
     """
     metadata = {"target": target}
+    # Before the codes: such a reset looks like an error of our server.
     if code is grpc.StatusCode.INTERNAL and details.startswith(_RESET):
         return InternalError(
             f"a proxy on the way to {target!r} seems to have ended the call ({details}), as it "
@@ -227,6 +237,7 @@ def _of_a_proxy(code: grpc.StatusCode, details: str, target: str) -> HallujudgeE
     if (found := _HTTP_STATUS.search(details)) is None:
         return None
     status = int(found[1])
+    # The proxy's limit, which no setting of the server can raise.
     if status == 413:
         return InvalidInputError(
             f"a proxy on the way to {target!r} does not take a call of this size (HTTP 413); raise "
