@@ -34,6 +34,7 @@ def run_command(command: Callable[[], int]) -> int:
     Returns:
         The exit code: 1 if all went well but standard output can't be written.
     """
+    # First, before anything is opened that would get one of their numbers.
     fill_standard_files()
     before = sys.stderr
     sys.stderr = _Notes.to(before)
@@ -48,6 +49,7 @@ def _ended(command: Callable[[], int]) -> int:
     try:
         code = command()
     except SystemExit as err:
+        # Python writes such a text itself, and ends with 1.
         if isinstance(err.code, str):
             raise
         code = err.code
@@ -72,7 +74,9 @@ def fill_standard_files() -> None:
     Otherwise a connection, a database or a file of scores would get its number, and what libraries
     and started processes write to standard error would be sent to a client or into that file.
     """
+    # The system gives the lowest free number, so that closed files are filled in their order.
     while (number := os.open(os.devnull, os.O_RDWR)) <= STANDARD_ERROR:
+        # Otherwise only this process would have them: Python hands down no file by itself.
         os.set_inheritable(number, True)
     os.close(number)
 
@@ -130,6 +134,7 @@ class _Notes(io.TextIOWrapper):
 
 def memory_problem(error: BaseException) -> str | None:
     """Return what an error of too little memory means; None for every other error."""
+    # Python has no error of its own for it, so that only its text tells.
     is_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
     is_full = isinstance(error, OSError) and error.errno == errno.ENOMEM
     if not (isinstance(error, MemoryError) or is_thread or is_full):

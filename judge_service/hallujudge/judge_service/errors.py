@@ -203,6 +203,8 @@ class MissingExtraError(HallujudgeError):
         """
         try:
             yield
+        # Not ImportError: a package that is installed and can't be imported is not told to be
+        # missing.
         except ModuleNotFoundError as err:
             raise cls(
                 f"{package} is not installed: pip install {package}", metadata={"feature": package}
@@ -293,6 +295,7 @@ REASONS: Mapping[str, ReasonRow] = {
     "KEY_CONCURRENCY_LIMIT": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
     "MEMORY_FULL": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
     "SERVER_OVERLOADED": ReasonRow("RESOURCE_EXHAUSTED", OverloadedError),
+    # gRPC itself uses this code for messages that are too large.
     "MESSAGE_TOO_LARGE": ReasonRow("RESOURCE_EXHAUSTED", InvalidInputError),
     "SERVER_UNREACHABLE": ReasonRow("UNAVAILABLE", UnavailableError),
     "SERVER_DRAINING": ReasonRow("UNAVAILABLE", UnavailableError),
@@ -301,6 +304,7 @@ REASONS: Mapping[str, ReasonRow] = {
     "STREAM_IDLE": ReasonRow("DEADLINE_EXCEEDED", DeadlineError),
     "CALL_TOO_LONG": ReasonRow("DEADLINE_EXCEEDED", DeadlineError),
     "CALL_CANCELLED": ReasonRow("CANCELLED", CancelledError),
+    # Not UNAUTHENTICATED, which would blame the caller's key and not the judge's.
     "JUDGE_AUTH_FAILED": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JUDGE_MODEL_UNKNOWN": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
     "JUDGE_OTHER_MODEL": ReasonRow("FAILED_PRECONDITION", InvalidInputError),
@@ -346,6 +350,7 @@ def fault_of(error: Exception) -> str:
         error: What was raised; a ``ValueError`` of our own keeps its message.
     """
     match error:
+        # Before ValueError, of which this and UnicodeDecodeError are kinds.
         case JSONDecodeError():
             return f"it is not JSON: {error.msg.lower()} in line {error.lineno}"
         case KeyError():

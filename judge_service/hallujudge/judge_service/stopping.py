@@ -53,6 +53,7 @@ class Grace:
                 {done, hurried}, timeout=self.left, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
+            # This cancels the waiting alone: asyncio.wait leaves the work as it is.
             done.cancel()
             hurried.cancel()
 

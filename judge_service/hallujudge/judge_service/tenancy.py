@@ -255,6 +255,7 @@ class MemoryBudget:
 
     def _full(self, size: int, what: str) -> OverloadedError:
         limit = self.limit or 0
+        # What is larger than the whole budget never fits, so that no time to retry is given.
         more = "" if size <= limit else "; send less in one message"
         return OverloadedError(
             f"the server's memory budget of {limit // _MIB} MiB has no room for {what} "

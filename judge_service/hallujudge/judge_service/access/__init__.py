@@ -84,6 +84,7 @@ class CallMemory:
     def result(self, size: int) -> None:
         """Count a result that waits to be sent, until :meth:`answered`."""
         if not self._ended:
+            # It is there already, and a refusal would lose the work that made it.
             self._budget.add(size)
             self._results.append(size)
 
@@ -94,6 +95,7 @@ class CallMemory:
 
     def answered(self) -> None:
         """Give back what the oldest message and result held: the answer is sent."""
+        # The oldest, since answers are sent in the order of their messages.
         for sizes in (self._messages, self._results):
             if sizes:
                 self._budget.give_back(sizes.popleft())

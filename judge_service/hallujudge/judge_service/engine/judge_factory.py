@@ -102,6 +102,7 @@ class JudgeFactory:
             self.llm()
         if settings.fallback.model:
             self.llm("fallback")
+        # The default order may name judges that are not configured; only a router's run needs them.
         if settings.judge_order != type(settings)().judge_order:
             judges_of(settings, "router")
         read_small_models(settings.small.models)
@@ -335,6 +336,7 @@ class JudgeFactory:
 
     def _llm(self) -> LlmJudge:
         settings = self.settings
+        # With `--served-model-name`, vLLM knows the model by that name alone.
         model = settings.llm.model or AddedArguments.of(settings.vllm.arguments).served_name
         model = model or settings.vllm.model
         if not (settings.llm.url or self._llm_endpoint or self._offline()) or not model:
@@ -444,6 +446,7 @@ class JudgeFactory:
         """
         prices = prices_of(self.settings, judge)
         max_calls = self.settings.fallback.max_calls if judge == "fallback" else -1
+        # Without prices, no limit of money could be kept.
         if self.settings.max_cost >= 0 and prices is None:
             raise InvalidInputError(
                 f"max_cost is {self.settings.max_cost:g}, but the prices of judge {judge!r} are "

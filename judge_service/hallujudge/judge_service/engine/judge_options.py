@@ -219,7 +219,7 @@ def read_small_models(text: str) -> Mapping[str, str]:
         InvalidInputError: An entry is not a small judge with its model.
     """
     found = {}
-    for entry in filter(None, map(str.strip, text.split(","))):
+    for entry in listed(text):
         judge, _, model = (part.strip() for part in entry.partition("="))
         if judge not in ALL_SMALL_JUDGES or not model:
             raise InvalidInputError(
@@ -232,8 +232,7 @@ def read_small_models(text: str) -> Mapping[str, str]:
 
 def configured_small_judges(settings: JudgeSettings) -> list[str]:
     """Return the small judges that the settings name: with a model, or in the router's order."""
-    order = {part.strip() for part in settings.judge_order.split(",")}
-    named = {*read_small_models(settings.small.models), *order}
+    named = {*read_small_models(settings.small.models), *listed(settings.judge_order)}
     return [name for name in ALL_SMALL_JUDGES if name in named]
 
 
@@ -251,9 +250,8 @@ def offered_judges(models: Iterable[str], listed: Iterable[str]) -> tuple[str, .
 
 def served_in_order(settings: JudgeSettings) -> list[str]:
     """Return the router's small judges behind a server, if a server is configured."""
-    order = {part.strip() for part in settings.judge_order.split(",")}
-    known = [name for name in ALL_SMALL_JUDGES if is_served(name, settings)]
-    return [name for name in known if name in order and settings.small.url]
+    order = listed(settings.judge_order) if settings.small.url else ()
+    return [name for name in ALL_SMALL_JUDGES if name in order and is_served(name, settings)]
 
 
 def is_served(name: str, settings: JudgeSettings) -> bool:

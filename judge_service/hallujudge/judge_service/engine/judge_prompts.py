@@ -98,6 +98,7 @@ def printed_question(template: Template, response: str, slot: str, people: str) 
         people: These answers, as a field holds them.
     """
     answers = texts_in(people)
+    # People give the same answer in several spellings.
     choices = dict.fromkeys([*map(folded, answers), NOT_AMONG_THEM])
     return choice_question(template, {slot: answers, "response": response}, tuple(choices))
 
@@ -121,6 +122,7 @@ def template_of(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[
                 f"the options {PROMPT_PRESET} and {own[-1]} are both given; give one of them"
             )
         return paper_prompt(preset, spec.metric, JUDGE).template
+    # A prompt that a declaration has as a text has no name, which the signature needs.
     if not text and is_prompt_text(name):
         return replace(own_template(name, slots), name=spec.metric)
     return own_template(text, slots) if text else load_template(name)

@@ -141,6 +141,7 @@ def agreement_note(extractor: str, judge: str, settings: MatcherSettings, weight
         settings: How the matcher compares, where it is the judge.
         weights: The SHA-256 of the matcher's sentence encoder.
     """
+    # Only the matcher was measured; language models have report cards instead.
     for known in measured_agreements() if judge == "matcher" else ():
         if _is_of(known, extractor, settings, weights):
             return (
@@ -247,6 +248,7 @@ def card_of(spec: ScoreSpec, signatures: Sequence[str]) -> ReportCard | None:
     if not text:
         return None
     card = _read_card(text)
+    # Members of a panel may be one model with several wordings.
     known = list(dict.fromkeys(map(signature_value, signatures)))
     if card.judge not in known:
         raise InvalidInputError(

@@ -296,6 +296,7 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         for verdict, stated in zip(how.choices.values(), chosen.probabilities, strict=True):
             counts = self.metric.parse(self._changed(answer, {self._verdict_field: verdict})).right
             (right if counts else wrong).append(stated)
+        # One probability is given as the judge states it; sums are rounded like it.
         return right[0] if len(right) == 1 else round(1.0 - sum(wrong), _DIGITS)
 
     def problem(self, item: AnswersItem) -> Problem | None:

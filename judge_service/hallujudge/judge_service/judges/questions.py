@@ -116,6 +116,7 @@ def questions_of(
         joint = [*in_chunks(triplets, together), *in_chunks(sentences, together)]
         asked = [_joint_question(item.claims, call, (scene, objects), single) for call in joint]
     else:
+        # One at a time: the prompt of several claims is written for triplets.
         calls = [*in_chunks(triplets, claims_per_call), *((index,) for index in sentences)]
         asked = [_question(item.claims, call, (scene, objects), single) for call in calls]
     return [replace(question, payer=item.payer) for question in asked]
@@ -181,6 +182,7 @@ def _joint_question(
     *before, last = template.messages({"scene": scene, "objects": objects, "claims": ""})
     return Question(
         template=template,
+        # Each part follows directly, where the template has a blank line for the claims.
         messages=[*before, {**last, "content": last["content"].rstrip("\n")}],
         parts=tuple(_block(claims[index]) for index in call),
         claims=call,

@@ -88,6 +88,7 @@ class GuardedJudge:
         """
         with guarded(self._entry, "judge"):
             judged = await self._judge.judge(items, has_fallback=has_fallback)
+            # A missing or swapped claim would give a verdict to another one.
             whole = [_claims_of(one) for one in judged] == [list(item.claims) for item in items]
             named = {each.judge for one in judged for each in one.verdicts} <= {self.name, ""}
         if not named:
@@ -104,5 +105,6 @@ class GuardedJudge:
 
     async def close(self) -> None:
         """Close the judge, if it can be closed."""
+        # The interface has no `close`, which most judges don't need.
         if close := getattr(self._judge, "close", None):
             await close()

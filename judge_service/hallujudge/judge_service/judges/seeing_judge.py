@@ -97,6 +97,7 @@ class SeeingJudge(LlmJudge):
         """Return the items that share a call: of one picture, where a call holds all claims."""
         if self.claims_per_call == 1:
             return [[item] for item in items]
+        # Neighbours only, so that verdicts come back in the order of the items.
         return [list(group) for _, group in groupby(items, key=_shown_by)]
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:
@@ -128,6 +129,7 @@ def _as_one(group: Sequence[JudgeRequestItem]) -> JudgeRequestItem:
     """Return items about one picture as one, which the first one pays for."""
     if len(group) == 1:
         return group[0]
+    # One entry for each claim, since items without a history share a call with others.
     histories = [each.fallback_history or ((),) * len(each.claims) for each in group]
     shown: tuple[tuple[Picture, ...], ...] = ()
     if any(each.shown for each in group):
@@ -147,6 +149,7 @@ def _shared_out(
     end = 0
     for place, item in enumerate(group):
         start, end = end, end + len(item.claims)
+        # The first item pays, so that the sum over items is what was spent.
         yield found[start:end], usage.again() if place else usage
 
 
@@ -155,6 +158,7 @@ def _among_visible(answer: ReadAnswer) -> ReadAnswer:
         return answer
     supported, wrong, _ = answer.probabilities
     visible = supported + wrong
+    # A judge that is sure that nothing can be seen says nothing about the claim.
     shares = (supported / visible, wrong / visible) if visible else None
     return answer._replace(probabilities=shares)
 

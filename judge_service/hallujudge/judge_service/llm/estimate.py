@@ -116,6 +116,7 @@ class _Sums:
     async def add(self, call: PlannedCall, counter: TokenCounter, most_completion: int) -> None:
         if call.cached:
             self.cached += 1
+        # Equal calls of a run are sent once, and share the reply.
         elif call.key in self.seen:
             self.repeated += 1
         else:

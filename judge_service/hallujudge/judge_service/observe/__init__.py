@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec
 
@@ -146,6 +146,7 @@ class Recorder(WorkRecorder):
 
     def call_ended(self, call: CallRecord) -> None:
         """A call ended."""
+        # A call that its caller gave up while it waited has waited until now.
         if call.stage is Stage.WAITING:
             call.waited_seconds = time.perf_counter() - call.wait_began
 
@@ -212,6 +213,7 @@ def _to_each(method: Callable[Concatenate[Any, _P], None]) -> Callable[Concatena
 
     def passed_on(together: Together, /, *args: _P.args, **kwargs: _P.kwargs) -> None:
         for part in together._parts:
+            # By name, since a part may override the method.
             getattr(part, method.__name__)(*args, **kwargs)
 
     return passed_on
@@ -250,12 +252,9 @@ class Together(Recorder):
     looked_up = _to_each(Recorder.looked_up)
     fell_back = _to_each(Recorder.fell_back)
 
-    def span(self, name: str, attributes: Attributes) -> AbstractContextManager[None]:
-        """Pass it on."""
-        return self._span(name, attributes)
-
     @contextmanager
-    def _span(self, name: str, attributes: Attributes) -> Iterator[None]:
+    def span(self, name: str, attributes: Attributes) -> Iterator[None]:
+        """Pass it on."""
         with ExitStack() as stack:
             for part in self._parts:
                 stack.enter_context(part.span(name, attributes))

@@ -41,6 +41,7 @@ class KnownDatabase:
     @property
     def is_lost(self) -> bool:
         """Whether it is not the database that a server used."""
+        # One that can't be read now, such as a locked one, is not lost.
         return bool(self.id) and self.found is not None and self.found != self.id
 
     @property
@@ -137,6 +138,7 @@ def _change(resolved: ResolvedSettings, ids: Mapping[str, str]) -> None:
         if all(_read(file).get(path, "") == id for path, id in ids.items()):
             return
         create_folder(file.parent)
+        # Several servers may share the folder.
         with locked(file):
             known = {path: id for path, id in {**_read(file), **ids}.items() if id}
             replace_private(file, json.dumps(known, indent=1) + "\n")

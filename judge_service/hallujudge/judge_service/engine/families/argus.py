@@ -138,17 +138,16 @@ class ArgusPipeline(AskingPipeline[ArgusItem, ArgusMetric]):
                 failed = UnscoredReason(answer.reason), detail
             lines.append(_line(text, answer.choice, sources))
         item = structs.replace(item, lines=tuple(lines))
-        failed = failed or self.metric.problem(item)
-        made = None if failed else self.metric.score(item)
-        evidence = made.evidence if made else _NOTHING
-        asked = (part for each in found.values() for part in each.asked)
-        evidence = structs.replace(evidence, judging=judging_of(asked))
-        if failed is None and made is not None:
-            return scored_result(item, made._replace(evidence=evidence))
-        assert failed is not None, "one of the two"
-        return structs.replace(self.unscored(item, *failed), evidence=evidence)
+        judging = judging_of(part for each in found.values() for part in each.asked)
+        if failed := failed or self.metric.problem(item):
+            evidence = structs.replace(_NOTHING, judging=judging)
+            return structs.replace(self.unscored(item, *failed), evidence=evidence)
+        made = self.metric.score(item)
+        evidence = structs.replace(made.evidence, judging=judging)
+        return scored_result(item, made._replace(evidence=evidence))
 
 
+# Keeps what was asked, and what it cost, of an item without a cost of its own.
 _NOTHING = ArgusEvidence(lines=(), sources=0, actions=0, cost=0.0, max_cost=0.0)
 
 

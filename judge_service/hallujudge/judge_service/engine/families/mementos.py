@@ -287,6 +287,7 @@ def _descriptions(item: MementosItem) -> DescriptionPair | None:
     reference, predicted = _needs(item, "reference"), _needs(item, "predicted")
     if not (reference or predicted):
         return None
+    # Empty where the keywords are given, so that no call reads and pays for it.
     return DescriptionPair(
         reference=item.reference or "" if reference else "",
         predicted=item.response or "" if predicted else "",
