@@ -441,7 +441,7 @@ def settled_choice(
         measured: The share, if a call measured it.
     """
     # A draft of one claim, so that a choice's calls are counted by the rules of claims.
-    draft = Draft(JudgeRequestItem(id="", claims=(), reference_triplets=(), measuring=rule))
+    draft = Draft(JudgeRequestItem(id="", claims=(), measuring=rule))
     draft.add("", replace(question, claims=(0,)), reply)
     if measured is not None:
         draft.measure("", question, measured)

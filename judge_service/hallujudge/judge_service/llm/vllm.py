@@ -163,7 +163,7 @@ class VllmServer:
         """Stop it and the processes that it started."""
         self._stopping = True
         watcher, self._watcher = self._watcher, None
-        if watcher is not None and watcher is not asyncio.current_task():
+        if watcher is not None:
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
         await self._end_group()

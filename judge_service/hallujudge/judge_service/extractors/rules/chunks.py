@@ -111,26 +111,25 @@ class Chunker:
             if tags[end - 1] == "A" and isinstance(last, VerbGroup) and last.lemma == "be":
                 return _plain("A", tokens, end - 1)  # "is the shortest"
             return self._bare(tokens, words, i, end)
-        phrase = self._build(tokens, words, tags, i, head)
-        if head + 1 < len(tags) and tags[head + 1] == "Z":
-            return self._possessed(tokens, words, tags, phrase, head + 2)
-        return phrase
+        return self._owned(tokens, words, tags, self._build(tokens, words, tags, i, head), head)
 
-    def _possessed(
-        self, tokens: list[Token], words: list[Word], tags: list[str], owner: NounPhrase, i: int
+    def _owned(
+        self, tokens: list[Token], words: list[Word], tags: list[str], owner: NounPhrase, head: int
     ) -> Chunk:
-        head = _noun_phrase_end(tags, i)[1] if i < len(tags) else -1
+        """Return what a phrase owns by the possessive ending after it, or else the phrase."""
+        if tags[head + 1 : head + 2] != ["Z"]:
+            return owner
+        i = head + 2
+        head = _noun_phrase_end(tags, i)[1]
         if head < 0:
             # "The man's" without a noun, such as "is the man's", names the owner.
-            owner.last = min(i, len(tags))
+            owner.last = i
             return owner
         phrase = self._build(tokens, words, tags, i, head)
         phrase.possessor = owner
         phrase.first, phrase.start = owner.first, owner.start
         # "The man's dog's leash" has two owners.
-        if head + 1 < len(tags) and tags[head + 1] == "Z":
-            return self._possessed(tokens, words, tags, phrase, head + 2)
-        return phrase
+        return self._owned(tokens, words, tags, phrase, head)
 
     def _pronoun(self, tokens: list[Token], words: list[Word], i: int) -> NounPhrase:
         token = tokens[i]
