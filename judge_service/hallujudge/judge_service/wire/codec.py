@@ -92,6 +92,7 @@ class Codecs:
     ) -> None:
         self._unions = unions
         self._needs = needs
+        # Those that were written by hand are found like the others, and before them.
         self._built: dict[tuple[Any, str], Codec] = dict(types)
         self._begun: dict[tuple[Any, str], Codec] = {}
         # Reentrant, since building a converter builds those of its fields.
@@ -104,6 +105,7 @@ class Codecs:
             MismatchError: Their fields differ.
         """
         key = (value_type, descriptor.name)
+        # Without the lock, since every message asks and nearly all find it.
         if (known := self._built.get(key)) is not None:
             return known
         with self._building:
@@ -117,6 +119,7 @@ class Codecs:
             try:
                 # Set only when whole: another thread that needs it meanwhile waits for it.
                 made = self._built[key] = self._build(value_type, descriptor)
+            # Also after a mismatch: the next caller would get a converter that was never built.
             finally:
                 del self._begun[key]
             return made
@@ -126,6 +129,7 @@ class Codecs:
             # Python finds an attribute faster by a text that is interned.
             names = [intern(field.name) for field in descriptor.fields]
             elements = zip_longest(get_args(value_type), descriptor.fields)
+            # zip_longest has None where one side is longer.
             if not all(theirs and is_plain(hint, theirs) for hint, theirs in elements):
                 raise MismatchError(
                     f"{value_type} and the message {descriptor.name} have different fields"
@@ -151,12 +155,15 @@ class Codecs:
         Raises:
             MismatchError: The other fields differ.
         """
+        # The fields that another part of the message holds, such as an item's task.
         ours = [field for field in fields_of(value_type) if field.name not in without]
         fields = {field.name: self._field(field, descriptor) for field in ours}
         known = [field for field in fields.values() if field is not None]
         covered = {*without}.union(*(field.members or (field.name,) for field in known))
         only_message = {*descriptor.fields_by_name} - covered
         if only_message or len(known) < len(fields):
+            # Once for a pair and with all fields, since a change of the .proto usually misses
+            # several.
             only_value = [name for name, field in fields.items() if field is None]
             raise MismatchError(
                 f"{value_type.__name__} and the message {descriptor.name} differ: only the value "
@@ -189,6 +196,7 @@ class Codecs:
         values = wrapped_list(theirs)
         codec = self.many(hint, values) if values else self.of(hint, theirs.message_type)
         given = field.default if field.default is Parameter.empty else DEFAULT
+        # None goes before a default: what may be None is None where its message is absent.
         absent = None if may_be_none(field.annotation) else given
         return Field(name, *message_codec(name, codec, absent)[:2], empty=True)
 
@@ -207,6 +215,7 @@ class Codecs:
         if theirs.message_type is None:
             _check_scalar(arguments[0] if get_origin(hint) is tuple else hint, theirs)
             return scalars_codec(name, arguments[0])
+        # A field that is converted by hand is known by its whole hint.
         if (by_hand := self._built.get((hint, theirs.message_type.name))) is not None:
             return by_hand
         if get_origin(hint) is tuple:
@@ -224,6 +233,7 @@ class Codecs:
             only = intern(others[0].name)
             read = scalar_reader(only) if others[0].has_presence else attrgetter(only)
             return rows_codec(name, key, only, read)
+        # A value may have its key as a field of its own.
         keyed = key in {field.name for field in fields_of(inner)}
         fields = self.fields(inner, row, without=() if keyed else (key,))
         write = writer_of([field for field in fields if field.name != key])
@@ -242,6 +252,8 @@ class Codecs:
 
         def write(content: Any, message: Any) -> None:
             kind = type(content)
+            # A subclass is sent as the class that the union names, such as a triplet with its
+            # written text.
             fill = writers.get(kind) or next(filter(None, map(writers.get, kind.__mro__)), None)
             if fill is None:
                 raise MalformedError(f"{kind.__name__} can't be sent")
@@ -282,6 +294,8 @@ def _enum_codec(field: Parameter, known: EnumDescriptor) -> Codec:
     zero, *others = known.values
     prefix = zero.name.removesuffix("UNSPECIFIED")
     numbers = {value.name.removeprefix(prefix): value.number for value in others}
+    # The zero of an enum must mean that nothing is set: proto3 can't tell 0 from a field that is
+    # absent.
     if zero.number or prefix == zero.name or numbers.keys() != hint.__members__.keys():
         raise MismatchError(f"enum {hint.__name__} and its message have different members")
     members = {number: hint[name] for name, number in numbers.items()}
@@ -304,6 +318,7 @@ def _literal_reader(field: Parameter) -> Convert:
 
     def read(message: Any) -> Any:
         text = get(message)
+        # An absent text is empty in proto3.
         if not text and field.default is not Parameter.empty:
             return field.default
         if text not in literals:

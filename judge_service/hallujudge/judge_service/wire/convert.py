@@ -76,6 +76,7 @@ _Groups: TypeAlias = Mapping[str, Mapping[str, _Scores]]
 
 
 @cache
+# When it is asked for, as CODECS has this function in it.
 def _scores() -> Codec:
     """Return the converter of a group's scores."""
     return CODECS.many(_Scores, scoring_pb2.GroupScores.DESCRIPTOR.fields_by_name["scores"])
@@ -128,6 +129,8 @@ def _item_codec(kind: str) -> Codec:
     read, read_task = reader_of(fields), reader_of(task_fields)
 
     def write_item(item: Item, message: Any) -> None:
+        # The task's fields are in a message of their own, so that items of all tasks share the
+        # others.
         write(item, message)
         task = getattr(message, kind)
         task.SetInParent()
@@ -151,6 +154,7 @@ def item_to_proto(item: Item) -> pb.Item:
     message = pb.Item()
     try:
         _item_codec(TASK_OF[type(item)]).write(item, message)
+    # The id goes first: a caller knows the item by it, and not by its place in a batch.
     except MalformedError as err:
         raise invalid(MalformedError(err.problem, f"item {item.id!r}, {err.place}")) from None
     return message
@@ -272,6 +276,7 @@ def _read(value_type: type[_ValueT], message: Any, within: str) -> _ValueT:
 def without_graphs(results: Sequence[ItemResult]) -> list[ItemResult]:
     """Return the results to send, without scene graphs."""
     return [
+        # A scene graph would be sent back to who sent it, with every result of its picture.
         structs.replace(result, evidence=structs.replace(result.evidence, scene_graph=()))
         if isinstance(result.evidence, TriHeEvidence) and result.evidence.scene_graph
         else result

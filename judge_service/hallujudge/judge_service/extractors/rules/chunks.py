@@ -264,7 +264,7 @@ class Chunker:
             return
         lower = words[i].lower
         starts = i + 1 < len(tags) and (tags[i + 1] in "DSJNPG" or words[i + 1].nominal)
-        # "Looks over happy children": the adjective begins the object of a preposition.
+        # "Walks past purchased cars": the participle begins the object of a preposition.
         if tags[i] == "I" and i + 1 < len(tags) and tags[i + 1] == "A" and not starts:
             return
         if self._is_particle(group.lemma, lower, starts):
