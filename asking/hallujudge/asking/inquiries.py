@@ -16,7 +16,7 @@ from hallujudge.sdk.archives.answers import listed_questions
 from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.archives.json_files import named, read_json, read_values
-from hallujudge.sdk.archives.question_files import by_columns, options_of, unfolded
+from hallujudge.sdk.archives.question_files import by_columns, held_by, options_of, unfolded
 from hallujudge.sdk.archives.records import Record, choose_key, no_records, read_records
 from hallujudge.sdk.archives.set_files import parts_of, set_in, split_of_file
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
@@ -31,14 +31,9 @@ _OF_ANSWERS = frozenset({"thought", *THOUGHT_KEYS, "steps", "unanswered"})
 
 
 def _said_of_answers(declared: ClosedQuestions) -> Iterator[str]:
-    """Yield the keys of verdicts on answers, and of columns that hold answers or verdicts."""
-    keys = declared.keys
-    names = (*declared.verdicts, declared.verdict)
-    verdicts = [key for name in names for key in keys.fields.get(name, ())]
-    yield from verdicts
-    for column, single in declared.bundle.columns.items():
-        if single in verdicts or single in keys.response:
-            yield column
+    """Yield the keys of verdicts on answers."""
+    for name in (*declared.verdicts, declared.verdict):
+        yield from declared.keys.fields.get(name, ())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -395,7 +390,7 @@ class _Maker:
             if name not in self._question and name not in self._keys.label:
                 out.pop(name, None)
         # The same of what it says of such answers: verdicts would pass for ones on the new answer.
-        for name in self._of_other_answers:
+        for name in (*self._of_other_answers, *self._held_keys(record)):
             out.pop(name, None)
         keys = self._keys.question
         if question and self._declared is not None and not any(name in out for name in keys):
@@ -423,6 +418,14 @@ class _Maker:
             into=out,
             response=self._response,
         )
+
+    def _held_keys(self, record: Record) -> Iterable[str]:
+        """Return the keys under which a record holds answers of another model."""
+        try:
+            held = held_by(self._declared, record) if self._declared is not None else None
+        except ArchiveError:
+            return ()
+        return held.keys if held is not None else ()
 
     def _no_question(self, record: Record) -> ArchiveError:
         """Return the error of a record whose question is absent or not a text."""

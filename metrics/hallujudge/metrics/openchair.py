@@ -36,13 +36,13 @@ from .answers.closed_questions import (
     AnswerParser,
     AnswersItem,
     AnswerVariant,
-    Bundling,
     ClosedQuestions,
     JudgedAnswers,
     Keys,
     Parsed,
 )
 from .answers.declared_metrics import metric_of
+from .answers.held_answers import HeldAnswers, in_columns
 from .framework.arrays import FloatArray, np
 from .framework.asking import OwnAsking, plain
 from .framework.columns_and_scores import ScoreDefinition
@@ -131,9 +131,26 @@ def _mention(number: str, thing: str, said: str) -> Answer:
     return Answer(response=thing, name=number, fields=fields)
 
 
+_COLUMNS = {"generated_objs": "object", "judge_texts": "judgement"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Captions(AnswersMetric):
     """A metric of captions; one without a judged object counts, and adds nothing."""
+
+    @classmethod
+    def held_answers(cls, record: Mapping[str, object]) -> HeldAnswers | None:
+        """Return the objects of a caption, with their judgements if it has some.
+
+        Raises:
+            ValueError: It has no list of objects.
+        """
+        objects, *_ = _COLUMNS
+        if record.get(objects) is None:
+            found = ", ".join(sorted(key for key in record if record[key] is not None))
+            fault = f"no key for the answers: tried {objects}; found {found}"
+            raise ValueError(fault, "Give it this name")
+        return in_columns(record, _COLUMNS)
 
     def counts_bundle(self, bundle: Bundle) -> bool:  # noqa: ARG002
         """Return True: objects without a verdict are left out."""
@@ -158,11 +175,11 @@ BENCHMARK = ClosedQuestions(
             "judgement": ("judgement",),
             "reference": ("gt_caption", "reference"),
             "caption": ("generated_caption", "caption"),
+            **{key: (key,) for key in _COLUMNS},
         },
-        optional=("judgement", "reference", "caption"),
+        optional=("judgement", "reference", "caption", *_COLUMNS),
     ),
     labels=(),
-    bundle=Bundling(columns={"generated_objs": "object", "judge_texts": "judgement"}),
     # Objects of the captions are extracted afterwards, by a tagger of the user's.
     asking=OwnAsking(
         protocols=plain("Describe this image."), response="generated_caption", max_tokens=1024

@@ -53,7 +53,7 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         self._may_leave_out = metric.overrides("leaves_out")
         self._clusters = metric.overrides("cluster")
         self._moves = self._makes_fields or self._clusters
-        self._alone = declared.bundle.alone
+        self._alone = declared.alone
         self._one_label = metric.overrides("conditions")
         self._places = [name for name in declared.limits if name not in declared.seen]
         # Attributes of the pipeline, because each answer would look them up through the metric.

@@ -98,6 +98,20 @@ def open_columns_of(benchmark: ClosedQuestions, counts: Sequence[Count]) -> tupl
     return tuple(dict.fromkeys(name for name in ordered if name in names))
 
 
+def open_row(
+    counts: Sequence[Count], names: Sequence[str], bundle: Bundle, *, readable: bool
+) -> tuple[float, ...]:
+    """Return how many answers do not count, and some columns if they were wrong, or right."""
+    if not readable:
+        return (0,) * (1 + len(ENDS) * len(names))
+    missing = sum(not answer.counted for answer in bundle)
+    ends: list[float] = []
+    for right in (False, True):
+        known = [a if a.counted else decided(a, a.label, right=right) for a in bundle]
+        ends += [each.of(known) for each in counts if each.name in names]
+    return (missing, *ends)
+
+
 def end_columns(counts: Mapping[str, Count], names: Sequence[str]) -> list[Column]:
     """Return the columns of what some counts are at their worst and at their best."""
     return [

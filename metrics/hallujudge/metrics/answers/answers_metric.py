@@ -18,7 +18,7 @@ from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
 from ..framework.signature import declarations
 from ..responses.thoughts import Division
-from .answer_bounds import ENDS, decided, ends_of
+from .answer_bounds import ENDS, ends_of, open_row
 from .answer_scores import Bundle, Count, ReadAnswer
 from .closed_questions import (
     Answer,
@@ -31,6 +31,7 @@ from .closed_questions import (
     Parsed,
     SpecialItem,
 )
+from .held_answers import HeldAnswers
 from .other_parsers import NamedParser, OtherParsers, disagrees, how_parsed, missing_note
 from .yes_no import PARSER_DIVISIONS
 
@@ -163,6 +164,15 @@ class AnswersMetric(SoftMetric):
             ValueError: It is not such a list; with the next step.
         """
         return ()
+
+    @classmethod
+    def held_answers(cls, record: Mapping[str, object]) -> HeldAnswers | None:  # noqa: ARG003
+        """Return the answers that a record of a bundle holds; None if it is one of them itself.
+
+        Raises:
+            ValueError: It can't be used; with the next step.
+        """
+        return None
 
     @classmethod
     def conditions(cls, record: Mapping[str, object]) -> tuple[str, ...]:  # noqa: ARG003
@@ -366,7 +376,8 @@ class AnswersMetric(SoftMetric):
         readable = self.counts_bundle(bundle)
         row = self._row(bundle, readable=readable)
         last = self._elsewhere(bundle, row)
-        last += self._open_columns(bundle, readable=readable) if self.open_columns else ()
+        if self.open_columns:
+            last += open_row(self.counts, self.open_columns, bundle, readable=readable)
         last += (int(not readable),) if self.codes else ()
         return ScoredItem(
             statistics=(*row, *last),
@@ -403,17 +414,6 @@ class AnswersMetric(SoftMetric):
             return all(answer.counted for answer in bundle)
         counted = {answer.name for answer in bundle if answer.counted}
         return bool(counted) and counted.issuperset(self.benchmark.needed)
-
-    def _open_columns(self, bundle: Bundle, *, readable: bool) -> tuple[float, ...]:
-        """Return how many answers do not count, and the columns if they were wrong, or right."""
-        if not readable:
-            return (0,) * (1 + len(ENDS) * len(self.open_columns))
-        missing = sum(not answer.counted for answer in bundle)
-        ends: list[float] = []
-        for right in (False, True):
-            known = [a if a.counted else decided(a, a.label, right=right) for a in bundle]
-            ends += [each.of(known) for each in self.counts if each.name in self.open_columns]
-        return (missing, *ends)
 
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:  # noqa: ARG002
         """Return the statistics of an item that does not count; usually it has none."""

@@ -158,28 +158,17 @@ class Keys(Struct, frozen=True, kw_only=True):
 
 
 class Bundling(Struct, frozen=True, kw_only=True):
-    """Which answers count together, and how an archive holds them; by default each one alone."""
+    """Which answers count together; by default each one alone.
 
-    columns: Mapping[str, str] = {}
-    """Key of a record's list, or object by name, with values of its answers -> key of one value:
-    answers in columns. The first key that a record has says which answers there are. Files with one
-    answer a record are read too."""
+    The method ``held_answers`` of the base class returns those that one record holds.
+    """
+
     by: tuple[str, ...] = ()
     """Fields whose equal values make records one bundle; without any, their id does."""
     name: tuple[str, ...] = ()
     """Fields whose values name a record within its bundle. It needs all the names of ``places``; if
     the trial item lacks some, it needs the first one, and counts with those of its answers that can
     be scored. So does a bundle of one id whose names ``places`` does not have."""
-
-    @property
-    def several(self) -> bool:
-        """Whether a bundle may have several answers."""
-        return bool(self.columns or self.name)
-
-    @property
-    def alone(self) -> bool:
-        """Whether every answer counts alone."""
-        return not (self.several or self.by)
 
 
 class InputTable(Struct, frozen=True, kw_only=True):
@@ -444,6 +433,16 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
         return {name: v for name, v in self.places.items() if name not in self.bundle.name}
 
     @property
+    def several(self) -> bool:
+        """Whether a bundle may have several answers, as the trial item then has."""
+        return bool(self.bundle.name) or len(self.trial.answers) > 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether every answer counts alone."""
+        return not (self.several or self.bundle.by)
+
+    @property
     def judged_name(self) -> str:
         """The name of the judged answer within a partial bundle."""
         return self.trial.answers[-1].name
@@ -451,7 +450,7 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def judges_each(self) -> bool:
         """Whether every answer of a bundle is judged."""
-        return self.judged is not None and self.bundle.several and not self.partial
+        return self.judged is not None and self.several and not self.partial
 
     @property
     def prompt_by(self) -> str:
@@ -484,7 +483,7 @@ class ClosedQuestions(Struct, frozen=True, kw_only=True, eq=False):
         Files that lack the splits' ids are, if answers have nothing but a text and a label.
         """
         more = self.keys.fields or self.complete or self.unfold or self.choices
-        return self.split_files is not None and self.bundle.alone and not more
+        return self.split_files is not None and self.alone and not more
 
     def variant(self, name: str) -> AnswerVariant:
         """Return the variant with a name, which must exist."""

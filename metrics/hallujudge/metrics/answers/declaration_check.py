@@ -77,7 +77,7 @@ _INSTEAD = {
     "score": "write the attribute judged of a class that base names",
     "verdict": "name the field judgement, or in seen and in the optional of keys",
     "asked": "let unfold give each record its question",
-    "columns": _BASE.format("attribute judged, or for a table the method own_table,"),
+    "columns": _BASE.format("method held_answers, attribute judged, or method own_table"),
     **dict.fromkeys(("kind", "named"), "leave it out"),
     "drops_unknown": _BASE.format("attribute drops_unknown"),
     "known": "give places the values of the field in name",

@@ -239,7 +239,7 @@ def other_parsers(benchmark: ClosedQuestions, chosen: Sequence[NamedParser]) -> 
         score="" if score is None else score.definition.name,
         ratio=ratio if isinstance(ratio, Ratio) else None,
         unit=benchmark.unit,
-        counts_answers=not benchmark.bundle.alone,
+        counts_answers=not benchmark.alone,
         integral=score is None or all(each.integral for each in score.counts),
     )
 

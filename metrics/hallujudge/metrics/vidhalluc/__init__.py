@@ -53,6 +53,7 @@ from ..answers.closed_questions import (
     compared_by,
 )
 from ..answers.declared_metrics import metric_of
+from ..answers.held_answers import HeldAnswers, in_columns
 from ..answers.orders import order_of_two
 from ..answers.yes_no import first_yes_no
 from ..framework.asking import Shown, plain
@@ -214,11 +215,19 @@ class _OfClips(AnswersMetric):
         return Shown(media=("clip",))
 
 
+_COLUMNS = {"labels": "label", "responses": "response"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clips(_OfClips):
     """A metric whose answers are named by ids of clips, which say nothing of their outcomes."""
 
     outcomes_repeat: ClassVar[bool] = False
+
+    @classmethod
+    def held_answers(cls, record: Mapping[str, object]) -> HeldAnswers | None:
+        """Return the clips of a question."""
+        return in_columns(record, _COLUMNS)
 
     def read(self, answer: Answer) -> ReadAnswer:
         """Parse an answer without its name, so that outcomes of bundles repeat."""
@@ -257,13 +266,14 @@ BINARY = ClosedQuestions(
         response=("response", "prediction", "answer", "a"),
         label=("label", "truth", "gt"),
         media=("video", "video_id"),
-        fields={"question_id": ("question_id", "id"), "clip": ("clip", "clip_id")},
+        fields={
+            "question_id": ("question_id", "id"),
+            "clip": ("clip", "clip_id"),
+            **{key: (key,) for key in _COLUMNS},
+        },
+        optional=tuple(_COLUMNS),
     ),
-    bundle=Bundling(
-        by=("question_id",),
-        name=("clip",),
-        columns={"labels": "label", "responses": "response"},
-    ),
+    bundle=Bundling(by=("question_id",), name=("clip",)),
     question_files="binary_qa.json",
     base=_Clips,
     unfold=_questions,

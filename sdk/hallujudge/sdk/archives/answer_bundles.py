@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.answers.held_answers import HeldAnswers
 
 from ..errors import ArchiveError, HallujudgeError
 from .alike_records import AlikeRecords, in_blocks
@@ -28,11 +29,10 @@ from .declared_fields import share
 from .inputs import ItemSource, ReaderInput
 from .joins import Faults
 from .json_files import amount, named, shown
-from .question_files import bundle_id, bundle_ids, place_of, unfolded
-from .records import Record, choose_key, name_of
+from .question_files import bundle_id, bundle_ids, held_by, place_of, unfolded, without
+from .records import Record, name_of
 from .rival_keys import LOOKED_AT, Pairs, entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
-from .table_files import structured, values_by_name
 
 _NOTHING: Mapping[str, str] = {}
 _Values: TypeAlias = "Mapping[str, object]"
@@ -79,13 +79,13 @@ class _Bundles:
         # Whether records in columns have ids; set by the first.
         self._with_ids: bool | None = None
         self._may_lack = options.allow_missing or declared.incomplete
+        self._holds = metric_of(declared).overrides("held_answers")
         self._names = AnswerNames(declared, options, self._faults)
         self._counts: dict[str, int] = {}
         name = name_of(responses)
         self._maker = AnswerMaker(declared, options, self._faults, self._asked, name)
-        bundle = declared.bundle
         # Most archives have a record for each item, which is its only answer.
-        self._alone = not (bundle.several or options.allow_duplicates)
+        self._alone = not (declared.several or options.allow_duplicates)
         self._sets = sets = declared.set_files
         of_set = () if sets is None else (sets.field,)
         self._item_fields = self._maker.fields_of(self._own, of_set, keeps_empty=False)
@@ -227,20 +227,16 @@ class _Bundles:
             record: The record.
             known: Id of its bundle; empty to look it up.
         """
+        held = held_by(self._declared, record) if self._holds else None
+        if held is not None:
+            record = without(record, held.keys)
         fields = self._fields(part, record) if self._has_fields else _NOTHING
         if fields is None:
             return ()
+        if held is not None:
+            return self._held(held, fields, record)
         if self._alone:
             return (self._entry(record, fields, known),)
-        named_first = next(iter(self._bundle.columns), "")
-        if named_first and not (self._bundle.by or self._bundle.name):
-            choose_key(record, None, (named_first,), "the answers")
-            if record.values[named_first] is None:
-                self._faults.add(Fault.OTHER_COLUMNS, f"{record.place} ({named_first} of null)")
-                return ()
-        columns = [key for key in self._bundle.columns if record.values.get(key) is not None]
-        if columns:
-            return self._in_columns(columns, fields, record)
         name = self._names.of(record) if self._bundle.name else ""
         bundle = self._prefix(fields) + (known or bundle_id(self._declared, record, self._options))
         if name is None:
@@ -266,30 +262,20 @@ class _Bundles:
         inner = self._mapped(values) if self._options.key_map else values
         return Entry(bundle, "", fields, values, inner, position)
 
-    def _in_columns(
-        self, keys: Sequence[str], fields: Mapping[str, str], record: Record
+    def _held(
+        self, held: HeldAnswers, fields: Mapping[str, str], record: Record
     ) -> Iterator[Entry]:
-        """Yield the answers of a record's lists, or objects by name; missing ones are empty."""
+        """Yield the answers that a record holds."""
         bundle = self._numbered(record)
-        found = {key: structured(record.values[key]) for key in keys}
-        held = {key: values_by_name(value) for key, value in found.items()}
-        sizes = [len(held[k] or ()) if isinstance(found[k], (list, tuple)) else -1 for k in keys]
-        for key, size in zip(keys, sizes, strict=True):
-            if held[key] is None or size != sizes[0]:
-                what = f"{key} of {shown(record.values[key])}"
-                self._faults.add(Fault.OTHER_COLUMNS, f"{record.place} ({what})")
-                return
-        rest = {key: value for key, value in record.values.items() if key not in held}
-        columns = [(self._bundle.columns[key], held[key] or {}) for key in keys]
-        first = held[keys[0]] or {}
-        if others := {name for _, of in columns for name in of if name not in first}:
+        if held.others:
             part = f"{self._declared.unit} have answers without a label, which do not count"
-            self._maker.lacks_part(part, named(sorted(others)))
-        for name in first:
-            own = {**rest, **{k: "" if (v := of.get(name)) is None else v for k, of in columns}}
-            yield Entry(bundle, name, fields, rest, self._mapped(own), record.position)
-        if not first and self._declared.judges_each:
-            yield Entry(bundle, "", fields, rest, record.values, record.position, empty=True)
+            self._maker.lacks_part(part, named(sorted(held.others)))
+        for name, said in held.answers.items():
+            own = self._mapped({**record.values, **said})
+            yield Entry(bundle, name, fields, record.values, own, record.position)
+        if not held.answers and self._declared.judges_each:
+            values = record.values
+            yield Entry(bundle, "", fields, values, values, record.position, empty=True)
 
     def _numbered(self, record: Record) -> str:
         """Return the id of a record's bundle: its position from 1 if records have no ids."""

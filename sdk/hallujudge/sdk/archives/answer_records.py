@@ -330,7 +330,6 @@ def unlabelled(declared: ClosedQuestions) -> str:
 class Fault(enum.StrEnum):
     """What is wrong with the bundles of an archive."""
 
-    OTHER_COLUMNS = "records have columns that are no lists of one length, and no objects"
     NO_SET = "records have no set that is known"
     TWICE = "questions are answered more than once"
     SILENT = "questions have no answer"
@@ -348,8 +347,6 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
         if sets is None
         else f"Name the file after its set, or give each record the key {sets.field!r}: "
         f"{known_sets(sets)}",
-        Fault.OTHER_COLUMNS: "Write "
-        f"{named(list(declared.bundle.columns))} with a value for each answer",
         **{differing(declared, name): joined for name in ("label", *declared.same)},
         Fault.TWICE: "Give different questions, and other samples, ids of their own; keep one of "
         "those that are the same",

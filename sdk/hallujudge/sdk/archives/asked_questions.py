@@ -21,7 +21,7 @@ from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import amount, named, read_text, read_values
 from .local_files import as_path
-from .question_files import bundle_id, by_columns, known_questions, question_key
+from .question_files import bundle_id, by_columns, held_by, known_questions, question_key
 from .records import Record, read_records, unwrapped
 from .table_files import structured
 
@@ -74,6 +74,7 @@ class AskedQuestions:
         # What joins a record with its question is then the id of its bundle.
         self._by_id = not declared.bundle.by
         self._key_of = bundle_id if self._by_id else question_key
+        self._holds = metric_of(declared).overrides("held_answers")
         known = bool(self.questions) and not options.allow_unknown
         self._leaves_out = declared.incomplete and known
 
@@ -127,8 +128,7 @@ class AskedQuestions:
 
     def _match_columns(self, first: Record) -> None:
         """Take questions apart whose answers are in columns, if each is a record in the archive."""
-        columns = self._declared.bundle.columns
-        if not columns or any(column in first.values for column in columns):
+        if not self._holds or held_by(self._declared, first) is not None:
             return
         self.references = self.questions = {
             question_key(self._declared, record, self._options): record.values

@@ -122,7 +122,7 @@ def inputs_of(declared: ClosedQuestions) -> DeclaredInputs:
     """Return what the reader of a benchmark takes."""
     joined = {"allow_unknown", "allow_missing"} if declared.question_files else set()
     by_text = {"join", "drop_unknown"} if declared.joins_by_text else set()
-    if declared.question_files and declared.bundle.alone:
+    if declared.question_files and declared.alone:
         by_text.add("allow_duplicates")
     # The places of answers name bundles otherwise.
     by_id = set() if declared.bundle.by else {"id_key"}

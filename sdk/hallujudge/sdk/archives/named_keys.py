@@ -63,11 +63,9 @@ def mapped_keys(
     """
     own, by_text = declared.keys, declared.joins_by_text
     fields = {} if by_text else own.fields
-    bundle = declared.bundle
     more = [*["label"] * bool(own.label), *_split_keys(declared)]
     places = {
         **{key: key for key in (*own.question, *(own.asked if by_text else own.options))},
-        **{key: key for key in bundle.columns},
         **{key: own.media[0] for key in ("image", "video", *own.media) if own.media},
         **{name: names[0] for name, names in fields.items()},
         **{key: names[0] for names in fields.values() for key in names},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cache, lru_cache, partial
@@ -14,6 +14,8 @@ from string import ascii_uppercase
 from typing import Any, TypeGuard
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, EachRecord, Unfold
+from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.answers.held_answers import HeldAnswers
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
@@ -318,26 +320,39 @@ def _not_unfolded(
     return ArchiveError(f"{place}{which}: {fault}. {remedy}")
 
 
+def held_by(declared: ClosedQuestions, record: Record) -> HeldAnswers | None:
+    """Return the answers that a record holds; None if it is an answer itself.
+
+    Raises:
+        ArchiveError: It can't be used.
+    """
+    try:
+        return metric_of(declared).held_answers(record.values)
+    except ValueError as err:
+        fault, remedy = err.args
+        raise ArchiveError(f"{record.place}: {fault}. {remedy}") from err
+
+
 def by_columns(declared: ClosedQuestions, record: Record) -> Iterator[Record]:
-    """Yield a record for each answer of one that has them in columns, such as clip -> label."""
-    columns = {
-        single: held
-        for column, single in declared.bundle.columns.items()
-        if isinstance(held := record.values.get(column), Mapping)
-    }
-    names = dict.fromkeys(name for held in columns.values() for name in held)
-    if not names:
+    """Yield a record for each answer of one that holds them by name, such as clip -> label."""
+    held = held_by(declared, record) if declared.bundle.name else None
+    if held is None or not held.answers:
         yield record
-    for name in names:
-        rest = {k: v for k, v in record.values.items() if k not in declared.bundle.columns}
-        own = {single: held[name] for single, held in columns.items() if name in held}
+        return
+    rest = without(record, held.keys).values
+    for name, own in held.answers.items():
         yield record._replace(values={**rest, declared.bundle.name[0]: name, **own})
+
+
+def without(record: Record, keys: Container[str]) -> Record:
+    """Return a record without some keys."""
+    return record._replace(values={k: v for k, v in record.values.items() if k not in keys})
 
 
 def question_key(declared: ClosedQuestions, record: Record, options: InputOptions) -> str:
     """Return what joins a record with its question: the place of the answer, or of the bundle."""
     bundle = declared.bundle
-    if not bundle.by or any(key in record.values for key in bundle.columns):
+    if not bundle.by or held_by(declared, record) is not None:
         return bundle_id(declared, record, options)
     place = place_of(declared, record, bundle.name)
     return "_".join(filter(None, (bundle_id(declared, record, options), place)))

@@ -53,7 +53,7 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
     sets = declared.set_files
     if sets is None:
         names = (*declared.keys.id, *declared.keys.response)
-        by_id = declared.bundle.alone
+        by_id = declared.alone
         yield Part("", answers_of(responses, names) if by_id else read_records(responses))
     elif isinstance(responses, Mapping) and _are_sets(declared, responses):
         yield from _sets_of(sets, responses, "the archive")

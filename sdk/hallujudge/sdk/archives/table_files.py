@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import structs
@@ -221,11 +221,3 @@ def header_of(cells: Iterable[object], place: str) -> list[str]:
             f"{place}: the header must name every column once; found {', '.join(header):.200}"
         )
     return header
-
-
-def values_by_name(value: object) -> Mapping[str, object] | None:
-    """Return the values of an object by name, or of a list by number; None of anything else."""
-    if isinstance(value, (dict, Mapping)):
-        return value
-    numbered = enumerate(value, 1) if isinstance(value, (list, tuple)) else None
-    return None if numbered is None else {str(number): each for number, each in numbered}

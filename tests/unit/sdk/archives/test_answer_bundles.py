@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,14 @@ from msgspec import structs
 from support.keyed_archives import ARCHIVES
 
 from hallujudge.metrics import Answer, AnswersItem
+from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
     Bundling,
     ClosedQuestions,
     InputTable,
     Keys,
 )
+from hallujudge.metrics.answers.held_answers import HeldAnswers, in_columns
 from hallujudge.metrics.infact import OperatorsMetric
 from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.metrics.vqa import BENCHMARK as VQA
@@ -166,12 +170,22 @@ def test_places_of_items_and_confidences_have_the_declared_values() -> None:
             read(declared, [row(1, "base", "Yes", confidence=wrong)])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held(AnswersMetric):
+    """A metric of records that hold several answers."""
+
+    @classmethod
+    def held_answers(cls, record: Mapping[str, object]) -> HeldAnswers | None:
+        return in_columns(record, {"labels": "label", "responses": "response"})
+
+
 COLUMNS = structs.replace(
     PLAIN,
     name="columns",
     keys=structs.replace(KEYS, values={}),
     question_files="",
-    bundle=Bundling(columns={"labels": "label", "responses": "response"}),
+    base=_Held,
+    trial=AnswersItem(id="1", answers=(Answer("Yes.", "yes"), Answer("No.", "no"))),
 )
 
 
