@@ -119,6 +119,7 @@ BENCHMARK = ClosedQuestions(
         media=_VIDEO,
         fields={"task": ("task",), "clip": ("video_id", "video"), "text": ("text", "question")},
     ),
+    # Released records have no id, and ask about a clip several times.
     bundle=Bundling(by=("clip", "task", "text")),
     seen=("task",),
     question_files="questions.json",

@@ -187,6 +187,7 @@ class ChairMetric(Metric):
         share(
             "f1",
             "harmonic mean of precision and recall, with count objects",
+            # As a ratio of sums: 2 x recalled / (named + shown) is the harmonic mean.
             ("recalled_objects", "recalled_objects"),
             ("mentioned", "reference_objects"),
             count="",
@@ -247,6 +248,7 @@ class ChairMetric(Metric):
         if self.count == "objects":
             mentioned, wrong = len(objects), len(absent)
         else:
+            # Lists here and above, since generators take longer and a run has many captions.
             mentioned = len(verdicts)
             wrong = sum([each.hallucinated for each in verdicts]) if absent else 0
         # The script splits at single spaces, so that two in a row make an empty word.

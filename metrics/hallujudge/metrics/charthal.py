@@ -89,6 +89,7 @@ def _shown(score: float | str | None) -> str:
     if score is None or isinstance(score, str):
         return "" if score is None else "text"
     # A whole number of hundreds of digits is no mark, and no float.
+    # Adding 0.0 turns -0.0, whose text is "-0", into the 0 that the script takes it for.
     return "inf" if abs(score) > _HUGE else f"{score + 0.0:g}"
 
 
@@ -108,9 +109,12 @@ def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with what its record says of its mark: the score, and what a text states."""
     score, text = record.get("score"), record.get("eval_resp")
     said = text if isinstance(text, str) else ""
+    # Without either the answer waits for a judge; an empty judgement would be an exception.
     if score is None and not said:
         return answer
+    # A cache of long texts would take much memory, and they hardly repeat.
     judged = _judgement if len(said) <= MAX_KEPT_CHARS else _judgement.__wrapped__
+    # A score may be a list or an object in a damaged file, which is no key of a cache.
     held = score if score is None or isinstance(score, (int, float)) else "text"
     fields = {**answer.fields, "judgement": judged(held, said)}
     return Answer(answer.response, "", answer.name, answer.question, answer.options, fields)

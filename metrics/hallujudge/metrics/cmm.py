@@ -107,6 +107,7 @@ def _accuracies() -> Iterator[tuple[AnswerScore, AnswerScore]]:
         )
         meaning = f"right answers{which} / questions{which}"
         yield (
+            # A question has one label: the other two would repeat its accuracy, or be undefined.
             share(name, meaning, *of, own=not label),
             combined(name, meaning, _or_zero, (*of, every), n=of[1]),
         )

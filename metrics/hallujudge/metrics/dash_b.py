@@ -90,6 +90,7 @@ class _Images(AnswersMetric):
         """Return the question of a record without one: the lists name the object alone."""
         name = str(record.get("object_name") or record.get("object") or "").strip()
         question = f"Does this image show a {name}?" if name else ""
+        # The released code has 20 wordings of the question, so that a record's own one is kept.
         slots = {} if "question" in record else {"question": question}
         return Shown(slots=slots, media=("image", "img_id", "question_id"))
 

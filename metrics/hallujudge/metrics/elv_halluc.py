@@ -57,6 +57,7 @@ def _triplets(
     Raises:
         ValueError: A caption is in one triplet twice.
     """
+    # One rule for the whole file: a number by order could be another record's id.
     own = next((name for name in _IDS if records and name in records[0]), "")
     seen: set[tuple[str, str]] = set()
     videos: dict[str, str] = {}
@@ -67,6 +68,7 @@ def _triplets(
         places = (name_under(record, keys) for keys in (_VIDEO, _ASPECT, (own,)))
         triplet = "/".join(filter(None, places)) if own else str(place // len(CAPTIONS) + 1)
         caption = name_under(record, _TYPE).casefold()
+        # Every triplet after a lost line is shifted, so that nothing that follows can be used.
         if not own and (triplet, caption) in seen:
             raise ValueError(
                 f"one caption twice in a triplet, as after a lost or doubled record: {triplet} "
@@ -76,6 +78,7 @@ def _triplets(
             )
         seen.add((triplet, caption))
         video = name_under(record, _VIDEO).strip().casefold()
+        # A shifted triplet may have each caption once, but of two videos.
         if video and not own and videos.setdefault(triplet, video) != video:
             fault = f"triplets have lines with another {_VIDEO[0]}: {triplet}"
             yield place, ValueError(fault, f"Correct them, or give each triplet its {_IDS[0]!r}")
@@ -139,6 +142,7 @@ BENCHMARK = ClosedQuestions(
             (_IN_VIDEO, _OUT_VIDEO),
             direction="lower",
             bounded=False,
+            # No least value: the divisor is near 0 where nearly all in-video answers are right.
             low=float("-inf"),
         ),
         unparsed_rate("answers", "answers, parsed or not"),

@@ -60,6 +60,7 @@ _WITH_OPTIONS = ("Binary-choice", "Multiple-choice")
 _GRADE_KEYS = ("Correctness", "judgement")
 # "1", "1." and "0 (wrong)"; neither 10 nor 1.5.
 _LEADING = re.compile(r"\W*([01])(?![.,]?\d)\b")
+# "incorrect" and "not correct" hold the word correct, so that the denial is part of the match.
 _WORDS = re.compile(r"\b(not\s+|in)?correct\b", re.IGNORECASE)
 
 
@@ -79,6 +80,7 @@ def _corrected(answer: Answer) -> Parsed:
 
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer whose empty grade is not a missing one: the blank keeps them apart."""
+    # The released judge also stores empty replies, which the variant paper counts as wrong.
     if answer.fields.get("judgement") or "" not in map(record.get, _GRADE_KEYS):
         return answer
     return structs.replace(answer, fields={**answer.fields, "judgement": " "})
@@ -125,6 +127,7 @@ def _of_groups(name: str, meaning: str, column: str) -> AnswerScore:
     """Return a share of the groups with several graded answers."""
     name, meaning = f"groups_of_several_{name}", f"groups of several{meaning} / such groups"
     definition = framework.share(name, meaning, column, "groups", bounded=False)
+    # expand() reads the grades, and which answers are graded, of all rows.
     return AnswerScore(definition=definition, counts=(_GRADE, *_ACCURACY.counts[1:]))
 
 

@@ -67,6 +67,7 @@ _KEYS = {"question_id", "question", "type", "image", "label", "prediction"}
 _OF_ASKING = {"asked", "thought", "steps", "unanswered", "confidence"}
 _WORD = re.compile(r"\w+")
 _TEXTS = ("prediction", "label", "question", "type")
+# A text is a whole number if Python's int() takes it.
 _WHOLE = re.compile(r"\s*[+-]?\d+(?:_\d+)*\s*")
 _DROPPED = "dropped"
 # How ``none_accuracy`` knows the one spelling that it counts.
@@ -87,6 +88,7 @@ def _published(answer: Answer) -> Parsed:
     return Parsed(letter, letter == answer.label, _EXACT if text == "E" else _AMONG_WORDS)
 
 
+# Only E has one text in all questions; those of the others are lines of the question.
 _OPTIONS = {**dict.fromkeys(LETTERS, ""), "E": "None of the above"}
 
 
@@ -100,6 +102,7 @@ def _with_fault(answer: Answer, record: Mapping[str, object]) -> Answer:
 def _fault(record: Mapping[str, object]) -> str:
     if fault := _fault_of(tuple(record)):
         return fault
+    # Nearly all records pass, and one look at all types takes less time than four.
     for key in _TEXTS if {*map(type, map(record.get, _TEXTS))} != {str} else ():
         if not isinstance(record[key], str):
             return f"{key} is no text"

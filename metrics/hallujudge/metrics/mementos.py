@@ -258,6 +258,7 @@ def _pooled_scores(kind: str) -> tuple[ScoreDefinition, ...]:
     return (
         _score(kind, "recall", hits, (hits, missed), count=""),
         _score(kind, "precision", hits, (hits, wrong), count=""),
+        # The harmonic mean as a ratio of sums: 2 hits / (2 hits + wrong + missed).
         _score(kind, "f1", (hits, hits), (hits, hits, wrong, missed), count=""),
     )
 

@@ -90,6 +90,7 @@ def _type_by_place(item: AnswersItem) -> str:
     place = item.answers[0].fields.get("place") if item.answers else None
     if not place:
         return item.fields.get("type", "")
+    # As in RLAIF-V's copy, answers after the last question count in averages, and in no type.
     return TYPES[(int(place) - 1) % len(TYPES)] if int(place) <= _QUESTIONS else ""
 
 
@@ -100,11 +101,13 @@ def _placed(record: Mapping[str, object], place: int, _key: str) -> Mapping[str,
 
 def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return an answer with its review, from its record or from the file of reviews."""
+    # The file of reviews is given on purpose, so that it goes before the record's own review.
     given = record.get("reviews")
     given = record.get("review") if given is None else given
     is_rating = isinstance(given, (int, float))
     review = None if is_rating else reply_text(given)
     if review is None and (rating := reply_text(given if is_rating else record.get("rating"))):
+        # A column of numbers with a gap has 4.0 for 4, which `corrected` would refuse like 3.5.
         review = f"Rating: {rating.removesuffix('.0')}"
     shown = record.get(_OBJECTS)
     objects = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")

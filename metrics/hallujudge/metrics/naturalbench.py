@@ -134,6 +134,7 @@ def _pairs(name: str, noun: str, at: slice) -> AnswerScore:
     """Return the share of questions, or images, whose two answers are right."""
 
     def right(bundle: Bundle) -> int:
+        # The slice cuts the question, or the image, out of a name such as q0_i1.
         parts = {answer.name[at] for answer in bundle}
         return sum(are_right([a for a in bundle if a.name[at] == part]) for part in parts)
 

@@ -24,6 +24,7 @@ THRESHOLDS = {"balanced": 1.9, "strict": 2.7}
 _ALONE = 0.6
 RECALLED_FROM = 0.6
 """The similarity from which a reference object counts as named."""
+# An encoder's further digits differ between machines and batch sizes.
 _DIGITS = 6
 _JSON_FIELDS = ("object", "reference", "similarity", "closeness", "gain", "uncounted", "doubt")
 
@@ -253,6 +254,7 @@ class OpenObjectsMetric(Metric):
 
 def values_of(objects: Sequence[ComparedObject]) -> tuple[float, float, float, float]:
     """Return what speaks against a sentence with these objects, in the order of the weights."""
+    # By noun, so that one that a sentence repeats is doubted once.
     unlike = {found.object: 1 - found.similarity for found in objects}
     return (
         sum(unlike.values()),
@@ -265,9 +267,12 @@ def values_of(objects: Sequence[ComparedObject]) -> tuple[float, float, float, f
 def _doubts(objects: Sequence[ComparedObject], has_captions: bool) -> list[float]:
     """Return the doubt of each object of a sentence; the largest is that of the sentence."""
     if not has_captions:
+        # On the scale of the other doubts, of which 1 is the threshold.
         return [(1 - found.similarity) / (1 - _ALONE) for found in objects]
     doubts = [_doubt([found]) for found in objects]
     if doubts:
+        # Doubts about different objects add up: a wrong number and a strange word were each
+        # too little.
         doubts[doubts.index(max(doubts))] = _doubt(objects)
     return doubts
 

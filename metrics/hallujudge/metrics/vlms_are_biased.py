@@ -91,6 +91,7 @@ _WORDS = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
     *("ten", "eleven", "twelve"),
 )
+# Digits within a word, as in "3D" and "v2", count nothing.
 _NUMBER = re.compile(rf"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)|\b(?:{'|'.join(_WORDS)})\b")
 
 
@@ -134,6 +135,7 @@ _RATE = unparsed_rate("answers", "answers, parsed or not")
 def _over_topics(score: AnswerScore, *, named: bool = True) -> AnswerScore:
     """Return the mean of a share over the topics that have an answer, under its name or another."""
     made = mean(score, "topic", TOPICS, "topics")
+    # The mean's own value needs an answer of every topic; here a topic without one is left out.
     shares = [ratio(*(column_within(each.name, t) for each in score.counts)) for t in TOPICS]
 
     def value(sums: Sums) -> FloatArray:

@@ -33,8 +33,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from msgspec import structs
-
 from ..answers.answer_scores import (
     AnswerScore,
     Count,
@@ -43,6 +41,7 @@ from ..answers.answer_scores import (
     is_right,
     kept,
     named,
+    noting,
     share,
     unparsed_rate,
 )
@@ -123,7 +122,6 @@ _EVIDENCE = average(
 _TSS = average("tss", "mean tss over shuffle and reverse", _CHANGES)
 
 
-_UNPARSED = unparsed_rate("runs", "answers under any operator")
 _MISSING = Count(
     name="missing",
     meaning="missing answers to scored questions",
@@ -166,7 +164,7 @@ SCORES: tuple[AnswerScore, ...] = (
         bounded=False,
     ),
     *OVERCONFIDENCE_SCORES,
-    structs.replace(_UNPARSED, counts=(*_UNPARSED.counts, _MISSING)),
+    noting(unparsed_rate("runs", "answers under any operator"), _MISSING),
 )
 """The scores, in the order of the report."""
 

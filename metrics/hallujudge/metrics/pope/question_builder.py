@@ -99,7 +99,9 @@ def count_objects(objects: Mapping[str, Iterable[str]]) -> ObjectCounts:
 # The article before the object, "a", "an" or "a/an", which is chosen for each object.
 _ARTICLE_AND_NAME = re.compile(r"\b([Aa])(?:/an|n)?\s+(?:<object>|\{object\})")
 
+# With a silent h.
 _AN_DESPITE_SPELLING = re.compile(r"hour|honest|hono(?:u)?r|heir")
+# With the sound of "you" or of "one"; "unimportant", "unanchored" and "onerous" begin otherwise.
 _A_DESPITE_SPELLING = re.compile(
     r"uni(?!n|m|d)|unanim|u(?:bi|fo|k[eru]|ra[nl]|rin|rol|sa[bg]|sb|se|su|t[eio]|v)|eu|ewe|ouija"
     r"|on(?:e|ce)(?!rous)"
@@ -109,6 +111,7 @@ _INITIALS = re.compile(
     r"(?:[A-Z]{2,3}|[B-DF-HJ-NP-TV-Z]{4,})s?\b|[A-Za-z](?![A-Za-z'])|[ei](?=[A-Z])"
 )
 _SPELT_WITH_AN = frozenset("AEFHILMNORSX")
+# Eight, eleven and eighteen, also as thousands.
 _NUMBER_WITH_AN = re.compile(r"8|11(?!\d)|18(?!\d)|1[18](?:\d{3})+(?!\d)")
 
 
@@ -188,6 +191,7 @@ def build_pope(
     ranked = counts.by_frequency()
     questions: list[PopeQuestion] = []
     for image in chosen:
+        # No image name has this character, so that each pair of seed and image is another text.
         rng = random.Random(f"{seed}\0{image}")  # noqa: S311 - a seeded draw, no secret
         present = rng.sample(shown[image], half)
         absent = _absent(sampling, shown[image], present, ranked, counts, rng)
@@ -265,6 +269,7 @@ def _absent(
         ranked = counts.by_company(shown)
     here = set(shown)
     absent = [name for name in ranked if name not in here]
+    # With too few the image is skipped, so that none need be drawn.
     if len(absent) < len(present) or sampling in ("popular", "adversarial-pooled"):
         return absent[: len(present)]
     if sampling == "random":

@@ -125,6 +125,7 @@ def cleaned(text: str) -> Cleaned:
         answer = answer[: turn.start()]
     answer = without_ends(answer)
     if _WITHIN.search(answer):
+        # A blank in its place, or the words on both sides would become one.
         answer = _WITHIN.sub(" ", answer)
     if not prompt and answer == text.rstrip(_SPACE):
         return Cleaned(text)
@@ -165,6 +166,7 @@ def without_prompt(text: str) -> str:
     """Return the answer of a text that repeats its prompt in a chat template; else the text."""
     begun = text.lstrip(_SPACE)
     for asked, answered in _TURNS:
+        # The last one: a prompt of several turns holds earlier answers.
         if asked.match(begun) and (at := begun.rfind(answered)) >= 0:
             return begun[at + len(answered) :].lstrip(_SPACE + ":")
     role = next((role for role in _ROLES if begun.startswith(role)), None)

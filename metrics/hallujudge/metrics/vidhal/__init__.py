@@ -58,6 +58,7 @@ from .order_analyses import FURTHER_SCORES, OrdersMetric, ShownMetric
 def _chosen_as_released(answer: Answer) -> Parsed:
     said, label = answer.response or "", answer.label
     caption = answer.options.get(label, "")
+    # Letters alone have empty captions, which every answer contains.
     right = said == label or (caption != "" and caption.lower().strip(".") in said)
     return Parsed(label if right else said if said in answer.options else None, right, "published")
 

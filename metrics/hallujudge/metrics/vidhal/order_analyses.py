@@ -43,6 +43,8 @@ def _misaligned(high: int, low: int) -> AnswerScore:
 
 
 _PAIRS = ((2, 1), (3, 1), (3, 2))
+# More than one: in a bootstrap sample another order may be the most frequent. Three captions have
+# six orders, so that eight columns hold all of these.
 _MOST_COMMON = tuple(f"commonest_order_{place}" for place in range(1, 9))
 """Columns for the eight most frequent orders of a table."""
 _REPEATED = tuple(ratio(name, "videos") for name in _MOST_COMMON)
@@ -354,6 +356,7 @@ def caption_quality(votes: Iterable[QualityVote]) -> dict[str, dict[str, float |
     return dict(
         sorted(
             table.items(),
+            # A video without a total is listed after one whose total is 0.
             key=lambda row: (-(row[1]["total"] or 0), row[1]["total"] is None, row[0]),
         )
     )

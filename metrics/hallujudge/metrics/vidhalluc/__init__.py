@@ -317,6 +317,7 @@ ORDER = structs.replace(
     name="vidhalluc-tsh",
     title="VidHalluc: videos whose two actions are put in the right order.",
     labels=("AB", "BA"),
+    # CHOICES has both, and they are about options, which orders do not have.
     base=None,
     complete=None,
     asking=plain(

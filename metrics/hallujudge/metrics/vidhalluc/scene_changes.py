@@ -113,6 +113,7 @@ def _first_places(text: str, true: str) -> list[Place]:
 
 def _last_places(text: str, true: str) -> list[Place]:
     said = _LOCATIONS.split(text)[-1]
+    # The pattern takes all that follows the last " to ", marks of the sentence's end too.
     lines = [(each.strip().splitlines() or [""])[0].rstrip(" .*\"'") for each in (said, true)]
     return _paired(*map(_LAST_FROM.search, lines))
 
