@@ -218,6 +218,7 @@ class Scorer:
         return await asyncio.to_thread(self, responses, references)
 
     def _results(self, items: Sequence[Item]) -> list[ItemResult]:
+        # Where nothing is left to score, no server is called.
         if not items:
             return []
         return self._client.evaluate(

@@ -186,6 +186,7 @@ class SynonymGraph:
         words = clean_word(form).split()
         found = self._lookup.get(" ".join(words))
         if found is None and words:
+            # Of several words, the last one has the plural.
             words[-1] = singular(words[-1])
             found = self._lookup.get(" ".join(words))
         return found or ()
@@ -287,6 +288,7 @@ def cycles(targets: Mapping[str, Iterable[str]]) -> list[str]:
         except CycleError as err:
             # Of two neighbours in the error, the first is what the second leads to.
             words = err.args[1][:0:-1]
+            # A cycle is named alike wherever the search enters it.
             start = words.index(min(words))
             problems.append(_named_cycle([*words[start:], *words[:start]]))
             left = _without(left, frozenset(words))

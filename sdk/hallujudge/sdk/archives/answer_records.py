@@ -133,9 +133,11 @@ class AnswerMaker:
                 choose_key(first, key, (), name, "InputOptions(key_map=…)")
         label = "label" if "label" in options.key_map else None
         response = choose_key(first, options.text_key, self._keys.response, "the answer", TEXT_FLAG)
+        # A key that holds the response is not the label's as well.
         others = [key for key in self._keys.label if key != response]
         if not self._keys.label:
             return response, ""
+        # A verdict may stand for a label, so that each record is looked at by itself.
         if label is None and self._declared.verdicts and not has_any(first, others):
             self._label_remedy += f". Found {named(sorted(first.values))}"
             return response, others[0]
@@ -209,6 +211,7 @@ class AnswerMaker:
         """Return the labels that values stand for; None if some stand for none."""
         known = {each: self._label_of(each) for each in {*found}} if are_texts(found) else None
         labels = [*map(self._label_of if known is None else known.get, found)]
+        # What completes an answer may give its label.
         if self._complete is not None:
             return [label or "" for label in labels]
         return labels if all(labels) else None  # type: ignore[return-value]  # none is None

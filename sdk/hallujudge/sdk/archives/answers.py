@@ -330,6 +330,7 @@ class Answers:
         return (key for key, _ in self._rows())
 
     def _items(self, missing: list[str], held: list[AnswersItem] | None) -> Iterator[AnswersItem]:
+        # Held items are also those that are left out.
         yield from self._read_again() if held is None or self._left_out else held
         assert self._questions is not None or not missing, "only questions can lack an answer"
         for key in missing:

@@ -114,6 +114,7 @@ class AskedQuestions:
                 self._faults.add(_UNKNOWN, key, remedy=_REMEDY)
             self._joined.add(key)
             if known := self.known(key):
+                # What the record itself says comes first.
                 values = {**known, **values}
         self._records += 1
         bundle = key if self._by_id else ""
@@ -206,6 +207,7 @@ class AskedQuestions:
         given = self._table("asked")
         asked = self.questions if given is None else given
         silent = [key for key in self.questions if key in asked and key not in self._joined]
+        # A task of which nothing is answered was not run.
         task = self._metric.task
         run = {task(self.questions[key]) for key in self._joined if key in self.questions}
         return [key for key in silent if task(self.questions[key]) in run]

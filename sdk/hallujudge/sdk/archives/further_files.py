@@ -51,6 +51,7 @@ class GivenFiles:
         more = {f"{m}.{name}": file for m, own in self.inputs.items() for name, file in own.items()}
         for name, held in {**self.references, **more}.items():
             for each in held if isinstance(held, list) else [held]:
+                # Whether an address exists is known only when it is called.
                 if not isinstance(each, (str, Path)) or is_url(each):
                     continue
                 if not Path(each).exists() and not is_pattern(Path(each)):
@@ -294,6 +295,7 @@ def _command(summary: ArchiveSummary, metric: str, files: Mapping[str, Sequence[
     for flag, given in files.items():
         known = flag in words
         place = words.index(flag if known else "--out")
+        # A flag that the command has stands before a placeholder, which files replace.
         words[place : place + 2 * known] = [word for file in given for word in (flag, file)]
     return " ".join(map(quote, words))
 

@@ -323,6 +323,7 @@ def spans_of(path: Path, size: int = _SLICE_BYTES) -> Iterator[Span]:
         at = 0
         while at < end:
             file.seek(at + size)
+            # A slice ends where a line does.
             file.readline(_LINE_BYTES)
             # A seek goes beyond the end of a file too.
             after = min(file.tell(), end)

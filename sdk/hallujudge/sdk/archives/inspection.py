@@ -200,6 +200,7 @@ def _summary(archive: Archive) -> ArchiveSummary:
         metrics=metrics,
         model=archive.model,
         task=archive.task,
+        # Such a file is read as one record.
         records=len(archive.first) if _maps_ids_to_responses(reader) else counts.records,
         ids=tuple(counts.first_ids),
         duplicates=tuple(duplicates[:_MOST_DUPLICATES]),
@@ -389,6 +390,7 @@ def _check() -> ResponseCheck:
 def _is_failure(value: object) -> bool:
     if not isinstance(value, str):
         return False
+    # Other problems, such as an empty response, are counted apart.
     problem = _check().problem(value)
     return problem is not None and problem[0].name == "RESPONSE_FAILED"
 

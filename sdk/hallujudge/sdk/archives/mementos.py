@@ -97,6 +97,7 @@ def _has_list(path: Path) -> bool:
     """Return whether a text has the heading of a keyword list; a truncated file has one too."""
     try:
         with path.open("rb") as file:
+            # Only the heading counts here; the reader of the file says what is wrong with it.
             text = file.read(_MAX_KEYWORD_BYTES).decode("utf-8-sig", "replace")
     except (OSError, ArchiveError):
         return False

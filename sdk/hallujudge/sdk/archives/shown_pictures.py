@@ -84,6 +84,7 @@ def _box(name: str, value: object, place: str) -> Box:
 
 
 def _is_number(value: object) -> bool:
+    # The bound refuses infinity and NaN, too.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9
 
 
@@ -343,6 +344,7 @@ class ShownRecords:
         value = self._value_of(record)
         names = [self._id_of(record)]
         if isinstance(value, str):
+            # COCO's file names have no folders.
             names += [value, PurePosixPath(value).name]
         return next((self._boxes[name] for name in names if name in self._boxes), ())
 

@@ -340,6 +340,7 @@ class _Answers:
         if "model_key" not in self._options.own:
             answers = _flat(self._responses, self._options)
             refuse_other_texts(answers, text, _TEXT_KEYS, self._options)
+        # Scenes belong to images, out of which the answers were taken.
         image = next(read_records(self._responses))
         if isinstance(image.values.get("instance"), list) and self._scenes is None:
             choose_key(image, None, _TRIPLETS, "the scene graph")
@@ -395,6 +396,7 @@ def _no_answers(instance: Mapping[str, object], key: str, place: str) -> Archive
             f"{place}: no answers under {key!r}, only its claims ({key}_triplets); give the file "
             "with InputOptions(own=dict(claims_only=True))"
         )
+    # An instance's other keys are names of models.
     others = sorted(set(instance) - {"question", "triplet"})
     return ArchiveError(
         f"{place}: no answers under {key!r}; name the model with "
@@ -442,6 +444,7 @@ def _by_id(content: Mapping[str, object], where: str) -> Iterator[tuple[str, Rec
 
 def _is_by_id(values: Mapping[str, object]) -> bool:
     """Return whether a record is a whole file, image id -> list of triplets."""
+    # A record has one of these keys, a file by ids none.
     known = values.keys() & {*_ID_KEYS, *_TRIPLETS}
     return bool(values) and not known and all(isinstance(v, list) for v in values.values())
 

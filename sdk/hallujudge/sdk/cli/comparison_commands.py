@@ -83,6 +83,7 @@ def compare(
     if items is not None and len(runs) != 2:
         raise InvalidInputError(f"--items needs two runs, and {len(runs)} are given; name two")
     options = comparing.options(score or ())
+    # Before the comparison, which refuses runs whose references differ.
     if show_differences:
         if len(runs) != 2:
             given = f"--show-differences needs two runs, and {len(runs)} are given"

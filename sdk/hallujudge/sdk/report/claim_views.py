@@ -223,6 +223,7 @@ def _line_marks(text: str, lines: tuple[LineCost, ...]) -> Iterator[Mark]:
     """Yield the place of each line in its caption; lines that were joined or changed have none."""
     start = 0
     for index, line in enumerate(lines):
+        # From the end of the line before: equal lines have places of their own.
         at = text.find(line.text, start)
         if at >= 0:
             start = at + len(line.text)

@@ -265,6 +265,7 @@ def _markdown(page: Page) -> str:
 
 def _csv(page: Page) -> str:
     """Return the first table with all digits."""
+    # A CSV file holds one table.
     return csv_text(page.grids[0].noted_keys, page.grids[0].noted_values)
 
 

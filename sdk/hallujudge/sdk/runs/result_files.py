@@ -65,6 +65,7 @@ def head_of(path: Path) -> dict[str, Any]:
     if not path.parent.is_dir():
         raise ArchiveError(f"{path.parent}: not a folder; give the folder of a run")
     content = read_json(path)
+    # Before the keys, which a newer release may have changed.
     refuse_schema(content, "report", str(path))
     if not isinstance(content, dict) or not all(
         isinstance(content.get(name), kind) for name, kind in _KINDS.items()

@@ -126,6 +126,7 @@ def _questions(name: str, metric: str, id_key: str, keys: str) -> ArchiveReader:
         keys=needed,
         metrics=(metric,),
         role="references",
+        # CRPE's questions are under text, a usual key of responses.
         matches=_RESPONSES.difference(needed).isdisjoint,
         fields={"id": id_key},
     )
