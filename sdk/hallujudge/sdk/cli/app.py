@@ -168,6 +168,7 @@ class FamilyGroup(_OrderedGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name; None if there is no such command."""
+        # All families are imported, which takes long, only where none of these has it.
         own = [family for family in FAMILIES if cmd_name.startswith(family.replace("_", "-"))]
         return self._with(own).get(cmd_name) or super().get_command(ctx, cmd_name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,8 @@ class _Items:
 
     columns: PartColumns
     details: list[list[dict[str, Any]]]
+    whole: bool
+    """Whether the page holds all parts of the run."""
     places: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -145,7 +147,7 @@ def render_comparison(
         overview: URL of the page of all runs; empty for a page without one.
     """
     runs = (first, second)
-    items = [_read(held_parts(run.parts)) for run in runs]
+    items = [_read(run.parts) for run in runs]
     common = [name for name in items[0].columns.ids if name in items[1].places][:MOST_PAGE_ITEMS]
     places = [[each.places[name] for name in common] for each in items]
     columns = [Columns([_chosen(each.columns, at)]) for each, at in zip(items, places, strict=True)]
@@ -166,17 +168,18 @@ def render_comparison(
     return document(title, body, data, pictures=pictures.policy)
 
 
-def _read(parts: Iterable[bytes]) -> _Items:
+def _read(parts: Sequence[bytes]) -> _Items:
+    held = held_parts(parts)
     merged = PartColumns()
     details: list[list[dict[str, Any]]] = []
-    for part in parts:
+    for part in held:
         columns = read_columns(part)
         for name in _column_names():
             getattr(merged, name).extend(getattr(columns, name))
         for kind, titles in columns.charts.items():
             merged.charts.setdefault(kind, {}).update(titles)
         details += read_details(part)
-    return _Items(merged, details)
+    return _Items(merged, details, whole=len(held) == len(parts))
 
 
 def _column_names() -> list[str]:
@@ -215,7 +218,7 @@ def _first_screen(
         element("h1", f"{names[0]} and {names[1]}"),
         element("p", about, _class="muted"),
     )
-    yield _trust(runs, differences.notes, items, common)
+    yield _trust(runs, differences.notes, items)
     headings = ["score", f"A: {names[0]}", f"B: {names[1]}", "B − A", "interval", "p", "B is"]
     rows = [_row(row, first.report, second.report) for row in differences.rows]
     yield element("section", element("h2", "Scores"), html_table(headings, rows, "scores"))
@@ -234,12 +237,12 @@ def _making(runs: Sequence[PageRun], method: str) -> Markup:
     )
 
 
-def _trust(
-    runs: Sequence[PageRun], notes: Sequence[str], items: Sequence[_Items], common: int
-) -> Markup:
+def _trust(runs: Sequence[PageRun], notes: Sequence[str], items: Sequence[_Items]) -> Markup:
     points = [element("li", note) for note in notes]
-    for run, each in zip(runs, items, strict=True):
-        if missing := len(each.columns.ids) - common:
+    for run, each, other in zip(runs, items, reversed(items), strict=True):
+        # What a page leaves out of a large run may be in it all the same.
+        missing = sum(name not in other.places for name in each.columns.ids) if other.whole else 0
+        if missing:
             points.append(element("li", f"{counted(missing, 'item')} only in {run.title}."))
     return element("section", element("ul", *points), _class="trust") if points else Markup("")
 

@@ -222,6 +222,7 @@ class StoredRun:
             InvalidInputError: The tracker is unknown, or lacks its folder, model or dataset.
             MissingExtraError: Its package is not installed.
         """
+        # The run's folder stays as it is: logging writes nothing there.
         with tempfile.TemporaryDirectory(prefix="hallujudge-") as made:
             page = self.folder / PAGE
             if not page.exists():

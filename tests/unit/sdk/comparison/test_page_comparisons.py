@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
 from support import report_samples as samples
 from support.pages import Page
 
@@ -15,8 +16,9 @@ from hallujudge.metrics import (
     Outcome,
     one_answer,
 )
+from hallujudge.sdk.comparison import page_comparisons
 from hallujudge.sdk.comparison.page_comparisons import Differences, PageRun, render_comparison
-from hallujudge.sdk.report.page import page_part
+from hallujudge.sdk.report.page import document, page_part
 
 RIGHT = (MentionVerdict("sofa", "couch", 11, 15, False),)
 WRONG = (MentionVerdict("dog", "dog", 2, 5, True),)
@@ -56,6 +58,16 @@ def test_first_screen_has_both_runs_and_what_is_missing() -> None:
     assert "1 item only in A model." in text
     assert text.count(samples.SIGNATURE) == 2
     assert "Differences: paired-bootstrap" in text
+
+
+def test_items_that_a_page_leaves_out_are_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (document, page_comparisons):
+        monkeypatch.setattr(module, "MOST_PAGE_ITEMS", 100)
+    names = [str(number) for number in range(200)]
+    first, second = run("A", dict.fromkeys(names, RIGHT)), run("B", dict.fromkeys(names, RIGHT))
+    assert "only in" not in Page(render_comparison(first, second, FOUND)).text
+    turned = run("B", dict.fromkeys(reversed(names), RIGHT))
+    assert "only in" not in Page(render_comparison(first, turned, FOUND)).text
 
 
 def test_differences_of_lengths_have_two_decimals() -> None:
