@@ -22,7 +22,7 @@ from oracles.extraction_scores import (
     triplet_scores,
 )
 from oracles.reading_sheet import draw
-from oracles.rule_lists import lists
+from oracles.rule_lists import lists, size
 
 from hallujudge.judge_service.extractors.rules.rule_extractors import (
     RuleKeywordExtractor,
@@ -38,7 +38,7 @@ def test_every_word_list_of_the_rules_has_a_line_of_its_evaluation() -> None:
     rows = [line.split(" | ")[:2] for line in page.read_text("utf-8").splitlines()]
     lines = {row[0]: row[1] for row in rows if len(row) > 1}
     for name, words in lists().items():
-        assert lines.get(f"| `{name}`") == str(len(words)), name
+        assert lines.get(f"| `{name}`") == str(size(words)), name
 
 
 @pytest.mark.parametrize("half", ["dev", "held_out"])

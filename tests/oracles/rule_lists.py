@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import TypeGuard
 
 from hallujudge.judge_service.extractors import rules
 from hallujudge.judge_service.extractors.rules.lexicon import load_lexicon
@@ -26,7 +27,9 @@ from .claim_reading import HALVES, labelled
 
 Texts = Sequence[tuple[str, str]]
 """Texts with the questions that they answer."""
-Lists = dict[str, frozenset[str]]
+Words = frozenset[str] | dict[str, frozenset[str]]
+"""A list, or several by a word before them."""
+Lists = dict[str, Words]
 
 
 def modules() -> list[ModuleType]:
@@ -42,13 +45,24 @@ def lists() -> Lists:
     for module in modules():
         source = Path(str(module.__file__)).read_text(encoding="utf-8")
         for name, value in vars(module).items():
-            if isinstance(value, frozenset) and f"\n{name} = " in source and id(value) not in seen:
+            if is_list(value) and f"\n{name} = " in source and id(value) not in seen:
                 seen.add(id(value))
                 found[f"{module.__name__.rpartition('.')[2]}.{name}"] = value
     return found
 
 
-def put(old: frozenset[str], new: frozenset[str]) -> None:
+def is_list(value: object) -> TypeGuard[Words]:
+    """Return whether a constant is a word list, or has several."""
+    parts = value.values() if isinstance(value, dict) else [value]
+    return bool(parts) and all(isinstance(each, frozenset) for each in parts)
+
+
+def size(words: Words) -> int:
+    """Return the number of words."""
+    return sum(map(len, words.values())) if isinstance(words, dict) else len(words)
+
+
+def put(old: Words, new: Words) -> None:
     """Put a list in the place of another, in every module that has it."""
     for module in modules():
         for name, value in list(vars(module).items()):
@@ -91,14 +105,15 @@ def main() -> None:
     print(f"| list | words | of {len(usual[0])} sentences | of {len(usual[1]):,} answers |")
     print("|---|---|---|---|")
     for name, words in lists().items():
-        empty: frozenset[str] = frozenset([""])  # an object of its own, which can be put back
+        # An object of its own, which can be put back.
+        empty: Words = {} if isinstance(words, dict) else frozenset([""])
         put(words, empty)
         changed = [
             sum(one != other for one, other in zip(before, extracted(texts), strict=True))
             for before, texts in zip(usual, samples, strict=True)
         ]
         put(empty, words)
-        print(f"| `{name}` | {len(words)} | {changed[0]} | {changed[1]} |", flush=True)
+        print(f"| `{name}` | {size(words)} | {changed[0]} | {changed[1]} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from hallujudge.metrics.framework.claims import Modality
 
 from .. import ExtractedTriplet, Span
-from .lexicon import Lexicon
+from .lexicon import VOWELS, Lexicon
 from .phrases import Chunk, NounPhrase, VerbGroup
 from .word_lists import COPULAS, FEMALE, MALE, MEDIUM_NOUNS, listed
 
@@ -166,7 +166,6 @@ def is_empty_it(chunks: list[Chunk], i: int) -> bool:
 _PERSONS = listed("he|she|they|someone|somebody|nobody|everyone|everybody|no one|none", "|")
 """Pronouns that, as subjects, name a person without a phrase to which they refer."""
 _MOST_TENTATIVE = (Modality.CONDITIONAL, Modality.HEDGED)
-_VOWELS = frozenset("aeiou")
 
 
 class Claims:
@@ -308,8 +307,8 @@ def ing_form(lemma: str) -> str:
     if lemma.endswith("e") and not lemma.endswith(("ee", "ye", "oe")):
         return f"{lemma[:-1]}ing"
     # Longer verbs double only when the last syllable is stressed, which spelling does not tell.
-    short = len(lemma) in (3, 4) and lemma[-1] not in _VOWELS and lemma[-1] not in "wxy"
-    if short and lemma[-2] in _VOWELS and lemma[-3] not in _VOWELS:
+    short = len(lemma) in (3, 4) and lemma[-1] not in VOWELS and lemma[-1] not in "wxy"
+    if short and lemma[-2] in VOWELS and lemma[-3] not in VOWELS:
         return f"{lemma}{lemma[-1]}ing"
     return f"{lemma}ing"
 

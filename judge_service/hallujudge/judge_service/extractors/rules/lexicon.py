@@ -176,7 +176,7 @@ def _detached(forms: list[str]) -> list[str]:
 
 # The weight of verbs that WordNet 3.0 lacks, and has no counts for.
 _NEW_VERB_WEIGHT = 10
-_VOWELS = frozenset("aeiou")
+VOWELS = frozenset("aeiou")
 
 # Plurals that WordNet's lists lack, or for which a rarer lemma would win.
 _NOUN_OVERRIDES = paired(
@@ -295,7 +295,7 @@ def _verb_stems(word: str) -> list[tuple[str, str]]:
 def _stripped(stem: str) -> list[str]:
     stems = [stem, stem + "e"]
     # "Running" doubles its consonant; vowels are doubled for their sound: "seeing".
-    if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in _VOWELS:
+    if len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in VOWELS:
         stems.append(stem[:-1])
     # "Panicking" and "picnicking" add a k.
     if stem.endswith("ck"):
