@@ -152,6 +152,12 @@ def test_questions_are_asked_with_their_options(package: Path, tmp_path: Path) -
             "judged.slots has 'lable' for 'reference'",
         ),
         ('by=("pair",)', 'by=("pairs",)', "bundle.by names 'pairs', which is no field"),
+        (
+            'name=("side",)',
+            'name=("side",), partial=True',
+            "no field 'partial': give places a name",
+        ),
+        ("places={", 'places={"side": ("a", "b"), ', "has the name '1', which is none of a, b"),
         ('seen=("part",', 'seen=("parts",', "seen names 'parts', which is no field"),
         ('places={"part"', 'places={"prt"', "places names 'prt', which is no field"),
     ],

@@ -237,6 +237,9 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
         if declared.labels and answer.label not in declared.labels:
             known = ", ".join(declared.labels)
             yield f"the label of trial is {answer.label!r}, which is none of its labels {known}"
+        if declared.names and answer.name not in declared.names:
+            known = ", ".join(declared.names)
+            yield f"an answer of trial has the name {answer.name!r}, which is none of {known}"
 
 
 def _field_faults(declared: ClosedQuestions) -> Iterator[str]:
