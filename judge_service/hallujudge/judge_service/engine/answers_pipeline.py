@@ -100,13 +100,13 @@ class AnswersPipeline(TextPipeline[AnswersItem, AnswersMetric]):
         """Return all that the outcome of a bundle depends on; None if it hardly repeats."""
         if not self._repeats:
             return None
-        answers = item.answers
-        for answer in answers:
+        seen: list[object] = [*map(item.fields.get, self._places)] if self._places else []
+        for answer in item.answers:
             # A parser reads an answer by its options, which differ from question to question.
             if answer.options:
                 return None
-        seen = tuple(map(self.metric.seen_of, answers))
-        return (*map(item.fields.get, self._places), *seen) if self._places else seen
+            seen.append(self.metric.seen_of(answer))
+        return tuple(seen)
 
     def size(self, item: AnswersItem) -> int:
         """Return the number of characters of all responses."""

@@ -56,7 +56,7 @@ class AnswersItem(Item, frozen=True, kw_only=True):
         if not self.answers:
             return ItemRecords([], [])
         # Most items have one answer, and every item is hashed.
-        first, *others = self.answers
+        first, others = self.answers[0], self.answers[1:]
         for each in others:
             if each.question != first.question or each.options != first.options:
                 return ItemRecords(self._questions(), self._labels())
@@ -96,10 +96,11 @@ def _options_of(answer: Answer) -> tuple[tuple[str, str], ...]:
 
 def _said_of(answer: Answer) -> Sequence[tuple[str, str]]:
     """Return the fields that the benchmark sets."""
-    if not answer.fields:
-        return ()
     fields = answer.fields
-    return [(name, text) for name in _names_said(tuple(fields)) if (text := fields[name])]
+    # Many answers have none but those that it does not.
+    if not (names := _names_said((*fields,))):
+        return ()
+    return [(name, text) for name in names if (text := fields[name])]
 
 
 # The answers of an archive have the same fields.
