@@ -200,21 +200,19 @@ class AnswerMaker:
         asked = found.texts(self._question_keys)
         choices = self._plain_choices(found)
         held = self._fields.of_all(found) if self._has_fields else repeat(_NOTHING, len(fields))
-        if labels is None or choices is None:
+        if choices is None:
             return None
         answers = [*map(Answer, said, labels, blank, asked, choices, held)]
         if self._complete is not None:
             answers = [*map(self._complete, answers, map(self._whole, found.values, fields))]
         return None if self._are_odd(answers, found, fields) else answers
 
-    def _labels_of(self, found: Sequence[object]) -> Iterable[str] | None:
-        """Return the labels that values stand for; None if some stand for none."""
-        known = {each: self._label_of(each) for each in {*found}} if are_texts(found) else None
-        labels = [*map(self._label_of if known is None else known.get, found)]
-        # What completes an answer may give its label.
-        if self._complete is not None:
-            return [label or "" for label in labels]
-        return labels if all(labels) else None  # type: ignore[return-value]  # none is None
+    def _labels_of(self, found: Sequence[object]) -> Sequence[str]:
+        """Return the labels that values stand for; empty where one stands for none."""
+        if not are_texts(found):
+            return [self._label_of(each) or "" for each in found]
+        known = {each: self._label_of(each) or "" for each in {*found}}
+        return [*map(known.__getitem__, found)]
 
     def _plain_choices(self, found: AlikeRecords) -> Iterable[Mapping[str, str]] | None:
         """Return the choices of records with the same keys; None if some lack one."""
@@ -229,7 +227,8 @@ class AnswerMaker:
         self, answers: Sequence[Answer], found: AlikeRecords, fields: Sequence[Mapping[str, str]]
     ) -> bool:
         """Return whether something is to be said of one of the answers."""
-        if self._keys.label and not all(answer.label for answer in answers):
+        open_ones = [at for at, answer in enumerate(answers) if not answer.label]
+        if self._keys.label and any(self._is_question(found.values[at]) for at in open_ones):
             return True
         for name, allowed in self._places:
             pairs = zip(answers, fields, strict=True)

@@ -120,22 +120,28 @@ class BundleItems:
         The arguments, and what is raised, are those of :meth:`AnswerMaker.alike`.
         """
         answers = self._maker.alike(found, fields)
-        others = self._has_tasks and not all(map(self._metric.is_question, found.values))
-        if answers is None or others:
+        if answers is None:
             return None
         if self._has_groups:
             known = [answer.fields for answer in answers]
             fields = [*map(self._grouped, fields, found.values, known)]
         media = found.texts(self._keys.media)
+        groups = map(self._group_of, media, found.places) if self._own_media else media
+        items = [
+            AnswersItem(id=name, group_id=group, fields=own, answers=(answer,))
+            for name, group, own, answer in zip(found.places, groups, fields, answers, strict=True)
+        ]
+        if self._has_tasks:
+            is_question = self._metric.is_question
+            items = [
+                item if is_question(own) else self._asked.special(item, own)
+                for item, own in zip(items, found.values, strict=True)
+            ]
         self._media.found |= any(media)
         if not self._own_media and not all(media):
             for at, each in enumerate(media):
                 self._media.add(each, found.places[at], found.values[at], found.record(at).position)
-        groups = map(self._group_of, media, found.places)
-        return [
-            AnswersItem(id=name, group_id=group, fields=own, answers=(answer,))
-            for name, group, own, answer in zip(found.places, groups, fields, answers, strict=True)
-        ]
+        return items
 
     def _answer(self, entry: Entry) -> Answer:
         try:

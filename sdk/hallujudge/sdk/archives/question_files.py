@@ -19,7 +19,7 @@ from hallujudge.metrics.answers.held_answers import HeldAnswers
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
-from .alike_records import AlikeRecords
+from .alike_records import AlikeRecords, are_plain
 from .bad_records import note_bad
 from .ids import canonical_id
 from .inputs import InputOptions, References
@@ -378,9 +378,17 @@ def bundle_ids(
 ) -> Sequence[str]:
     """Return what :func:`bundle_id` does for each of some records."""
     keys = (options.id_key,) if options.id_key else declared.keys.id
-    if declared.bundle.by or found.columns.keys().isdisjoint(keys):
-        return [bundle_id(declared, record, options) for record in found.records]
-    return found.ids(keys)
+    if not declared.bundle.by and not found.columns.keys().isdisjoint(keys):
+        return found.ids(keys)
+    # Nearly all records have the usual keys, with texts that are ids as they stand.
+    usual = [declared.keys.fields[name][0] for name in declared.bundle.by]
+    columns = [found.columns.get(key, ()) for key in usual]
+    if columns and all(map(are_plain, columns)):
+        parts = [[*map(str.strip, column)] for column in columns]
+        ids = [*map("_".join, zip(*parts, strict=True))]
+        if all(map(all, parts)) and ".0_" not in "_".join([*ids, ""]):
+            return ids
+    return [bundle_id(declared, record, options) for record in found.records]
 
 
 def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> str:
