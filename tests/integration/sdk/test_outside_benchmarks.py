@@ -352,11 +352,16 @@ def declared(tmp_path: Path) -> Iterator[Path]:
 def test_a_paper_is_in_a_file_beside_the_module(declared: Path) -> None:
     shown = here("metrics", "show", "my-sides", "--benchmark", declared).stdout
     assert "No source is declared." in shown
+    cited = here("metrics", "cite", "my-sides", "--benchmark", declared)
+    assert (cited.returncode, cited.stdout) == (0, "")
+    assert "my-sides has no paper; write my_sides.toml beside its module" in cited.stderr
     remove_benchmarks()
     copy(FILE.with_name("my_sides.toml"), declared.parent)
     shown = here("metrics", "show", "my-sides", "--benchmark", declared).stdout
     assert "Us, My sides, 2026; section 3" in shown
     assert "Table 2 ranks models by it." in shown
+    found = here("metrics", "cite", "my-sides", "--benchmark", declared).stdout
+    assert "title = {{My sides}}" in found
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,14 @@ def cite_metrics(
     ] = None,
 ) -> ExitCode:
     """Print BibTeX of the papers that define metrics, each paper once."""
-    metrics = map(cli.known_metric, names or metric_names())
+    metrics = [cli.known_metric(name) for name in names or metric_names()]
+    for name in [metric.name for metric in metrics if not metric.papers]:
+        file = f"{name.replace('-', '_')}.toml"
+        click.echo(f"note: {name} has no paper; write {file} beside its module", err=True)
     papers = [paper.bibtex for metric in metrics for paper in metric.papers]
     # Several metrics may be of one paper.
-    click.echo("\n\n".join(dict.fromkeys(papers)))
+    if papers:
+        click.echo("\n\n".join(dict.fromkeys(papers)))
     return ExitCode.OK
 
 
