@@ -287,8 +287,7 @@ def made_case(declared: ClosedQuestions, rows: Sequence[dict[str, Any]]) -> Case
         slots = {"question": _first(row, keys.question), **shown(row).slots}
         prompt = slots["question"] + after
         row[keys.response[0]] = said.setdefault(prompt, row[keys.response[0]])
-        tried = (*(shown(row).media or ()), *keys.media, "image")
-        key = next(key for key in tried if row.get(key))
+        key = next(key for key in (*(shown(row).media or ()), *keys.media) if row.get(key))
         # Videos stand as images here.
         row[key] = row[key].replace(".mp4", ".png")
         files.append(row[key] if Path(row[key]).suffix else f"{row[key]}.png")

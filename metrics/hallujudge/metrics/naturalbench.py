@@ -167,7 +167,9 @@ BENCHMARK = ClosedQuestions(
     keys=Keys(
         response=("response", "prediction", "output", "text", "listed_text"),
         label=("answer", "Answer", "label"),
-        media=(),
+        # The pictures of a group are its own, so that an archive without their names lacks nothing.
+        id=("question_id", "id", "image"),
+        media=("image",),
         fields={
             "group": ("Index", "group"),
             "combination": ("combination",),
