@@ -177,6 +177,7 @@ class ChairMetric(Metric):
             count="",
         ),
         share(
+            # No bounds: the best caption of extreme() may recall more objects than it mentions.
             "precision",
             "objects that the image shows / objects of captions, with count objects",
             "recalled_objects",

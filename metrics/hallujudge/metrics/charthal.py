@@ -125,6 +125,7 @@ def _read(how: str, *names: str) -> AnswerParser:
 
     def parse(answer: Answer) -> Parsed:
         said = answer.fields.get("judgement", "")
+        # No part has a blank: each is a number, or the word "text".
         held = dict(part.partition("=")[::2] for part in said.split(" "))
         # A judge's own mark, or text, is the whole judgement.
         in_file = said.startswith("score=")

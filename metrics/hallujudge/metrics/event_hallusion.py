@@ -122,6 +122,7 @@ def _rows(
         for number, question in enumerate(asked, 1):
             own = {name: of_video[name] for name in _OF_BUNDLE if name in of_video}
             yield place, {**of_video, **question, **own, _NAME: number}
+        # A list of objects under another key holds questions, which an error then names.
         told = _has(rest, _TOLD) and (bool(listed) or not any(map(_is_list, rest.values())))
         if listed and key == "label":
             yield place, {**of_video, _NAME: DESCRIPTION}
@@ -183,6 +184,7 @@ def _number(record: Mapping[str, object], before: list[str], key: str) -> int:
 def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     """Return a description with what happens in its video, which a judge compares it with."""
     if answer.name != DESCRIPTION:
+        # The keys of a question's response are keys of descriptions too, and fields are hashed.
         return structs.replace(answer, fields={})
     said = {name: answer.fields[name] for name, keys in _SAID.items() if not _lacks(record, keys)}
     response = said.pop("description", None)

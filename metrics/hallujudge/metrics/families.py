@@ -70,6 +70,7 @@ _broken: dict[str, str] = {}
 
 def families() -> list[str]:
     """Return the names of all families, with those of installed packages that can be used."""
+    # Taken out first, since adding a benchmark asks for the families too.
     if _waiting.pop() if _waiting else False:
         for name in dict.fromkeys(entry.name for entry in _installed()):
             try:
@@ -144,6 +145,7 @@ def declaring_line(error: BaseException) -> str:
 def remove_benchmarks() -> None:
     """Forget all benchmarks from outside, so that a changed file can be added again."""
     for family in OUTSIDE:
+        # The list itself is changed, since other modules have imported it.
         FAMILIES.remove(family)
     OUTSIDE.clear()
     declarations.clear()
@@ -316,6 +318,7 @@ def metric_named(name: str) -> type[Metric] | None:
 # Callers choose names, so that only the last ones are kept.
 @lru_cache(64)
 def _metric_named(name: str, _known: tuple[object, ...]) -> type[Metric] | None:
+    # Only the cache looks at _known: a benchmark that is added later changes its key.
     own = _begun_by(name, FAMILIES)
     return next((f for family in own for f in metrics_of(family) if f.name == name), None)
 

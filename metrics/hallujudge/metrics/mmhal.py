@@ -145,6 +145,7 @@ class _Ratings(AnswersMetric):
 
     def ends(self) -> tuple[Mapping[str, float], Mapping[str, float]]:
         """Return the counts of the lowest rating and of the highest."""
+        # The shared ends are answers equal to their label, or not, and ratings have no label.
         return self.columns_of(_example(0)), self.columns_of(_example(_BEST))
 
 

@@ -85,6 +85,7 @@ def _corrected(answer: Answer) -> Parsed:
     text = answer.response or ""
     value: str | None = YES_NO_PARSERS["strict"](text)
     if answer.fields.get("type") == "multiple_choice":
+        # The texts of options are part of the question, so that only letters are known.
         value = read_choice(text, {"A": "", "B": ""}).choice
     return Parsed(value, value == answer.label, "a clear answer")
 

@@ -150,6 +150,7 @@ BENCHMARK = ClosedQuestions(
         values={
             "set": FileNames(
                 {
+                    # The names of the released script, with which its files begin.
                     "obj_rel": "object_relation",
                     "semantic": "semantic_detail",
                     "fact": "external_factual",

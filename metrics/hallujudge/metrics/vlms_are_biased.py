@@ -141,6 +141,7 @@ def _over_topics(score: AnswerScore, *, named: bool = True) -> AnswerScore:
     def value(sums: Sums) -> FloatArray:
         known = np.stack([share(sums) for share in shares])
         with np.errstate(invalid="ignore"):
+            # nanmean() would warn of a table in which no topic has an answer.
             found: FloatArray = np.nansum(known, axis=0) / (~np.isnan(known)).sum(axis=0)
         return found
 

@@ -76,6 +76,7 @@ def _parse(answer: Answer) -> Parsed:
         return Parsed(NO_MATCH, False, "judgement")
     people = texts_in(answer.fields.get("accepted", ""))
     if place := _PLACE.fullmatch(said):
+        # A slice: a verdict of a file may name a place that no answer has.
         said = "".join(most_frequent(people)[int(place[1]) - 1 : int(place[1])])
     # People often give the same answer.
     wanted, given = folded(said), {text: folded(text) for text in set(people)}

@@ -485,6 +485,7 @@ def average(
     def value(*values: FloatArray) -> FloatArray:
         return sum(values[1:], values[0]) / len(values)
 
+    # The count of n may be none that the averaged scores are made of, as in INFACT.
     more = () if n is None else (n,)
     made = combined(name, meaning, value, tuple(of), direction=direction, n=n, bounded=bounded)
     return structs.replace(made, counts=_once((*made.counts, *more)))

@@ -161,6 +161,7 @@ _PHRASES = (
     "insufficient information",
     "not enough information",
 )
+# With blanks around, so that "uncertainty" does not say "uncertain".
 _PADDED = tuple(f" {phrase} " for phrase in _PHRASES)
 
 

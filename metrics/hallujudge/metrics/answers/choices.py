@@ -25,6 +25,7 @@ class ParsedChoice(NamedTuple):
 _ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 _BARE = re.compile(r"[\s\"'(\[{<]*([A-Za-z])[\s\"')\]}>.,:;!]*")
+# Without a bracket or a mark a small letter is a word, as in "a dog".
 _LEADING = re.compile(
     r"[\"'\s]*(?:[(\[]\s*([A-Za-z])\s*[)\]]|([A-Za-z])\s*[).:]|([A-Z])\s*(?:[,;-]\s|\n))\s*"
 )
@@ -60,6 +61,7 @@ def _statement(nouns: str, letter: str) -> str:
     )
 
 
+# After "option" an I is mostly the pronoun, as in "the option I chose", and A is no article.
 _STATED = re.compile(
     f"{_statement('answer', _LETTER_NOT_WORD)}|"
     f"{_statement('option|choice|caption|letter', '[A-HJ-Z]')}"
@@ -74,8 +76,10 @@ _STATED_ANY_CASE = re.compile(
     r"(?:the\s+)?(?:(?:correct|best|final)\s+)?answer\s*(?:is|:)\s*[\"'(\[]*([a-z])\W*"
 )
 _BRACKETED = re.compile(r"[(\[{]\s*([A-Z])\s*[)\]}]")
+# A lone I is the pronoun.
 _LONE = re.compile(rf"(?<![\w'’])([B-HJ-Z]|A{_CLAUSE_END})(?![\w'’])")
 
+# "A or B" names two options, so that neither is chosen.
 _EITHER = re.compile(r"(?<![\w'])([A-Z])\s*(?:\bor\b|\band\b|/|&)\s*([A-Z])(?![\w'])")
 
 
@@ -222,6 +226,7 @@ _DENIED_UNSPACED = re.compile(r"(?:不是|不选|不選|并非|並非|而非|排
 
 def _denied(before: str) -> bool:
     """Return whether the last four words of a clause contain a negation."""
+    # Enough for four words; a response may be a page long, and has many letters.
     clause = _NEW_CLAUSE.split(before[-80:])[-1]
     if _DENIED_UNSPACED.search(clause):
         return True
@@ -325,6 +330,7 @@ def parse_as_labelled(answer: Answer) -> Parsed:
     A label is a letter, ``yes`` or ``no`` (by the strict parser), or free text. One such as
     ``B. opening the door`` matches its letter and its text.
     """
+    # In one order, so that equal options are one key of the cache.
     options = tuple(sorted(answer.options.items()))
     return _parsed_as_labelled(answer.response or "", answer.label, options)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from ..framework.asking import is_prompt_text
+from ..framework.asking import AskingProtocol, is_prompt_text
 from ..framework.papers import facts_of
 from ..framework.results import ItemResult, Outcome
 from .closed_questions import ClosedQuestions
@@ -114,6 +114,7 @@ _INSTEAD = {
 # What slots of a judge's prompts may hold of an answer, beside its fields.
 _OF_ANSWERS = ("question", "response", "label")
 _DECIMALS = 9
+_DECLARING = (ClosedQuestions.__module__, AskingProtocol.__module__)
 _UNEXPECTED = re.compile(r"(?:Unexpected keyword argument|has no field|cannot import name) '(\w+)'")
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
@@ -157,19 +158,14 @@ def _type_faults(value: Any, place: str = "") -> Iterator[str]:
         # Variants, steps of asking and the like are declarations too.
         parts = held if type(held) is tuple else (held,)
         for part in parts:
-            if isinstance(part, Struct) and type(part).__module__ in _declaring():
+            if isinstance(part, Struct) and type(part).__module__ in _DECLARING:
                 yield from _type_faults(part, f"{name}.")
-
-
-def _declaring() -> tuple[str, ...]:
-    from ..framework import asking
-
-    return ClosedQuestions.__module__, asking.__name__
 
 
 def _is_of(value: Any, hint: Any) -> bool:
     """Return whether a value has the type of a hint; what functions take and return is not seen."""
     origin, arguments = get_origin(hint), get_args(hint)
+    # Type checkers take a whole number for a float, and isinstance() does not.
     if hint is Any or (hint is float and isinstance(value, int)):
         return True
     if origin in (Union, types.UnionType):

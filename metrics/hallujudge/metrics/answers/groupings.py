@@ -44,5 +44,6 @@ class Grouping:
     def placed(self, values: BoolArray) -> FloatArray:
         """Return a column with each group's value in one of its rows."""
         out = np.zeros(self._size)
+        # In one row only: the sum over all rows then counts each group once.
         out[self._first] = values
         return out

@@ -180,6 +180,7 @@ def ordered_by(variant: str, read: Callable[[str, Mapping[str, str]], ParsedOrde
     return parse
 
 
+# Orders of letters alone are shorter, however their letters are separated.
 _SHORT = 120
 _READ_BY_LETTERS = frozenset({"", "partial", "repeated"})
 
@@ -197,6 +198,7 @@ _OF_TWO_BARE = re.compile(
     r"(?<!\w)([ab])(?=[,;.]|$|\s+(?:happens|occurs|comes|takes|is|was|before|after|then|and|precedes|"
     r"follows)\b)"
 )
+# "A follows B" turns the order, and "A, then follows B" keeps it.
 _TURNING = re.compile(r"\bafter\b|\bpreceded\b|(?<!then )\b(?:follows|succeeds)\b")
 _KEEPING = re.compile(r"\bbefore\b|\bthen\b|\bprecedes\b|\bfollowed\b")
 
@@ -221,6 +223,7 @@ def order_of_two(text: str) -> str | None:
     pairs: list[tuple[re.Match[str], re.Match[str]]] = next(filter(None, changes), [])
     for one, other in pairs:
         between, lead = text[one.end() : other.start()], text[: one.start()].rstrip()
+        # "Before A happens, B happens" names the later one first.
         if _TURNING.search(between) or (lead.endswith("before") and not _KEEPING.search(between)):
             return (other[1] + one[1]).upper()
         if _KEEPING.search(between) or lead.endswith("after"):

@@ -88,9 +88,11 @@ def _vlmevalkit(text: str) -> YesNo | None:
     return None if yes == no else "yes" if yes else "no"
 
 
+# "There is no dog" denies the object in question; "a dog with no collar" does not.
 _EXISTENTIAL = re.compile(
     r"\b(?:there (?:is|are|was|were)|there's|i (?:can )?see|(?:has|have)) no\b"
 )
+# "The answer is no", perhaps with a quote or a bracket before the word.
 _VERDICT = re.compile(r"\banswer(?: to the question)?(?: is|:|) *:? *[\"'(]?(?:yes|no)\b")
 
 
@@ -114,6 +116,7 @@ def _repope(text: str) -> YesNo | None:
     return "yes" if "yes" in text else "no" if "no" in text else None
 
 
+# "Yes and no", which decides nothing, is looked for before the single words.
 _YES_OR_NO = re.compile(r"\b(?:yes (?:and|or) no|no (?:and|or) yes|yes|no)\b")
 # A no is an answer of its own next to one of these marks; elsewhere it may belong to a phrase.
 _MARKS = ".,;:!?()[]\"'"

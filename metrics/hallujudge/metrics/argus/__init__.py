@@ -176,6 +176,7 @@ class ArgusMetric(Metric):
         verdicts_option("verdicts", "Verdicts on lines.", "those of the files"),
     )
     unit: ClassVar[Literal["captions"]] = "captions"
+    # Captions' costs are fractions.
     folds: ClassVar[bool] = False
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="hallucination_cost", meaning="costs of models' captions", integral=False),

@@ -232,6 +232,7 @@ def longest_common(first: str, second: str) -> int:
         return len(first)
     best = start = 0
     while start + best < len(first):
+        # Only a longer one is of interest, so that the length that is tried never falls.
         if first[start : start + best + 1] in second:
             best += 1
         else:
@@ -443,11 +444,13 @@ def corrected_matching(targets: Sequence[Target]) -> Matching:
     seen: list[int] = []
     for number in sorted(left):
         place = placed[number]
+        # Actions at one place are in no order, so that only places after this one count.
         at = bisect_left(seen, place + 1)
         penalties[number] = ORDER_PENALTY * (len(seen) - at)
         seen.insert(at, place)
     actions = len(placed)
     pairs = actions * (actions - 1) // 2
+    # Pairs are a whole number, and sums of 0.1 are not exact.
     wrong = round(sum(penalties) / ORDER_PENALTY)
     return Matching(
         cost=sum(costs) + ORDER_PENALTY * wrong,

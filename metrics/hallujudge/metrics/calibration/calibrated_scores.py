@@ -83,6 +83,7 @@ def learn_cascade(
             at_least=None,
             labels=0,
         )
+    # Both keep the promise, and the smaller one keeps more verdicts.
     threshold = float(thresholds[min(steps)])
     agreement, low, labels = tested.at(threshold, confidence)
     return Cascade(
@@ -90,6 +91,7 @@ def learn_cascade(
         target=target,
         confidence=confidence,
         kept=float((margins >= threshold).mean()),
+        # Sums of weights differ in their last bits between machines.
         agreement=round(agreement, 12),
         at_least=round(low, 12),
         labels=labels,

@@ -328,6 +328,7 @@ def rogan_gladen(
     # The score runs from one end to the other as the share of hallucinated claims does.
     start, end = effects.value(nothing), effects.value(everything)
     raw = effects.value(verdicts)
+    # A score that verdicts do not change says nothing of their share.
     if math.isnan(raw) or math.isnan(start + end) or start == end:
         return None
     share = (raw - start) / (end - start)

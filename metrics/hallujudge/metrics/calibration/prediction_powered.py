@@ -307,6 +307,7 @@ class _Estimate:
             for cell in cells
         ]
         found = [self._squares([cell], weights, groups) for cell in cells]
+        # Labels that agree within each cell have no variance, so that sizes take its place.
         if not sum(found):
             pairs = zip(sizes, counts, strict=True)
             found = [size**2 / max(drawn, 1) for size, (drawn, _) in pairs]
@@ -325,6 +326,7 @@ class _Estimate:
         """Return how much more often claims that the judge rejects are hallucinated."""
         size = np.abs(weights)
         sides = [self.claims.verdicts == verdict for verdict in (True, False)]
+        # With one kind of verdict only, there is nothing to tell apart.
         if not all(size[side].sum() > 0 for side in sides):
             return 0.0
         shares = [float(size[s] @ self.expected[s]) / float(size[s].sum()) for s in sides]

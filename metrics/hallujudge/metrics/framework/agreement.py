@@ -166,6 +166,7 @@ def pearson(left: Sequence[float], right: Sequence[float]) -> float | None:
         ValueError: The sides differ in length, or hold a number that is not finite.
     """
     _check_pairs(left, right)
+    # The mean of equal numbers is rounded, and may differ from each of them: 0.1 three times.
     if len(left) < 2 or len(set(left)) == 1 or len(set(right)) == 1:
         return None
     one, other = _centred(left), _centred(right)
@@ -279,6 +280,7 @@ def krippendorff_alpha(
         for value in unit:
             totals[value] += times
     difference = _difference(level, totals)
+    # Ratios of distances are of numbers from zero on; below it a sum of two may be 0.
     if len(totals) < 2 or (level == "ratio" and any(_number(value) < 0 for value in totals)):
         return None
     observed = math.fsum(

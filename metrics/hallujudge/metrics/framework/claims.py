@@ -327,6 +327,7 @@ def well_formed(text: str) -> str:
     """Return the text with lone surrogates replaced; JSON can hold them, UTF-8 can't."""
     if text.isascii():
         return text
+    # Two halves that belong together make their character in UTF-16; only lone ones are replaced.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

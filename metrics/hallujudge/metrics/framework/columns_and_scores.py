@@ -259,6 +259,7 @@ def max_of(*scores: Callable[[Sums], FloatArray]) -> Callable[[Sums], FloatArray
 def mean_of_known(values: Iterable[float | None]) -> float | None:
     """Return the mean of the numbers among values; None if there are none."""
     known = [value for value in values if value is not None]
+    # fsum() rounds once, so that the order of the values changes no digit.
     return math.fsum(known) / len(known) if known else None
 
 

@@ -243,9 +243,11 @@ class _Resampled:
 
 def _draws(clusters: int, settings: ComparisonSettings) -> Iterator[Counts]:
     """Yield how often each replicate (row) draws each cluster (column), in blocks."""
+    # A stream of its own: the swaps of the permutation test have the stream 2.
     random = np.random.default_rng((settings.seed, 1))
     for rows in blocks_of(settings.replicates, clusters):
         drawn = random.integers(0, clusters, size=(rows, clusters), dtype=np.int32)
+        # Matrices are multiplied as floats, and 32 bits hold such counts exactly.
         counts = np.empty((rows, clusters), dtype=np.float32)
         for row, numbers in zip(counts, drawn, strict=True):
             row[:] = np.bincount(numbers, minlength=clusters)

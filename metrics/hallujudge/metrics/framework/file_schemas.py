@@ -39,6 +39,7 @@ FILE_SCHEMAS: Final[Mapping[str, int]] = MappingProxyType(
 )
 """Kind of file -> the version that this release writes."""
 
+# Nine digits at most: of thousands, which a file may hold, int() makes an error.
 _NAME = re.compile(r"hallujudge\.(?P<kind>[a-z-]+)/(?P<version>[1-9]\d{0,8})", re.ASCII)
 
 
@@ -50,6 +51,7 @@ def schema_of(kind: str) -> str:
 def file_text(kind: str, content: Mapping[str, object]) -> str:
     """Return the text of a file of a kind, which is deterministic; ends with a line feed."""
     values = {"schema": schema_of(kind), **content}
+    # NaN is not JSON, and other programs could not read the file.
     return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

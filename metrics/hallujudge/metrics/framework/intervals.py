@@ -94,6 +94,7 @@ def score_interval(
     if score.largest_of:
         ends = _largest(sample, score.largest_of, tail)
     else:
+        # A score that rounds its parts would change in steps, or not at all, without one cluster.
         jackknife = sample.jackknife(score.smooth or score.value)
         ends = jackknife.ends(tail, tail) if jackknife else None
     return (rounded(ends[0]), rounded(ends[1])) if ends else None
@@ -143,6 +144,7 @@ class _Jackknife(Struct, frozen=True, kw_only=True):
         """Return Student's interval, for differences of scores without limits."""
         if self.variance == 0:
             return None
+        # Unlike a share's, the variance of such a difference does not follow from its value.
         degrees = self._degrees(self.kurtosis - 1)
         low, high = (upper_t(tail, degrees) * math.sqrt(self.variance) for tail in tails)
         return self.value - low, self.value + high
@@ -275,6 +277,7 @@ class _Sample:
     @classmethod
     def of(cls, rows: FloatArray, score: ScoreDefinition) -> _Sample:
         """Group equal clusters: they change a score equally, so one of each is left out."""
+        # Sorted, so that equal clusters stand together and sums are added in one order.
         rows = rows[np.lexsort(rows.T[::-1])]
         first = np.ones(len(rows), dtype=bool)
         np.any(rows[1:] != rows[:-1], axis=1, out=first[1:])
@@ -377,6 +380,7 @@ def _legendre() -> tuple[FloatArray, FloatArray]:
     return (nodes + 1) / 2, weights / 2
 
 
+# A grouping field may have thousands of values, which no note could list.
 _NAMED = 10
 _RULE = f"Intervals are unreliable below {FEW_CLUSTERS} clusters (images or videos)"
 

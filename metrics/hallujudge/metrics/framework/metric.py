@@ -54,6 +54,7 @@ class Paper:
     @property
     def bibtex(self) -> str:
         """Return the BibTeX entry."""
+        # BibTeX writes "and others" for "et al."
         people = re.split(r", | and ", self.names or self.authors.replace(" et al.", ", others"))
         venue, _, year = self.venue.rpartition(" ")
         site, _, number = self.link.partition(":")
@@ -247,6 +248,7 @@ class Metric:
 
         Most metrics replace few methods, so that callers ask once and not for each item.
         """
+        # Where two classes or more define a method, one replaces that of another.
         _, *replaced = (kind for kind in cls.__mro__ if method in vars(kind))
         return bool(replaced)
 

@@ -82,6 +82,7 @@ def _names() -> tuple[str, ...]:
 
 def _place_of(benchmark: str) -> tuple[Traversable, str]:
     words = benchmark.split("-")
+    # From the whole name on: a file of the benchmark's own goes before its family's.
     for last in range(len(words), 0, -1):
         name = "-".join(words[:last])
         if name in _names() and benchmark in _text_of(name).get("metrics", {}):
@@ -96,6 +97,7 @@ def _text_of(name: str, folder: Traversable = _PAPERS) -> dict[str, Any]:
 
 
 def _paper_in(text: Mapping[str, Any]) -> Paper:
+    # Tables of the file are about metrics and examples.
     return Paper(**{key: value for key, value in text.items() if type(value) is not dict})
 
 

@@ -73,7 +73,7 @@ class Report:
 
     def __getattr__(self, name: str) -> float | None:
         # Only called for names that are not fields. Score names depend on the metric.
-        if name.startswith("_") or name not in self.scores:
+        if name not in self.scores:
             raise AttributeError(f"this {self.metric} report has no score {name!r}")
         return self.scores[name].value
 

@@ -142,6 +142,7 @@ class DataSums:
                     group = media_name(given)
             # Lengths tell apart records whose texts are the same one after another.
             items.append(f"{len(name)},{len(group)},{name}{group}{result.question_hash}")
+            # Hashes have one length, so that the end of the id is known without its own.
             references.append(f"{name}{reference}")
         self._items += _sum_of(items)
         self._references += _sum_of(references)
@@ -266,6 +267,7 @@ def before_items(signature: str) -> str:
     """
     # The interval is the first of the last fields, which all depend on the items.
     fields = signature.partition("|ci:")[0].split("|")
+    # Whether a part of the items has thoughts, or tokens of a template, depends on the items too.
     return "|".join(each for each in fields if each.partition(":")[0] not in (THOUGHTS, TEMPLATE))
 
 

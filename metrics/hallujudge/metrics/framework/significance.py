@@ -225,6 +225,7 @@ def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> tuple[s
             for part in ((group - {one}, group - {other}) if {one, other} <= group else (group,))
         )
         groups = _absorbed(split)
+    # By their best members, so that the best group has the letter a.
     groups.sort(key=sorted)
     return tuple(
         "".join(_letter(at) for at, group in enumerate(groups) if rank in group)

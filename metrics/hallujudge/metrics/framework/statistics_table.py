@@ -44,6 +44,7 @@ class Rows:
     """
 
     def __init__(self, columns: Sequence[Column], fields: int, *, folds: bool) -> None:
+        # Eight bytes for a number; a list of Python's numbers takes several times as many.
         self.keys = array("Q")
         self.weights = array("q")
         # Sums of many items need more room than an item does.
@@ -117,6 +118,7 @@ class Rows:
             "folded": self.folded,
             "largest": self.largest,
         }
+        # Rows that were not folded all have the weight 1, which need not be sent.
         arrays = [self.keys, *([self.weights] if self.folded else []), *self.columns, *self.codes]
         return counters, b"".join(map(_little_endian, arrays))
 
@@ -244,6 +246,7 @@ class Table:
         """Return the rows of one group."""
         columns = [self._items[column.name][mask] for column in self._metric.columns]
         weights = self._items[self._metric.unit][mask]
+        # The table makes the columns of expand() anew, from the rows of this group alone.
         return Table(self._metric, self._keys[mask], weights, columns)
 
     def repeated(self, times: FloatArray) -> Table:
@@ -386,6 +389,7 @@ def _cluster_sums(
     if not np.any(in_order[1:] == in_order[:-1]):
         return dict(items)
     order = np.argsort(keys, kind="stable")
+    # The complement of the first key is another one, so that the first row begins a cluster.
     starts = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
     return {name: _sums_from(column, order, starts, keys) for name, column in items.items()}
 

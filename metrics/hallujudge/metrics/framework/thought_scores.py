@@ -82,6 +82,7 @@ def with_thought(
             more += [1, *thought.statistics, *answer.statistics]
             scores |= {f"{THOUGHT}{name}": value for name, value in thought.scores.items()}
         else:
+            # Rows of a table have one length, and zeros change no sum.
             more += [0] * (1 + 2 * len(answer.statistics))
     if _is_closed(metric):
         more += [int(disagrees is not None), int(bool(disagrees))]
@@ -98,6 +99,7 @@ def _is_scored(result: ItemResult) -> bool:
 class _ThoughtScores(Metric):
     """What scores of thoughts add to a metric's class, which is the next one in the order."""
 
+    # With slots here too, no class could have this one and a metric's as its bases.
     __slots__ = ()
 
     @property

@@ -42,6 +42,7 @@ class TraitSums:
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
         self._counts: Counter[str] = Counter()
+        # The first number is that of scored items, the column of the unit.
         size = 1 + len(metric.columns)
         # What the whole responses would add to the sums, and what refusals add to them.
         self._kept: list[float] = [0.0] * size

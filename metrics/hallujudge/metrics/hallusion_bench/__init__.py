@@ -288,6 +288,7 @@ BENCHMARK = ClosedQuestions(
             "reference": ("gt_answer_details",),
         },
         values={
+            # Files write them as 1, "1" or, in tables with gaps, 1.0.
             **{name: {} for name in ("set_id", "figure_id", "question_id", "visual_input")},
             "correctness": {"1": "right", "0": "wrong", "2": "unclear"},
             "same": {"true": "1", "false": "0"},

@@ -32,6 +32,7 @@ VERDICTS = {"right": RIGHT, "wrong": WRONG, "unclear": UNCLEAR}
 UNKNOWN_INPUT = 3
 """The visual input of an answer about a figure that may be original or edited."""
 
+# Two bits and a factor, with which one column of the table holds all three.
 _VS, _ORIGINAL, _VISUAL = 1, 2, 4
 
 

@@ -263,6 +263,7 @@ BENCHMARK = ClosedQuestions(
         },
         values={
             "dimension": {name: name for name in TAXONOMY},
+            # Spaces around a category are not part of it.
             "category": {},
             "order_sensitive": {
                 **dict.fromkeys(("true", "1", "yes"), "true"),

@@ -97,6 +97,7 @@ def is_plain(text: str | None) -> bool:
 
 
 def _has_no_marks(text: str) -> bool:
+    # Forms of thoughts and templates have one of these characters, or are among the beginnings.
     return not (
         "<" in text
         or ":" in text
@@ -178,6 +179,7 @@ class ResponseReader(Struct, frozen=True, kw_only=True):
         """Return the answer after a look at refusals and cut sentences."""
         if is_refusal(answer):
             traits[REFUSAL] = 1
+        # Answers to closed questions often end without a full stop: "Yes. It is red".
         if (self.is_open or self.drops_cut) and is_cut(answer):
             traits[CUT] = 1
             if self.drops_cut:

@@ -224,6 +224,7 @@ def _beginning(text: str, form: Form) -> tuple[str | None, str]:
         for start in reversed(_places(lower, form)):
             end = start + len(form.closing)
             if not _is_cited(text, start, end):
+                # Closing marks before the last one end nothing, and are no words of the thought.
                 thought = re.sub(re.escape(form.closing), " ", text[:start], flags=re.IGNORECASE)
                 return thought.strip(), text[end:]
     return None, text

@@ -30,6 +30,7 @@ _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine"
 _NUMBERS = {word: float(number) for number, word in enumerate(_WORDS, 1)}
 
 _VIDEO = r"(?:video|clip|film|footage|recording|sequence|movie)"
+# Of the video, or of nothing: "the start of the road" and "the start line" are places.
 _OF_VIDEO = rf"(?:\s+of\s+(?:the|this)\s+{_VIDEO}\b|(?!\s+(?:of|line)\b))"
 _CLOCK = r"(?:\d{1,2}:)?\d{1,3}:\d{2}(?:\.\d{1,3})?"
 _COUNT = rf"(?:\d{{1,5}}(?:\.\d{{1,3}})?|{'|'.join(_WORDS)})"
@@ -111,6 +112,7 @@ def _found(text: str, seconds: float) -> list[_Found]:
 
 
 def _between(match: re.Match[str], _seconds: float) -> Moment | None:
+    # "Between 3 and 5 seconds" has its unit once.
     unit = match["unit"] if "unit" in match.groupdict() else ""
     # Models also write "from 0:20 to 0:10".
     first, last = sorted((_seconds_of(match[1], unit), _seconds_of(match[2], unit)))
@@ -173,6 +175,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], float], Moment | N
     ),
     (_form(rf"\b{_NEAR}\s*({_TIME})(?:[ -]mark)?\b(?!\s*[ap]\.?m\b)"), _at),
     (_form(rf"[\[(]({_CLOCK})[\])]"), _at),
+    # A list of events has the time first: "0:12 - a dog runs".
     (_form(rf"^\s*({_CLOCK})(?=\s*[-\u2013\u2014:,]\s)"), _at),
     (_form(rf"\b({_COUNT}[ -]?{_UNIT})\s+in(?:to)?\b"), _at),
     (

@@ -116,6 +116,7 @@ class OrdersMetric(ShownMetric):
         counts = np.bincount(places, weights=weights[codes != 0], minlength=len(orders))
         # Equally frequent orders by their code, so that the result is the same on every machine.
         commonest = orders[np.lexsort([orders, -counts])][: len(_MOST_COMMON)]
+        # A table with fewer orders leaves the other columns at 0.
         columns = dict.fromkeys(_MOST_COMMON, np.zeros(len(codes)))
         for name, order in zip(_MOST_COMMON, commonest, strict=False):
             columns[name] = weights * (codes == order)

@@ -134,6 +134,7 @@ def places_of(answer: Answer, variant: str) -> Sequence[Place]:
 
 @lru_cache(maxsize=1 << 15)
 def _all_places(text: str, true: str) -> Sequence[Place]:
+    # Of both variants: archives are read before anybody knows which one scores them.
     return list(dict.fromkeys(place for find in _PLACES.values() for place in find(text, true)))
 
 
@@ -146,6 +147,7 @@ def with_similarities(answer: Answer, known: Mapping[tuple[str, str], float]) ->
     """
     places = _all_places(answer.response or "", answer.fields.get("locations", ""))
     found = [[*place, known[place]] for place in places if place in known]
+    # Fields of answers are texts, as on the wire.
     fields = {**answer.fields, "similarities": json.dumps(found)}
     return structs.replace(answer, fields=fields)
 
