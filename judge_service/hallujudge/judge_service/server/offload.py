@@ -349,7 +349,7 @@ def _leading_spec(raw: bytes) -> ScoreSpec | None:
         HallujudgeError: The spec is invalid, or the caller may not use it.
     """
     # A client that writes fields in another order is served here, only more slowly.
-    found = leading_field(raw, number=1)
+    found = leading_field(raw)
     if found is None:
         return None
     try:

@@ -285,14 +285,9 @@ def _plan(descriptor: Descriptor, made: dict[str, dict[int, Plan]]) -> Plan:
     return plan
 
 
-def leading_field(data: bytes, number: int) -> bytes | None:
-    """Return the bytes of a message's first field if it is a message with this number.
-
-    Args:
-        data: The message.
-        number: The number, up to 15.
-    """
-    if not data or data[0] != (number << 3 | _BYTES):
+def leading_field(data: bytes) -> bytes | None:
+    """Return the bytes of a message's first field if it is a message with the number 1."""
+    if not data or data[0] != (1 << 3 | _BYTES):
         return None
     try:
         size, begin = _varint(data, 1)

@@ -342,26 +342,20 @@ class Connection:
         return bool(self.tls_ca or self.tls_cert)
 
 
-def load_connection(
-    given: Connection | None = None,
-    *,
-    api_key_file: str = "",
-    environ: Mapping[str, str] | None = None,
-) -> Connection:
+def load_connection(given: Connection | None, *, api_key_file: str = "") -> Connection:
     """Return a connection's settings from all sources.
 
     Args:
         given: Arguments.
         api_key_file: A file that contains the API key.
-        environ: The environment; by default that of this process.
 
     Raises:
         InvalidInputError: A file can't be read, or a setting lacks another one.
     """
-    environ = os.environ if environ is None else environ
     given = given or Connection()
     values = {
-        entry.name: getattr(given, entry.name) or environ.get(f"{_PREFIX}{entry.name.upper()}", "")
+        entry.name: getattr(given, entry.name)
+        or os.environ.get(f"{_PREFIX}{entry.name.upper()}", "")
         for entry in fields(Connection)
         if entry.name != "api_key"
     }
@@ -369,7 +363,7 @@ def load_connection(
     key = given.api_key
     if api_key_file:
         key = read_secret({f"{API_KEY}_FILE": api_key_file}, API_KEY)
-    found = Connection(**values, api_key=key or read_secret(environ, API_KEY))
+    found = Connection(**values, api_key=key or read_secret(os.environ, API_KEY))
     if bool(found.tls_cert) != bool(found.tls_key):
         names = ("tls_cert", "tls_key") if found.tls_cert else ("tls_key", "tls_cert")
         raise InvalidInputError(
