@@ -63,7 +63,7 @@ def test_a_file_without_any_question_is_a_wrong_file(
     assert images.is_dir()
     records = [{"question_id": 1, "image": "0.png", "label": "yes"}]
     run, _ = asked(yes_server, tmp_path, records)
-    tried = "question, Question, query, q, prompt, text"
+    tried = "question, Question, query, prompt, text"
     assert_refused(run, f"line 1: no key for the question: tried {tried}; found")
     assert yes_server.chats == 0
 

@@ -126,7 +126,7 @@ class Keys(Struct, frozen=True, kw_only=True):
     """Keys of the label; empty if ``complete`` makes it."""
     id: tuple[str, ...] = ("question_id", "id")
     """Keys of the id."""
-    asked: ClassVar[tuple[str, ...]] = ("question", "Question", "query", "q", "text", "prompt")
+    asked: ClassVar[tuple[str, ...]] = ("question", "Question", "query", "text", "prompt")
     """Keys of the question, of any benchmark."""
     media: tuple[str, ...] = ("image", "image_id", "image_source")
     """Keys of the image or video, by which intervals group items. Without any, or with one that

@@ -153,7 +153,8 @@ def _questions(records: _Records, key: str) -> _Unfolded:
         raise ValueError(_no_clips(asked), "Give it this name")
     for place, values in enumerate(named):
         if not all(isinstance(each, list) or each is None for each in values.values()):
-            yield place, records[place]
+            flat = records[place]
+            yield place, {"question": flat["q"], **flat} if "q" in flat else flat
             continue
         for name, listed in values.items():
             for number, each in enumerate(listed if isinstance(listed, list) else ()):
