@@ -22,6 +22,7 @@ from hallujudge.metrics.framework.asking import ONE_LETTER
 from hallujudge.sdk import Client, add_benchmarks
 
 FILE = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
+PAPER = FILE.with_name("my_sides.toml").read_text(encoding="utf-8")
 ANSWERS = [
     {"id": 1, "image": "a.jpg", "answer": "Left.", "side": "left"},
     {"id": 2, "image": "b.jpg", "answer": "It is on the right.", "side": "right"},
@@ -132,6 +133,10 @@ def changed(old: str, new: str) -> str:
         (
             changed("labels=SIDES", 'named_files="part", labels=SIDES'),
             "no field 'named_files': give keys.values the field with FileNames",
+        ),
+        (
+            changed("    Keys,", "    Keys,\n    each_record,"),
+            "no field 'each_record': write EachRecord",
         ),
         (changed("own=True)", 'own=True, direction="neither")'), "'accuracy', which has no better"),
         (changed("labels=SIDES", 'labels=("up",)'), "none of its labels up"),
@@ -369,10 +374,13 @@ def test_a_paper_is_in_a_file_beside_the_module(declared: Path) -> None:
     [
         ("title = My sides", "my_sides.toml can't be read (TOMLDecodeError"),
         ('title = "My sides"', "give it the title, authors and year of a paper"),
-        (
-            FILE.with_name("my_sides.toml").read_text(encoding="utf-8").replace("accuracy", "f1"),
-            "headline is 'f1', which is none of its scores accuracy",
-        ),
+        (PAPER.replace("2026", '"then"'), "`$.papers[0].year`); give it the title"),
+        (PAPER.replace('"Us"', '["Us"]'), "`$.papers[0].authors`); give it the title"),
+        (PAPER.replace("year", "yaer"), "unknown field `yaer`"),
+        (PAPER.replace('["accuracy"]', '"accuracy"'), "`$.headline`); give it the title"),
+        (PAPER.replace("headline", "headlin"), "unknown field `headlin`"),
+        (PAPER.replace('"Table 2 ranks models by it."', "2"), "`$.ranking_source`"),
+        (PAPER.replace("accuracy", "f1"), "headline is 'f1', which is none of its scores accuracy"),
     ],
 )
 def test_a_mistake_in_the_file_of_a_paper_is_a_sentence(

@@ -47,6 +47,7 @@ _INSTEAD = {
     "listed": _BASE.format("method listed"),
     "derived": _BASE.format("method derived_fields"),
     "bounds": "leave it out: the trial item says it",
+    "each_record": "write EachRecord, as in unfold=EachRecord(change)",
     "each": "each answer of a bundle is judged, unless that is partial",
     "empty": _BASE.format("method counts_bundle"),
     "media": "let the method shown of a class that base names return it",

@@ -26,8 +26,7 @@ Purpose: TypeAlias = Literal["input", "metric", "judge"]
 _SMALL_WORDS = frozenset({"a", "an", "the", "on", "towards"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paper:
+class Paper(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A paper that defines a metric, or a part of it."""
 
     title: str

@@ -16,11 +16,13 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
+
+from msgspec import Struct, convert
 
 from .metric import Metric, Paper
 
@@ -32,8 +34,7 @@ folders: dict[str, Traversable] = {}
 """Benchmark from outside -> the folder of its module, which may have a file of its name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricFacts:
+class MetricFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What papers say of a metric."""
 
     papers: tuple[Paper, ...] = ()
@@ -46,7 +47,7 @@ class MetricFacts:
 
 def paper(name: str) -> Paper:
     """Return a paper by the name of its file, with hyphens for underscores."""
-    return _paper_in(_text_of(name))
+    return convert(_fields_in(_text_of(name)), Paper)
 
 
 def facts_of(benchmark: str) -> MetricFacts:
@@ -60,12 +61,11 @@ def facts_of(benchmark: str) -> MetricFacts:
         return MetricFacts()
     said = text.get("metrics", {}).get(benchmark, {})
     named = said.get("papers", {name: ""}).items()
-    papers = [(_paper_in(_text_of(each, folder)), where) for each, where in named]
-    return MetricFacts(
-        papers=tuple(replace(each, where=where or each.where) for each, where in papers),
-        ranking_source=said.get("ranking_source", ""),
-        headline=tuple(said.get("headline", ())),
-    )
+    papers = [
+        _fields_in(_text_of(each, folder)) | ({"where": where} if where else {})
+        for each, where in named
+    ]
+    return convert({**said, "papers": papers}, MetricFacts)
 
 
 def paper_examples() -> Mapping[str, Mapping[str, Any]]:
@@ -96,9 +96,9 @@ def _text_of(name: str, folder: Traversable = _PAPERS) -> dict[str, Any]:
     return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
 
 
-def _paper_in(text: Mapping[str, Any]) -> Paper:
+def _fields_in(text: Mapping[str, Any]) -> dict[str, Any]:
     # Tables of the file are about metrics and examples.
-    return Paper(**{key: value for key, value in text.items() if type(value) is not dict})
+    return {key: value for key, value in text.items() if type(value) is not dict}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import click
+from msgspec import structs
 
 from hallujudge.metrics.families import benchmark_named, broken_benchmarks, metric_names
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
@@ -110,7 +111,7 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
         "name": metric.name,
         "summary": metric.summary,
         "unit": metric.unit,
-        "papers": [asdict(paper) for paper in metric.papers],
+        "papers": [structs.asdict(paper) for paper in metric.papers],
         "variants": [asdict(variant) for variant in metric.variants],
         "options": [
             {
