@@ -126,6 +126,17 @@ def changed(old: str, new: str) -> str:
             changed("labels=SIDES", "choices=True, labels=SIDES"),
             "no field 'choices': give the answers of trial their options",
         ),
+        *(
+            (
+                changed('response=("answer"', f'{field}=(), response=("answer"'),
+                f"'{field}': {instead}",
+            )
+            for field, instead in (
+                ("question", "leave it out: its usual keys are read"),
+                ("own_media", "give keys media=.., or name a key of the id in it too"),
+                ("lists", "name its fields in optional, and let unfold or complete call"),
+            )
+        ),
         (
             changed("    title=", '    summary="What.",\n    title='),
             "no field 'summary': write it in title",
