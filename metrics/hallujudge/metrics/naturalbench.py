@@ -107,6 +107,7 @@ def _one_answer_each(
 def _placed(record: Mapping[str, object], place: int) -> Mapping[str, object]:
     """Return an answer with its group and combination, which its number says."""
     numbers = [str(n) for k in _NUMBERS if (n := record.get(k)) is not None]
+    # Texts of a plain list have no id: their place is their number.
     number = numbers[0] if numbers else str(place) if "listed_text" in record else ""
     if "combination" in record or not number.isdecimal():
         return record

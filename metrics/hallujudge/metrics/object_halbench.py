@@ -82,6 +82,7 @@ class ObjectHalBenchMetric(ChairMetric):
             meaning="Finds words inside of extracted objects, with CHAIR's corrected word table.",
         ),
     )
+    # Where words come from says how often they count, so that CHAIR's option is not offered.
     options: ClassVar[tuple[OptionDefinition, ...]] = ()
     extractor_option: ClassVar[str] = "objects"
     unit: ClassVar[str] = "answers"  # type: ignore[assignment]  # another unit than CHAIR's
@@ -151,6 +152,7 @@ class ObjectHalBenchMetric(ChairMetric):
         """Return the statistics of one answer, which CHAIR has but for one."""
         made = ChairMetric.score_caption(self, caption, mentions, reference)
         mentioned, wrong, with_wrong, *others = made.statistics
+        # CHAIR's mean_words is no score here.
         scores = {name: made.scores[name] for name in ("chair_s", "chair_i", "recall")}
         refined = float(wrong > 0) if mentioned else None
         return ScoredItem(
@@ -162,6 +164,7 @@ class ObjectHalBenchMetric(ChairMetric):
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return an unscored answer's statistics; see :meth:`ChairMetric.extreme`."""
         made = dict(ChairMetric.extreme(self, observed, best=best))
+        # CHAIR names this column after captions.
         made["answers_with_hallucination"] = made.pop("captions_with_hallucination")
         return made | {"answers_with_objects": 1.0}
 

@@ -183,6 +183,7 @@ BENCHMARK = ClosedQuestions(
         *(mean(score, "set", PAPER_SETS, "the paper's five sets") for score in _ACCURACIES),
         *yes_bias(),
         share(
+            # Of pairs, and not of answers: one unread answer takes its pair out of all scores.
             "unparsed_rate",
             "pairs with an answer that could not be parsed / pairs",
             count_groups(

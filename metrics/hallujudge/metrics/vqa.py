@@ -106,6 +106,7 @@ def _with_answers(answer: Answer, record: Mapping[str, object]) -> Answer:
 
 def _offer(answer: Answer) -> str:
     offered = most_frequent(texts_in(answer.fields.get("accepted", "")))
+    # Of more answers the rarest ones have no letter.
     lines = zip(ascii_lowercase[:_OFFERED], offered, strict=False)
     return "; ".join(f"{letter}: {text}" for letter, text in lines)
 

@@ -131,6 +131,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
         raise ValueError(
             "annotations have an unknown type", f"Use one of {', '.join(_KINDS)}", record["type"]
         )
+    # Nouns alone are under a key of responses, and are no text.
     response = None if record.keys().isdisjoint(_RESPONSE) else answer.response
     return structs.replace(answer, response=response, fields=_FIELDS[kind])
 
@@ -139,12 +140,14 @@ def _scores(
     descriptions: tuple[AnswerScore, ...], answers: tuple[AnswerScore, ...]
 ) -> tuple[AnswerScore, ...]:
     """Return the scores of descriptions, those of answers by dimension, and of both."""
+    # Those of all questions come first, and f1 is the fourth of them.
     chair, f1 = descriptions[0], answers[3]
     both = combined(
         "amber_score",
         "(1 - chair + f1) / 2",
         lambda chair, f1: (1 - chair + f1) / 2,
         (chair, f1),
+        # It rests on items of both kinds, so that neither part's number would be right.
         n="",
     )
     return (*descriptions, *answers, both, unparsed_rate("questions", "questions"))

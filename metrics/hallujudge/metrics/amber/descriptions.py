@@ -205,6 +205,7 @@ def _similar_to(
             a similar associated word, or else the first with a similar name.
     """
     found: set[int] = set()
+    # A repeated noun names the same objects, and comparing vectors takes long.
     for noun in frozenset(nouns):
         by_table = (
             index
@@ -444,5 +445,6 @@ class DescriptionsMetric(AnswersMetric):
         sizes = {"words": "hallucinated", "objects": "covered", "targets": "targets_said"}
         for whole, part in sizes.items():
             largest = float(observed[whole].max())
+            # The shared end is 1 where every word, object or target is of this part, and else 0.
             row |= {whole: largest, part: largest * row[part]}
         return row

@@ -51,6 +51,7 @@ def fraction_of(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
+    # NaN, which float() reads too, is in no range.
     return number if 0 <= number <= 1 else None
 
 

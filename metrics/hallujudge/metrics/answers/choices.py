@@ -56,6 +56,7 @@ def _statement(nouns: str, letter: str) -> str:
     return (
         rf"(?<![\w/])(?i:{nouns})s?\b"
         r"(?:\s+(?:is|would be|should be|must be))?\s*[:=>-]?\s*"
+        # No apostrophe may follow the letter: "I'd" is a word.
         rf"(?i:option\s+|choice\s+|caption\s+|letter\s+)?[\"'(\[]*({letter})\b(?!')[\"')\]]*"
         rf"(?:\s*(?:or|and|/|,)\s+(?i:option\s+)?[\"'(\[]*({letter})\b(?!'))?"
     )

@@ -27,6 +27,7 @@ class MeansMetric(AnswersMetric):
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the place of an item that does not count: a mean needs it for its bounds."""
         places = self.places(item)
+        # The last columns are UNSCORED and the places, in the order in which metric_of() adds them.
         return (*(0,) * (len(self.columns) - 1 - len(places)), 1, *places)
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
@@ -100,6 +101,7 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     }
     made = make_dataclass(
         f"{benchmark.name.title().replace('-', '')}Metric",
+        # SoftMetric has the field of the option SOFT.
         [(each.name, str, field(default="")) for each in benchmark.options if each.name != SOFT],
         bases=(base,),
         namespace=declared,

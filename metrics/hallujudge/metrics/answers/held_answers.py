@@ -36,6 +36,7 @@ def in_columns(record: Mapping[str, object], columns: Mapping[str, str]) -> Held
         return None
     size, held = -1, {}
     for number, (key, value) in enumerate(found.items()):
+        # Objects have the length -1: they may have other names, and may not be mixed with lists.
         by_number = isinstance(value, (list, tuple))
         length = len(value) if by_number else -1
         size = size if number else length

@@ -248,6 +248,7 @@ class ArgusMetric(Metric):
         return ScoredItem(
             statistics=self._row(item.mode, cost if math.isfinite(cost) else None),
             scores={f"cost_{item.mode[0]}": cost} if math.isfinite(cost) else {},
+            # With the judge's own verdicts on headings, which were made summaries above.
             evidence=_evidence(item.lines if published else lines, known, made, sources),
             readable=math.isfinite(cost),
         )

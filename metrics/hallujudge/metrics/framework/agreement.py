@@ -324,4 +324,5 @@ def _number(value: Hashable) -> float:
 
 
 def _ratio_difference(one: float, other: float) -> float:
+    # Ratings are not below 0, so that a sum of 0 is of two equal ones.
     return ((one - other) / (one + other)) ** 2 if one + other else 0.0

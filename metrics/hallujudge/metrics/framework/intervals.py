@@ -329,6 +329,7 @@ def _largest(
     upper end is the highest of all upper ends. The lower end divides its error probability among
     all scores that may be the largest (Bonferroni).
     """
+    # Orders that no item has are at the lower limit, and are no rivals of the largest one.
     found = [j for j in map(sample.jackknife, values) if j is not None and j.value > j.low]
     ends = [pair for j in found if (pair := j.ends(tail, tail)) is not None]
     if not ends:

@@ -287,6 +287,7 @@ def same_but_versions(one: str, other: str) -> bool:
     if _SERVER.sub("", one) != _SERVER.sub("", other):
         return False
     fewer, more = sorted((_SERVER.findall(one), _SERVER.findall(other)), key=len)
+    # An iterator, so that versions are found in their order.
     rest = iter(more)
     return len(fewer) < len(more) and all(version in rest for version in fewer)
 

@@ -48,6 +48,7 @@ def p_value(
     statistic = _Swapped.of(score, first, second, changed)
     # Then every swap is no more work than random ones, and has no error of chance.
     exact = 2**count <= replicates
+    # By the steps of the swaps, whose rounding the comparison then shares.
     observed = statistic.of_swaps(np.zeros((1, count), dtype=np.uint8))[0]
     swaps = _every_swap(count) if exact else _random_swaps(count, replicates, seed)
     extreme = sum(_at_least(statistic.of_swaps(block), float(observed)) for block in swaps)

@@ -401,6 +401,7 @@ def _sums_from(
     ordered = column[order]
     sums: FloatArray = np.add.reduceat(ordered, starts)
     if np.array_equal(column, np.rint(column)):
+        # Numbers of both signs may cancel out, while a partial sum is too large to be exact.
         largest = sums if column.min() >= 0 else np.add.reduceat(np.abs(ordered), starts)
         if largest.max() < _WHOLE_BELOW:
             return sums

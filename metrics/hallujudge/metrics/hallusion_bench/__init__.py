@@ -186,6 +186,7 @@ class HallusionBenchAnswers(AnswersMetric):
         """Return the statistics of an unscored answer: its pair and figure are incomplete."""
         bundle = [self._missing(answer, "") for answer in item.answers[:1]]
         counts = (float(each.of(bundle)) for each in self.counts)
+        # Columns of other parsers are between the counts and the places.
         elsewhere = (0,) * len(self.all_parsers.columns if self.all_parsers else ())
         return (*counts, *elsewhere, *self.places(item))
 
@@ -296,6 +297,7 @@ BENCHMARK = ClosedQuestions(
         },
         optional=("correctness", "same", "reference"),
     ),
+    # Numbers of questions begin anew in each set, so that only the whole place is an id.
     bundle=Bundling(by=_PLACE),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
     places={

@@ -101,6 +101,7 @@ def _tss(operator: str, *, sensitive: bool = True) -> AnswerScore:
         turned=True,
         names=(f"changed_{name}", f"asked_{name}"),
         direction="higher" if sensitive else "neither",
+        # Of the other questions no end is the better one, so that there is no best case.
         bounded=sensitive,
         own=sensitive,
     )

@@ -27,6 +27,7 @@ INVARIANT = (*EVIDENCE_CORRUPTION, *VISUAL_DEGRADATION)
 """Operators that keep the label."""
 OPERATORS: Mapping[str, str] = MappingProxyType(
     {
+        # First: a question counts only with an answer under the first condition.
         BASE: "mode I: the clean video",
         TEXT_ONLY: "the question without its video",
         "gaussian_noise": "mode II, visual degradation: Gaussian noise on every frame",

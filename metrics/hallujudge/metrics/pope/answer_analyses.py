@@ -73,6 +73,7 @@ def companions(probe: str, counts: ObjectCounts) -> tuple[str, ...]:
             counting met first comes first. Objects that never do are last, by name.
     """
     together = counts.together.get(probe, {})
+    # A stable sort: equally common objects stay in the order in which counting met them.
     ranked = sorted(together, key=lambda name: -together[name])
     return (*ranked, *sorted(counts.images.keys() - together.keys() - {probe}))
 

@@ -140,6 +140,7 @@ def _of_channels(text: str) -> Said | None:
     finals: list[str] = []
     for head, end in zip(heads, ends, strict=True):
         content = _CHANNEL_END.split(bare[head.end() : end])[0].strip()
+        # The other channels, "analysis" and "commentary", are not meant for the reader.
         (finals if head[1].lower() == "final" else thoughts).append(content)
     return Said("\n".join(finals), "\n".join(thoughts), CHANNELS, bool(finals))
 
@@ -313,6 +314,7 @@ def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None
     inside = start + len(form.opening)
     end = lower.find(form.closing.lower(), inside)
     if end < 0:
+        # After a thought, or at the beginning, the opening mark is no part of a text.
         cut = opened or not text[:start].strip()
         cut = cut or (form.cut and not _is_cited(text, start, inside))
         return Said(text[inside:].strip(), text[:start].strip(), form.name) if cut else None

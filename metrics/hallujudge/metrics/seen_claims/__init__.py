@@ -292,6 +292,7 @@ class SeenClaimsMetric(SoftMetric):
         grouped = (
             number
             for group in _GROUPS
+            # A claim is in up to two groups: that of its kind, and that of its moment.
             for number in _counts([c for c in verdicts if group.name in (c.kind, _timing(c))])
         )
         return ScoredItem(

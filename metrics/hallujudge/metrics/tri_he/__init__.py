@@ -56,7 +56,7 @@ class TriHeItem(Item, frozen=True, kw_only=True):
     def records(self) -> ItemRecords:
         """Return the question; triplets and objects of the scene graph, each once; the image."""
         triplets = self.reference_triplets
-        graph = None if triplets is None else sorted({tuple(each)[:3] for each in triplets})
+        graph = None if triplets is None else sorted({tuple(each) for each in triplets})
         shown = [picture.sha256 for picture in self.pictures]
         known = graph, sorted(set(self.reference_objects))
         return ItemRecords(self.question, (*known, shown) if shown else known)
