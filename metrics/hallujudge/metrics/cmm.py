@@ -109,6 +109,7 @@ def _accuracies() -> Iterator[tuple[AnswerScore, AnswerScore]]:
         yield (
             # A question has one label: the other two would repeat its accuracy, or be undefined.
             share(name, meaning, *of, own=not label),
+            # Without it n would be that of the first part, the right answers.
             combined(name, meaning, _or_zero, (*of, every), n=of[1]),
         )
 

@@ -149,6 +149,7 @@ _MEASURES = ("recall", "precision", "f1")
 _SEQUENCES, _POOLED = "sequences", "pooled"
 
 
+# A protocol, as matchers are in synonym_graphs, which this package may not import.
 class CountedKeywords(Protocol):
     """Keyword counts of a matcher."""
 
@@ -256,6 +257,7 @@ def _mean_scores(kind: str) -> tuple[ScoreDefinition, ...]:
 def _pooled_scores(kind: str) -> tuple[ScoreDefinition, ...]:
     hits, wrong, missed = (f"{kind}_{name}" for name in ("hits", "wrong", "missed"))
     return (
+        # As for the means, n is the number of sequences, and not of keywords.
         _score(kind, "recall", hits, (hits, missed), count=""),
         _score(kind, "precision", hits, (hits, wrong), count=""),
         # The harmonic mean as a ratio of sums: 2 hits / (2 hits + wrong + missed).

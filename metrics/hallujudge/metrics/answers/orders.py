@@ -120,6 +120,7 @@ def _parts(response: str, mark: str) -> list[str]:
     if text.startswith("["):
         try:
             loaded = json.loads(text)
+        # A text of many brackets is nested too deep for the parser.
         except (ValueError, RecursionError):
             loaded = None
         if isinstance(loaded, list) and all(isinstance(part, str) for part in loaded):

@@ -130,6 +130,7 @@ class _Tested:
         size = float(weights.sum()) ** 2 / float(weights @ weights)
         hits = agreement * size
         # Clopper and Pearson's one-sided limit.
+        # Without hits it is 0, where the beta distribution has no quantile.
         low = beta_quantile(1 - confidence, hits, size - hits + 1) if hits > 0 else 0.0
         return agreement, low, len(weights)
 

@@ -84,6 +84,7 @@ def cohen_kappa(
     if not pairs:
         return JudgeAgreement(n=0, agreement=None, kappa=None, ci_low=None, ci_high=None)
     verdicts = sorted({verdict for pair in pairs for verdict in (pair.one, pair.other)})
+    # Also cells that never occurred: chance agreement adds up whole rows and columns.
     cells = {cell: at for at, cell in enumerate(product(verdicts, repeat=2))}
     # Counts by cluster, from which the jackknife makes the interval.
     place = {key: at for at, key in enumerate(dict.fromkeys(pair.cluster for pair in pairs))}

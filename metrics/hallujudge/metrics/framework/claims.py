@@ -344,6 +344,7 @@ def json_kind(value: object) -> str:
         return "null"
     if isinstance(value, Mapping):
         return "an object"
+    # By the exact type, since True is an int too.
     names = {list: "a list", tuple: "a list", str: "a text", bool: "a truth value"}
     return names.get(type(value), "a number" if isinstance(value, (int, float)) else "no JSON")
 

@@ -162,6 +162,7 @@ class _Jackknife(Struct, frozen=True, kw_only=True):
         clusters, which is the worst case: all items of a cluster are equal.
         """
         width = self.high - self.low
+        # ends() lets rounding errors outside of the range pass.
         share = min(max((self.value - self.low) / width, 0.0), 1.0)
         binomial, variance = share * (1 - share), self.variance / width**2
         if binomial == 0 or variance == 0:
@@ -211,6 +212,7 @@ class _Jackknife(Struct, frozen=True, kw_only=True):
                 ``clusters - 1``; 0 for single answers that are right or wrong.
         """
         total = self.clusters * max(noise, 0.0) + _PRIOR_CLUSTERS * _NORMAL
+        # upper_t() needs at least one degree.
         return max(1.0, 2 * (self.clusters - 1) * (self.clusters + _PRIOR_CLUSTERS) / total)
 
 
@@ -218,6 +220,7 @@ def _wilson(share: float, size: float, t: float) -> float:
     """Return the end of Wilson's interval on the side of ``t``'s sign."""
     squared = t * t / size
     reach = math.copysign(math.sqrt(squared * (share * (1 - share) + squared / 4)), t)
+    # Rounding may take an end a little beyond 0 or 1.
     return min(max((share + squared / 2 + reach) / (1 + squared), 0.0), 1.0)
 
 

@@ -161,6 +161,7 @@ def _over_error(difference: FloatArray, variance: FloatArray) -> FloatArray:
     """Return differences over their standard errors; 0 over 0 is 0."""
     out = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     out[np.isnan(difference)] = np.nan
+    # The root is taken of all variances, also of those that rounding took below 0.
     np.divide(difference, np.sqrt(np.maximum(variance, 0)), out=out, where=variance > 0)
     return out
 

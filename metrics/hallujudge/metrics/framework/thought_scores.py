@@ -44,6 +44,7 @@ def without_thought_scores(metric: Metric) -> Metric:
     """Return the metric of the answers alone, whose columns come first."""
     if not isinstance(metric, _ThoughtScores):
         return metric
+    # The first base is _ThoughtScores, and the second one the metric's own class.
     return _remade(metric, type(metric).__bases__[1])
 
 
@@ -57,6 +58,7 @@ def scores_texts(metric: Metric | type[Metric]) -> bool:
 
 
 def _is_closed(metric: Metric | type[Metric]) -> bool:
+    # By what it has: the framework imports nothing of answers, where the class is.
     return hasattr(metric, "benchmark")
 
 

@@ -292,6 +292,7 @@ def _blame(rows: Rows, pairs: Grouping) -> _Blame:
 
 def _compared(rows: Rows, pairs: Grouping) -> tuple[FloatArray, FloatArray]:
     """Return the verdict for figure 0, and whether the answer is the same, for each row."""
+    # A table without rows has no pairs, and no largest number.
     size = int(pairs.of.max(initial=-1)) + 1
     # A pair whose figure 0 is missing stays without a verdict, so that its cause is unknown.
     verdicts, answers = np.full(size, float(NO_VERDICT)), np.zeros(size)

@@ -155,9 +155,11 @@ def kind_of(claim: ClaimParts) -> ClaimKind:
     if set(said) <= _COPULAS:
         return _kind_of_state(subject, target)
     if set(subject) & _MEDIA and set(said) & _HOLDING:
+        # A number at the beginning counts the things; one later on is of something else.
         return "count" if target[:1] and _is_number(target[0]) else "object"
     if set(said) <= _COPULAS | _COUNTING and _is_alone(target):
         return "count"
+    # "A dog appears in the picture" says that it is there, and relates it to nothing.
     if set(target) & _MEDIA and said[-1:] in (["in"], ["within"]) and set(said[:-1]) <= _AT:
         return "count" if subject[:1] and _is_number(subject[0]) else "object"
     return "relation"

@@ -114,6 +114,7 @@ class ClaimTable:
         claims = int(of["claims"][scored].sum())
         image = self._image[scored]
         sizes = np.bincount(image)
+        # An image none of whose answers has a score has no mean.
         shown = sizes > 0
         made = {}
         for part, values in sums.items():
