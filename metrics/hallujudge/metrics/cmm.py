@@ -62,8 +62,8 @@ def _published(answer: Answer) -> Parsed:
 
 def _identified(record: Mapping[str, object], _place: int, _key: str) -> Mapping[str, object]:
     """Return a record with an id of its paths and question: released ones have no other."""
-    if paths := [str(path) for path in map(record.get, _PATHS) if path]:
-        return {**record, "id": ": ".join((*paths, str(record.get("question", ""))))}
+    if paths := [str(path) for key in _PATHS if (path := record.get(key))]:
+        return {**record, "id": ": ".join([*paths, str(record.get("question", ""))])}
     if any(key in record for key in _IDS):
         return record
     tried, found = ", ".join((*_IDS, *_PATHS)), ", ".join(sorted(record))

@@ -92,9 +92,12 @@ class Rows:
 
     def extend(self, other: Rows, codes: Sequence[Sequence[int]]) -> None:
         """Add all rows of another table, with its codes translated."""
-        self._note_largest()
-        other._note_largest()
-        self.largest = list(map(max, self.largest, other.largest))
+        # Rows of single items are looked at later, those of many small tables at once.
+        known = other.folded or other._fresh > 0
+        if known:
+            self._note_largest()
+            other._note_largest()
+            self.largest = list(map(max, self.largest, other.largest))
         self.keys.extend(other.keys)
         self.weights.extend(other.weights)
         for column, more in zip(self.columns, other.columns, strict=True):
@@ -102,7 +105,7 @@ class Rows:
         for column_codes, more_codes in zip(self.codes, codes, strict=True):
             column_codes.extend(more_codes)
         self.items += other.items
-        self._fresh = len(self.keys)
+        self._fresh = len(self.keys) if known else self._fresh
         self.folded = self.folded or other.folded
         # Merging many small tables must not fold after each of them.
         due = len(self.keys) > self._room if self.folded else self.items > FOLD_ABOVE
@@ -385,13 +388,18 @@ def _cluster_sums(
     """Return sums by cluster, independent of the order of items."""
     if len(keys) < 2:
         return dict(items)
-    in_order = np.sort(keys)
-    if not np.any(in_order[1:] == in_order[:-1]):
+    # Items of a cluster mostly follow each other; only elsewhere they are looked for.
+    if not _has_neighbours(keys) and not _has_neighbours(np.sort(keys)):
         return dict(items)
     order = np.argsort(keys, kind="stable")
     # The complement of the first key is another one, so that the first row begins a cluster.
     starts = np.flatnonzero(np.diff(keys[order], prepend=~keys[order[:1]]))
     return {name: _sums_from(column, order, starts, keys) for name, column in items.items()}
+
+
+def _has_neighbours(keys: NDArray[np.uint64]) -> bool:
+    """Return whether two keys that follow each other are equal."""
+    return bool(np.any(keys[1:] == keys[:-1]))
 
 
 def _sums_from(
