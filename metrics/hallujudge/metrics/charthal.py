@@ -80,6 +80,7 @@ def _released(text: str) -> str:
 def _judgement(score: float | str | None, text: str) -> str:
     """Return a score, the mark that the released script reads in a text, and the last it states."""
     found = _STATED.findall(text)
+    # "Score: 1.0" states the mark 1, and "Score: 0.5" none.
     stated = str(found[-1]).removesuffix(".0") if found else ""
     return f"score={_shown(score)} evaluated={_released(text)} stated={stated}"
 

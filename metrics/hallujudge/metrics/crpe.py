@@ -66,6 +66,7 @@ PUBLISHED, HARNESS, CORRECTED = "published", "lmms-eval", "corrected"
 _TIMES = 4
 # Key of a record's place in the file; released records have none of this name.
 _PLACE = "place in the file"
+# As in lmms-eval, which also takes "plan B. …" within the stem for an option.
 _OPTION = re.compile(r"\b([A-Z])\.\s+([^\n]*)")
 
 
@@ -86,6 +87,7 @@ def _published(answer: Answer) -> Parsed:
 _TAGS = re.compile(r"<think>.*?</think>|<thought>.*?</thought>", re.DOTALL)
 _MARKED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _MARKS = re.compile(r"[^\w\s]")
+# Its filter drops all but letters, digits, "_" and blanks, and its comparison ASCII punctuation.
 _NO_MARKS = str.maketrans("", "", punctuation)
 
 
@@ -98,6 +100,7 @@ def _harness(answer: Answer) -> Parsed:
     # The leftmost option counts; of options at one place the first.
     value = letters[min(places)[2]] if places else said
     wanted, given = (each.lower().translate(_NO_MARKS) for each in (answer.label, value))
+    # For the rate of unread answers; whether an answer is right does not depend on it.
     known = value.upper() if value.upper() in letters.values() else None
     return Parsed(known, given == wanted, "an option's text" if places else "letter")
 
@@ -225,6 +228,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(_CIRCULAR, *_SHARED),
+    # One answer is no question of four, so that its own score is the second one.
     ranked_by=("accuracy", "answer_accuracy"),
     trial=one_answer(
         id="1",

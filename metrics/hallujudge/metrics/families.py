@@ -138,6 +138,7 @@ def declaring_line(error: BaseException) -> str:
     # An error of another process brings its frames as text.
     lines = "".join(format_exception(error)).splitlines()
     found = re.compile(rf' *File "({"|".join(map(re.escape, files))})", line (\d+)')
+    # The last line is the nearest to the error.
     places = [match for line in reversed(lines) if files and (match := found.match(line))]
     return ":".join(places[0].groups()) if places else ""
 

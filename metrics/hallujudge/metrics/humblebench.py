@@ -74,6 +74,7 @@ _DROPPED = "dropped"
 _EXACT, _AMONG_WORDS = "exactly E", "one letter among the words"
 
 
+# Answers are mostly single letters, which repeat.
 @lru_cache(maxsize=1 << 15)
 def _letter_among_words(text: str) -> str | None:
     found = {*_WORD.findall(text.lower())}.intersection(LETTERS.lower())

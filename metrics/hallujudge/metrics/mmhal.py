@@ -113,6 +113,7 @@ def _with_review(answer: Answer, record: Mapping[str, object]) -> Answer:
     objects = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown or "")
     # An empty review is not a missing one: the blank keeps them apart.
     own = {} if review is None else {"review": review or " "}
+    # The review is read from the record, since the file of reviews may have another one.
     others = {name: text for name, text in answer.fields.items() if name != "review"}
     place = record.get(_PLACE)
     placed = {"place": place} if isinstance(place, str) else {}

@@ -95,6 +95,7 @@ def _one_answer_each(
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the four questions of each group, and answers with their group and combination."""
     indexes = [n for v in records if "Question_0" in v and isinstance(n := v.get("Index"), int)]
+    # Answers without ids are joined by their number, which follows the order of the groups.
     if key == "label" and indexes != sorted(indexes):
         raise ValueError("groups are not in the order of Index", "Sort them by it")
     for place, record in enumerate(records):

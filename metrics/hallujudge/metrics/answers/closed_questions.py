@@ -77,6 +77,7 @@ def compared_by(
         value = parser(answer.fields.get(of, ""))
         return Parsed(value, value == answer.label, how)
 
+    # Chosen once, and not for each answer.
     return parse_response if of == "response" else parse_field
 
 

@@ -84,6 +84,7 @@ class Effects:
         """Return the score; NaN if it is undefined."""
         sums = self.sums(hallucinated)
         columns = {name: sums[at : at + 1] for at, name in enumerate(self.score.columns)}
+        # A score that rounds its parts would swallow small corrections.
         return float((self.score.smooth or self.score.value)(columns)[0])
 
 

@@ -65,6 +65,7 @@ def judge_accuracy(claims: JudgedClaims, *, confidence: float = 0.95) -> JudgeAc
         sensitivity=rate(wrong, rejected),
         specificity=rate(~wrong, ~rejected),
         precision=rate(rejected, wrong),
+        # Every labelled claim has a weight.
         agreement=rate(weights > 0, rejected == wrong),
     )
 

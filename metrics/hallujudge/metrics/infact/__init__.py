@@ -126,6 +126,7 @@ _TSS = average("tss", "mean tss over shuffle and reverse", _CHANGES)
 _MISSING = Count(
     name="missing",
     meaning="missing answers to scored questions",
+    # An unparsed answer was given; a missing one neither counts nor was parsed.
     of=lambda bundle: sum(not (answer.counted or answer.unparsed) for answer in bundle),
 )
 

@@ -107,6 +107,7 @@ _A_DESPITE_SPELLING = re.compile(
     r"|on(?:e|ce)(?!rous)"
 )
 # Spelt letter by letter: SUV, HDTV, x-ray. Longer capitals with vowels are words.
+# So is the first letter of "eBook" and "iPad".
 _INITIALS = re.compile(
     r"(?:[A-Z]{2,3}|[B-DF-HJ-NP-TV-Z]{4,})s?\b|[A-Za-z](?![A-Za-z'])|[ei](?=[A-Z])"
 )

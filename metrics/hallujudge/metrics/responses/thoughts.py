@@ -45,6 +45,7 @@ _CHANNEL = re.compile(
 )
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call|start)\|>")
 # What a tokenizer leaves of the marks that skips special tokens.
+# The thought follows the channel's name without a space, as in "analysisWe see".
 _BARE_CHANNELS = re.compile(
     r"(?:assistant)?analysis(?=[A-Z\"'*(])(.*)assistantfinal(.*)", re.DOTALL
 )

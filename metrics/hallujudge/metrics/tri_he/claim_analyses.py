@@ -89,6 +89,7 @@ class ClaimTable:
         counted = np.array([metric.is_hallucinated(claim) for claim in self.claims], dtype=bool)
         self._wrong = (codes >= _NAMELESS) & counted
         self._nameless = (codes == _NAMELESS) & counted
+        # Prediction errors have no wrong object, so that these count in every variant.
         self._objects = codes == _OBJECT
         self._weights = np.array(self._soft_weights()) if metric.is_soft else self._wrong
 
@@ -182,6 +183,7 @@ class ClaimTable:
         return known & some
 
 
+# In this order, as codes are compared with one kind and those before or after it.
 _MISSING, _ARCHIVED, _SUPPORTED, _NAMELESS, _OBJECT, _RELATION = range(6)
 
 

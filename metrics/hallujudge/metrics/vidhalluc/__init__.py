@@ -149,6 +149,7 @@ def _questions(records: _Records, key: str) -> _Unfolded:
     named = [{str(r["id"]): r["text"]} if r.keys() == {"id", "text"} else r for r in records]
     lists = [each for values in named for each in values.values() if isinstance(each, list)]
     asked = [each for listed in lists for each in listed if isinstance(each, _OBJECT)]
+    # Where all lack it the key has another name, and no model left everything out.
     if asked and all(each.get("a") is None for each in asked):
         raise ValueError(_no_clips(asked), "Give it this name")
     for place, values in enumerate(named):
