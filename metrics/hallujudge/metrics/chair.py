@@ -80,6 +80,21 @@ class ChairEvidence(Struct, frozen=True, kw_only=True, gc=False):
 FoundMention: TypeAlias = tuple[str, str, int, int]
 """An object mention as a matcher reports it: word, object, start and end in the caption."""
 
+
+def hallucinated_share(
+    name: str, meaning: str, numerator: str, denominator: str
+) -> ScoreDefinition:
+    """Return the score of a column with hallucinations in another; ``n`` counts scored items.
+
+    Args:
+        name: Name of the score.
+        meaning: Short description of the score.
+        numerator: The column with hallucinations.
+        denominator: The column that they are part of.
+    """
+    return share(name, meaning, numerator, denominator, direction="lower", count="")
+
+
 _OF_OBJECTS = frozenset({"precision", "f1"})
 
 
@@ -153,21 +168,17 @@ class ChairMetric(Metric):
         Column(name="words", meaning="words in the caption"),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        share(
+        hallucinated_share(
             "chair_i",
             "hallucinated mentions / mentions",
             "hallucinated",
             "mentioned",
-            direction="lower",
-            count="",
         ),
-        share(
+        hallucinated_share(
             "chair_s",
             "captions with a hallucinated mention / captions",
             "captions_with_hallucination",
             "captions",
-            direction="lower",
-            count="",
         ),
         share(
             "recall",
@@ -272,22 +283,30 @@ class ChairMetric(Metric):
         )
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
-        """Return an unscored caption's statistics: at best it names the image's objects alone.
+        """Return an unscored caption's statistics; see :func:`extreme_of_objects`."""
+        # No bound of the length is known, and none is reported: mean_words is not bounded.
+        return extreme_of_objects(observed, best=best)
 
-        At worst it names only others. How many it names is taken from the fullest scored caption,
-        and how many there are from the fullest reference.
-        """
-        mentioned = float(observed["mentioned"].max(initial=1.0))
-        reference = float(observed["reference_objects"].max(initial=1.0))
-        return {
-            "mentioned": mentioned,
-            "hallucinated": 0.0 if best else mentioned,
-            "captions_with_hallucination": 0.0 if best else 1.0,
-            "recalled_objects": reference if best else 0.0,
-            "reference_objects": reference,
-            # No bound of the length is known, and none is reported: mean_words is not bounded.
-            "words": 0.0,
-        }
+
+def extreme_of_objects(observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
+    """Return an unscored caption's statistics: at best it names the image's objects alone.
+
+    At worst it names only others. How many it names is taken from the fullest scored caption, and
+    how many there are from the fullest reference.
+
+    Args:
+        observed: For each column the largest number that a scored caption has.
+        best: Which of the two.
+    """
+    mentioned = float(observed["mentioned"].max(initial=1.0))
+    reference = float(observed["reference_objects"].max(initial=1.0))
+    return {
+        "mentioned": mentioned,
+        "hallucinated": 0.0 if best else mentioned,
+        "captions_with_hallucination": 0.0 if best else 1.0,
+        "recalled_objects": reference if best else 0.0,
+        "reference_objects": reference,
+    }
 
 
 ASKING = {

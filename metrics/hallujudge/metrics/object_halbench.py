@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .chair import ChairEvidence, ChairItem, ChairMetric, FoundMention
+from .chair import ChairEvidence, ChairItem, ChairMetric, FoundMention, hallucinated_share
 from .framework.arrays import FloatArray
 from .framework.asking import OwnAsking, plain
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
@@ -96,29 +96,23 @@ class ObjectHalBenchMetric(ChairMetric):
         Column(name="words", meaning="words in the answer"),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        share(
+        hallucinated_share(
             "chair_s",
             "answers with a hallucinated word / answers",
             "answers_with_hallucination",
             "answers",
-            direction="lower",
-            count="",
         ),
-        share(
+        hallucinated_share(
             "chair_s_refined",
             "answers with a hallucinated word / answers with a word of an object",
             "answers_with_hallucination",
             "answers_with_objects",
-            direction="lower",
-            count="",
         ),
-        share(
+        hallucinated_share(
             "chair_i",
             "hallucinated words / words of objects",
             "hallucinated",
             "mentioned",
-            direction="lower",
-            count="",
         ),
         share(
             "recall",

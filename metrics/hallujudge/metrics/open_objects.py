@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
+from .chair import extreme_of_objects, hallucinated_share
 from .framework.arrays import FloatArray
 from .framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from .framework.metric import Metric, OptionDefinition, Paper, VariantDefinition
@@ -149,21 +150,17 @@ class OpenObjectsMetric(Metric):
         Column(name="reference_objects", meaning="reference objects"),
     )
     score_definitions: ClassVar[tuple[ScoreDefinition, ...]] = (
-        share(
+        hallucinated_share(
             "open_chair_i",
             "hallucinated objects / objects",
             "hallucinated",
             "mentioned",
-            direction="lower",
-            count="",
         ),
-        share(
+        hallucinated_share(
             "open_chair_s",
             "captions with a hallucinated object / captions",
             "captions_with_hallucination",
             "captions",
-            direction="lower",
-            count="",
         ),
         share(
             "recall",
@@ -241,15 +238,7 @@ class OpenObjectsMetric(Metric):
 
     def extreme(self, observed: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, float]:
         """Return an unscored caption's statistics: at best it names the image's objects alone."""
-        mentioned = float(observed["mentioned"].max(initial=1.0))
-        reference = float(observed["reference_objects"].max(initial=1.0))
-        return {
-            "mentioned": mentioned,
-            "hallucinated": 0.0 if best else mentioned,
-            "captions_with_hallucination": 0.0 if best else 1.0,
-            "recalled_objects": reference if best else 0.0,
-            "reference_objects": reference,
-        }
+        return extreme_of_objects(observed, best=best)
 
 
 def values_of(objects: Sequence[ComparedObject]) -> tuple[float, float, float, float]:
