@@ -5,13 +5,13 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from .results import JsonValue
+from .results import JsonValue, UnscoredReason
 
 MAX_PART_CHARS = 2_000
 """Longest part of a claim; a longer one is an extractor error, such as a whole response."""
@@ -308,6 +308,13 @@ class ClaimVerdict(Struct, frozen=True, kw_only=True, gc=False):
         if self.reason or self.detail:
             line["detail"] = self.detail
         return line
+
+
+def no_verdicts(claims: Sequence[ClaimVerdict]) -> tuple[UnscoredReason, str]:
+    """Return why claims, all without a verdict, have no score: a reason, and that of the first."""
+    first = claims[0]
+    detail = f"none of {len(claims)} claims has a verdict: {first.reason or 'no reason given'}"
+    return UnscoredReason.NO_VERDICTS, f"{detail} ({first.detail})" if first.detail else detail
 
 
 def support_probability(claim: ClaimVerdict) -> float | None:

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from ..framework.arrays import FloatArray, np
-from ..framework.claims import ClaimVerdict, Verdict, invalid_note, support_probability
+from ..framework.claims import (
+    ClaimVerdict,
+    Verdict,
+    invalid_note,
+    no_verdicts,
+    support_probability,
+)
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import OptionDefinition, Paper, SoftMetric, VariantDefinition, soft_option
 from ..framework.papers import paper
@@ -250,9 +256,7 @@ class SeenClaimsMetric(SoftMetric):
         missing = [claim for claim in verdicts if claim.verdict is Verdict.UNSCORED]
         if len(missing) < len(verdicts):
             return None
-        first = missing[0]
-        detail = f"none of {len(missing)} claims has a verdict: {first.reason or 'no reason given'}"
-        return UnscoredReason.NO_VERDICTS, f"{detail} ({first.detail})" if first.detail else detail
+        return no_verdicts(missing)
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many claims could not be seen or were invalid or have no probability."""

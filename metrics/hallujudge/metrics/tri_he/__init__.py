@@ -19,6 +19,7 @@ from ..framework.claims import (
     Verdict,
     invalid_note,
     invalid_to_json,
+    no_verdicts,
     support_probability,
 )
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
@@ -279,9 +280,7 @@ class TriHeMetric(SoftMetric):
         archived = all(claim.reason == UnscoredReason.VERDICT_NULL for claim in missing)
         if len(missing) < len(verdicts) or (self.variant == "published" and archived):
             return None
-        first = missing[0]
-        detail = f"none of {len(missing)} claims has a verdict: {first.reason or 'no reason given'}"
-        return UnscoredReason.NO_VERDICTS, f"{detail} ({first.detail})" if first.detail else detail
+        return no_verdicts(missing)
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many claims were invalid, without a verdict, or without a probability."""
