@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
@@ -111,19 +111,25 @@ SERVED_JUDGES: Mapping[str, ServedPreset] = {preset.name: preset for preset in _
 """The small judges behind a server, by name."""
 
 
-class ThresholdJudge(LlmJudge):
+_PresetT = TypeVar("_PresetT", bound="ServedPreset | SmallPreset")
+
+
+class ThresholdJudge(LlmJudge, Generic[_PresetT]):
     """A model that was trained to check claims, one claim per call, in its own format.
 
     The scene graph is put into words as for the small judges in this process.
 
     Args:
-        name: The small judge.
+        preset: The small judge.
         client: Calls the model.
         cache: Keeps replies between runs; without it, they are kept in memory only.
     """
 
-    def __init__(self, name: str, client: ChatClient, cache: VerdictStore | None) -> None:
-        super().__init__(name, client, cache=cache)
+    def __init__(
+        self, preset: _PresetT, client: ChatClient, cache: VerdictStore | None = None
+    ) -> None:
+        super().__init__(preset.name, client, cache=cache)
+        self._preset = preset
         self._above = MatcherSettings().small_above
 
     def with_threshold(self, above: float) -> Self:
@@ -161,7 +167,7 @@ class ThresholdJudge(LlmJudge):
         )
 
 
-class ServedJudge(ThresholdJudge):
+class ServedJudge(ThresholdJudge[ServedPreset]):
     """Asks a model that replies in one of two words.
 
     The score is the probability of the word that means "supported", among both words, if the server
@@ -173,12 +179,6 @@ class ServedJudge(ThresholdJudge):
         client: Calls the model, without a constraint: the model knows two replies only.
         cache: Keeps replies between runs; without it, they are kept in memory only.
     """
-
-    def __init__(
-        self, preset: ServedPreset, client: ChatClient, cache: VerdictStore | None = None
-    ) -> None:
-        super().__init__(preset.name, client, cache)
-        self._preset = preset
 
     @property
     def identity(self) -> JudgeIdentity:
@@ -242,7 +242,7 @@ _BYTES_PER_TOKEN = 3
 _CHUNK = 400
 
 
-class PooledJudge(ThresholdJudge):
+class PooledJudge(ThresholdJudge[SmallPreset]):
     """Asks a classifier behind vLLM's ``/classify`` or ``/score``, one claim per call.
 
     It reads what the same small judge reads in this process; a document longer than the authors'
@@ -253,12 +253,6 @@ class PooledJudge(ThresholdJudge):
         client: Calls the model by ``classify`` or ``score``.
         cache: Keeps replies between runs; without it, they are kept in memory only.
     """
-
-    def __init__(
-        self, preset: SmallPreset, client: ChatClient, cache: VerdictStore | None = None
-    ) -> None:
-        super().__init__(preset.name, client, cache)
-        self._preset = preset
 
     @property
     def identity(self) -> JudgeIdentity:
