@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -173,6 +173,15 @@ class Offers(Struct, frozen=True, kw_only=True):
             reason="MODEL_NOT_OFFERED",
             metadata={"option": option},
         )
+
+
+def graph_settings(graph: SynonymGraph) -> Mapping[str, str]:
+    """Return a graph's name, version and content hash, for the settings of a report."""
+    return {
+        "graph": graph.name,
+        "graph_version": graph.version,
+        "graph_sha256": graph.digest,
+    }
 
 
 def read_graph(source: GraphSource) -> SynonymGraph:

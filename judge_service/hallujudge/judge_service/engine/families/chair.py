@@ -18,7 +18,7 @@ from ...threads import map_cpu, of_each
 from ..found_claims import FoundClaim
 from ..pipelines import TextPipeline
 from ..registry import MetricEntry, Trial
-from ..resources import Resources, read_graph
+from ..resources import Resources, graph_settings, read_graph
 from ..responses import Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 
@@ -72,12 +72,7 @@ class ChairPipeline(TextPipeline[ChairItem, ChairMetric]):
     @property
     def settings(self) -> Mapping[str, str]:
         """The graph by name, version and content hash."""
-        return {
-            "graph": self._graph.name,
-            "graph_version": self._graph.version,
-            "graph_sha256": self._graph.digest,
-            **super().settings,
-        }
+        return {**graph_settings(self._graph), **super().settings}
 
     def problem(self, item: ChairItem) -> Problem | None:
         """Return why a caption can't be scored, or None if it can."""

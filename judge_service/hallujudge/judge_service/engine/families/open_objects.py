@@ -34,7 +34,7 @@ from ...matchers import MatcherSettings, TextComparer
 from ...threads import RULES_EFFORT, check_wanted, in_thread
 from ..pipelines import TextPipeline, checked_items
 from ..registry import MetricEntry, Trial
-from ..resources import Resources
+from ..resources import Resources, graph_settings
 from ..responses import Problem, ResponseCheck
 from ..spec import ScoreSpec, ShippedGraph
 
@@ -284,12 +284,7 @@ class OpenObjectsPipeline(TextPipeline[OpenObjectsItem, OpenObjectsMetric]):
     @property
     def settings(self) -> Mapping[str, str]:
         """The graph, then the settings of the metric and the response check."""
-        return {
-            "graph": self._graph.name,
-            "graph_version": self._graph.version,
-            "graph_sha256": self._graph.digest,
-            **super().settings,
-        }
+        return {**graph_settings(self._graph), **super().settings}
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each item, in order; models run in a thread."""
