@@ -35,7 +35,7 @@ from .app import (
 )
 from .declared_options import option_text
 from .options import ModelNames, ServerOptions, model_names
-from .output import Format, NewFolder, show_page, show_result
+from .output import Format, NewFolder, check_formats, show_page, show_result
 from .parameters import argument
 from .run_options import Overwrite, Workers
 from .score_command import ScoreCommand
@@ -240,8 +240,7 @@ def inspect(
     ] = "table",
 ) -> ExitCode:
     """Print what each file is and why, what it lacks, and the command that scores it."""
-    if format not in SUMMARY_FORMATS:
-        raise InvalidInputError(f"--format {format!r}: choose from {', '.join(SUMMARY_FORMATS)}")
+    check_formats((format,), SUMMARY_FORMATS)
     summaries = [
         replace(summary, next_step=cli.in_flags(summary.next_step, context.obj))
         for summary in archives.inspect_archives(paths)

@@ -16,7 +16,6 @@ from hallujudge.metrics.families import benchmark_named, broken_benchmarks, metr
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS
 
 from .. import cli
-from ..errors import InvalidInputError
 from .app import (
     ExitCode,
     app,
@@ -28,7 +27,7 @@ from .app import (
     server_option,
 )
 from .options import LlmConstraint, LlmDialect, LlmModel, LlmUrl, ServerOptions, llm_options
-from .output import echo_json
+from .output import check_formats, echo_json
 from .parameters import argument
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ ListingFormat = Annotated[str, output_option("--format", help="Format: table or 
 @metrics_app.command("list", epilog=examples("hallujudge metrics list"))
 def list_metrics(format: ListingFormat = "table") -> ExitCode:  # the option's name
     """Print every metric on one line."""
-    _check_listing_format(format)
+    check_formats((format,), LISTING_FORMATS)
     if format == "json":
         echo_json(_json([_declared(cli.metric_entry(name)) for name in metric_names()]))
     else:
@@ -72,7 +71,7 @@ def show_metric(
     format: ListingFormat = "table",  # the option's name
 ) -> ExitCode:
     """Print a metric's papers, variants, options, scores, statistics and signature fields."""
-    _check_listing_format(format)
+    check_formats((format,), LISTING_FORMATS)
     entry = cli.metric_entry(name)
     if format == "json":
         echo_json(_json(_declared(entry)))
@@ -97,11 +96,6 @@ def cite_metrics(
     if papers:
         click.echo("\n\n".join(dict.fromkeys(papers)))
     return ExitCode.OK
-
-
-def _check_listing_format(name: str) -> None:
-    if name not in LISTING_FORMATS:
-        raise InvalidInputError(f"--format {name!r}: choose from {', '.join(LISTING_FORMATS)}")
 
 
 def _declared(entry: MetricEntry) -> dict[str, object]:

@@ -132,10 +132,23 @@ NewFolder = Annotated[
 ]
 
 
+def check_formats(names: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse formats that a command does not print.
+
+    Args:
+        names: The formats that were asked for.
+        known: Those of the command.
+
+    Raises:
+        InvalidInputError: One is unknown.
+    """
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
+
+
 def _checked_format(name: str) -> str:
-    known = ("json", *cli.PAGE_FORMATS)
-    if name not in known:
-        raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
+    check_formats((name,), ("json", *cli.PAGE_FORMATS))
     return name
 
 

@@ -20,7 +20,16 @@ from ..runs.manifest import PAGE
 from ..trackers import tracker_named
 from .app import ExitCode, app, examples, metric_option, output_option, server_option
 from .comparison_commands import Allow
-from .output import AllRows, NewFolder, Written, echo_json, show_new_run, with_flags, write_file
+from .output import (
+    AllRows,
+    NewFolder,
+    Written,
+    check_formats,
+    echo_json,
+    show_new_run,
+    with_flags,
+    write_file,
+)
 from .parameters import argument
 from .run_options import Overwrite
 
@@ -124,10 +133,7 @@ def _report_formats(given: list[str] | None, runs: list[Path]) -> list[str]:
         )
     default = ["table"] if len(runs) == 1 else ["html"]
     names = [name.strip() for part in given or default for name in part.split(",")]
-    if unknown := [name for name in names if name not in _REPORT_FORMATS]:
-        raise InvalidInputError(
-            f"--format {unknown[0]!r}: choose from {', '.join(_REPORT_FORMATS)}"
-        )
+    check_formats(names, _REPORT_FORMATS)
     if len(runs) == 2 and names != ["html"]:
         raise InvalidInputError(
             "two runs have only an HTML page here; hallujudge compare prints their differences in "

@@ -40,6 +40,7 @@ from .app import ExitCode, app, stopped_by
 from .declared_options import BOTH, VARIANTS, compares_variants
 from .output import (
     Written,
+    check_formats,
     echo_json,
     estimate_line,
     is_terminal,
@@ -79,7 +80,7 @@ class ScoreExecution:
                 return ScoreExecution(_by_variant(self.command, VARIANTS[0])).execute()
         if self.command.only_estimate:
             return self._estimate()
-        _check_formats(self.command.formats)
+        check_formats(self.command.formats, FORMATS)
         if self.command.request_id is not None:
             if both:
                 raise InvalidInputError("submit takes one variant at a time; submit each by itself")
@@ -302,12 +303,6 @@ class ScoreExecution:
         return Client(
             self.command.server, timeouts=self.command.timeouts, connection=self.command.connection
         )
-
-
-def _check_formats(formats: tuple[str, ...]) -> None:
-    for name in formats:
-        if name not in FORMATS:
-            raise InvalidInputError(f"--format {name!r}: choose from {', '.join(FORMATS)}")
 
 
 class _Watch(ProgressWatch):
