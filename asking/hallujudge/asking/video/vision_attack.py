@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,8 +138,7 @@ def fingerprint(folder: Path) -> str:
     for path in files:
         with path.open("rb") as file:
             # Weights may take gigabytes, which need not be in memory.
-            while part := file.read(1 << 20):
-                found.update(part)
+            file_digest(file, lambda: found)
     return found.hexdigest()
 
 
