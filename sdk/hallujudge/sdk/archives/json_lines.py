@@ -22,6 +22,8 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 from msgspec import MsgspecError, Struct
 from msgspec.json import Decoder, decode
 
+from .local_files import RawReader
+
 _BOM = b"\xef\xbb\xbf"
 _MARK = struct.Struct("<QQQ")
 # A mark is noted after so many values or bytes: closer marks would cost memory, and what is
@@ -388,19 +390,14 @@ def texts_in(values: Sequence[object]) -> int:
     return count
 
 
-class _Rest(io.RawIOBase):
+class _Rest(RawReader):
     """What was read of a file already, then the rest of the file."""
 
     def __init__(self, held: bytes, more: Callable[[int], bytes]) -> None:
         self._held = held
         self._more = more
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
-        data = self._held[: len(view)] or self._more(len(view))
+    def next_bytes(self, size: int) -> bytes:
+        data = self._held[:size] or self._more(size)
         self._held = self._held[len(data) :]
-        view[: len(data)] = data
-        return len(data)
+        return data

@@ -79,7 +79,26 @@ class OpenPath(type(Path())):  # type: ignore[misc]  # the class of this system'
         return Path, (str(self),)
 
 
-class _Place(io.RawIOBase):
+class RawReader(io.RawIOBase):
+    """A file whose bytes are made while it is read."""
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill a buffer from its start, and return how many bytes were put into it."""
+        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+        data = self.next_bytes(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def next_bytes(self, size: int) -> bytes:
+        """Return the next bytes, so many at most; none at the end of the file."""
+        raise NotImplementedError
+
+
+class _Place(RawReader):
     """Reads an open file at a place of its own."""
 
     def __init__(self, path: OpenPath, file: io.FileIO) -> None:
@@ -87,9 +106,6 @@ class _Place(io.RawIOBase):
         self._path = path
         self._file = file
         self._at = 0
-
-    def readable(self) -> bool:
-        return True
 
     def seekable(self) -> bool:
         return True
@@ -105,13 +121,11 @@ class _Place(io.RawIOBase):
         self._at = offset
         return offset
 
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+    def next_bytes(self, size: int) -> bytes:
         # Not from the file's own place, which all of its readers share.
-        data = os.pread(self.fileno(), len(view), self._at)
-        view[: len(data)] = data
+        data = os.pread(self.fileno(), size, self._at)
         self._at += len(data)
-        return len(data)
+        return data
 
 
 def as_path(source: str | Path) -> Path:
@@ -298,7 +312,7 @@ def suffix_of(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() in _PACKED else path).suffix.lower()
 
 
-class _Unpacked(io.RawIOBase):
+class _Unpacked(RawReader):
     """A packed file that is refused if it is damaged, cut off, or unpacks to far too much."""
 
     def __init__(self, file: BinaryIO, path: Path, kind: str, read: Callable[[int], bytes]) -> None:
@@ -308,23 +322,18 @@ class _Unpacked(io.RawIOBase):
         self._read = read
         self._unpacked = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+    def next_bytes(self, size: int) -> bytes:
         try:
             # A piece at a time, since a small packed file may unpack to any size.
-            data = self._read(min(len(view), _COPIED_PIECE))
+            data = self._read(min(size, _COPIED_PIECE))
         except WindowError as err:
             raise self._error(f"{err}, or unpack it: zstd -d --long=31 {self._path.name}") from err
         except (EOFError, zlib.error, gzip.BadGzipFile, DamagedError) as err:
             raise self._error(f"is damaged or cut off ({err}); copy it again") from err
-        view[: len(data)] = data
         self._unpacked += len(data)
         if self._unpacked > MAX_UNPACKED_BYTES:
             raise self._error(f"unpacks to more than {MAX_UNPACKED_BYTES:,} bytes; split it")
-        return len(data)
+        return data
 
     def _error(self, problem: str) -> ArchiveError:
         return ArchiveError(
@@ -435,7 +444,7 @@ def utf16_reader(file: BinaryIO, path: Path) -> io.BufferedReader:
     return io.BufferedReader(_Utf16(file, path), _UTF16_PIECE)
 
 
-class _Utf16(io.RawIOBase):
+class _Utf16(RawReader):
     """A file of UTF-16 text as UTF-8; a damaged or cut one is refused when it is read."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
@@ -444,18 +453,13 @@ class _Utf16(io.RawIOBase):
         self._decoder = codecs.getincrementaldecoder("utf-16")()
         self._held = b""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]  # io passes a writable buffer
+    def next_bytes(self, size: int) -> bytes:
         # A piece may end with half a character, of which there is no text yet.
         while not self._held and (piece := self._piece()) is not None:
             self._held = piece
-        data = self._held[: len(view)]
-        self._held = self._held[len(data) :]
-        view[: len(data)] = data
-        return len(data)
+        data = self._held[:size]
+        self._held = self._held[size:]
+        return data
 
     def close(self) -> None:
         super().close()
