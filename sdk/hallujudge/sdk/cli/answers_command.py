@@ -29,7 +29,6 @@ from ..archives.label_sets import files_of_labels
 from ..errors import InvalidInputError
 from ..runs.manifest import LABELS, PARSERS
 from ..runs.run_inputs import PreparedRun
-from ..runs.score_run import ScoreRun
 from .app import examples, input_option, output_option, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .options import Estimate, JudgeOptions
@@ -174,12 +173,9 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
         if reader:
             warn_deprecated("the option --reader", removed_in="2.0", instead="--parser")
         scored = run.of(
-            ScoreRun(
-                benchmark.name,
-                responses=responses[0] if len(responses) == 1 else responses,
-                references=getattr(questions, "references", None) or None,
-                variant=reader or metric.variant,
-                options=metric.options,
+            replace(metric, variant=reader or metric.variant).scoring(
+                responses[0] if len(responses) == 1 else responses,
+                getattr(questions, "references", None) or None,
                 inputs=inputs,
             ),
             **judges.settings_of(run.at.server),

@@ -8,7 +8,6 @@ from typing import Annotated
 from hallujudge.metrics.framework.metric import LLM_JUDGES
 
 from ..archives import InputOptions
-from ..runs.score_run import ScoreRun
 from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .options import Estimate, JudgeOptions
@@ -34,11 +33,6 @@ def argus(
     """ARGUS: hallucinated and omitted lines of video captions."""
     # Verdicts that are asked for need no given ones: the folder may hold captions alone.
     judged = metric.options.get("verdicts") in LLM_JUDGES
-    scoring = ScoreRun(
-        "argus",
-        responses=responses,
-        variant=metric.variant,
-        options=metric.options,
-        inputs=replace(inputs, own={**inputs.own, **({"captions_only": True} if judged else {})}),
-    )
+    own = {**inputs.own, **({"captions_only": True} if judged else {})}
+    scoring = metric.scoring(responses, inputs=replace(inputs, own=own))
     return run.of(scoring, judges.settings(run.at.server), only_estimate=estimate)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..archives import InputOptions
-from ..runs.score_run import ScoreRun
 from .app import (
     examples,
     score_app,
@@ -28,14 +27,4 @@ def chair(
     run: RunOptions,
 ) -> ScoreCommand:
     """CHAIR: objects that captions mention and images lack."""
-    return run.of(
-        ScoreRun(
-            "chair",
-            responses=responses,
-            references=references or None,
-            variant=metric.variant,
-            graph=graph,
-            options=metric.options,
-            inputs=inputs,
-        )
-    )
+    return run.of(metric.scoring(responses, references or None, inputs=inputs, graph=graph))

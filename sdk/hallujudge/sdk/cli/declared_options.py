@@ -15,11 +15,14 @@ from hallujudge.metrics.framework.metric import LONGEST_HELP, OptionDefinition
 from hallujudge.sdk import cli
 
 from ..errors import InvalidInputError
+from ..runs.score_run import ScoreRun
 from .app import input_option, judge_option, metric_option
 from .parameters import Declared, parameter_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import MetricEntry
+
+    from ..archives import InputOptions, References, Responses
 
 BOTH = "both"
 """Name of the variants published and corrected, side by side."""
@@ -44,10 +47,38 @@ _RESPONSE_OPTIONS = {option.name: option for option in RESPONSE_OPTIONS}
 class MetricOptions:
     """The variant and the metric's own options, as given on the command line."""
 
+    metric: str
+    """The metric's name."""
     variant: str
     """The variant, or ``both``."""
     options: Mapping[str, str] = field(default_factory=dict)
     """The options that were given, by name."""
+
+    def scoring(
+        self,
+        responses: Responses,
+        references: References | None = None,
+        *,
+        inputs: InputOptions,
+        graph: str | Path | Mapping[str, str] | None = None,
+    ) -> ScoreRun:
+        """Return a run with these options.
+
+        Args:
+            responses: The archive of responses.
+            references: What they are compared with, if it is apart.
+            inputs: How both are read.
+            graph: The synonym graph; None for the metric's own.
+        """
+        return ScoreRun(
+            self.metric,
+            responses=responses,
+            references=references,
+            variant=self.variant,
+            graph=graph,
+            options=self.options,
+            inputs=inputs,
+        )
 
 
 class DeclaredBy(Declared):
@@ -93,7 +124,8 @@ class DeclaredBy(Declared):
             for option in self._own()
             if _is_given(context, option.name)
         }
-        return MetricOptions(variant=str(given["variant"]), options=options)
+        variant = str(given["variant"])
+        return MetricOptions(metric=self._entry.name, variant=variant, options=options)
 
     def _own(self) -> Iterator[OptionDefinition]:
         # Every score command has the response options; RunOptions declares them.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ..runs.score_run import ScoreRun, by_domain
+from ..runs.score_run import by_domain
 from .app import examples, input_option, metric_option, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .options import JudgeOptions
@@ -55,14 +56,11 @@ def mementos(
         raise InvalidInputError("give either --responses or --keywords")
     # Given keywords are scored as they are; no descriptions are read.
     given = {"extractor": "given"} if keywords else {}
-    scoring = ScoreRun(
-        "mementos",
-        responses=responses or keywords or Path(),
-        references=references,
-        variant=metric.variant,
-        graph={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
-        options={**metric.options, **given},
+    scoring = replace(metric, options={**metric.options, **given}).scoring(
+        responses or keywords or Path(),
+        references,
         inputs=inputs,
+        graph={**_roles("objects", object_graph), **_roles("behaviors", behavior_graph)},
     )
     return run.of(scoring, judges.settings(run.at.server))
 

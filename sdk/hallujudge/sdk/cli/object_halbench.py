@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..archives import InputOptions
-from ..runs.score_run import ScoreRun
 from .app import examples, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .options import JudgeOptions
@@ -28,13 +27,5 @@ def object_halbench(
     run: RunOptions,
 ) -> ScoreCommand:
     """Object HalBench: objects that an answer names and the image lacks."""
-    scoring = ScoreRun(
-        "object-halbench",
-        responses=responses,
-        references=references or None,
-        variant=metric.variant,
-        graph=graph,
-        options=metric.options,
-        inputs=inputs,
-    )
+    scoring = metric.scoring(responses, references or None, inputs=inputs, graph=graph)
     return run.of(scoring, judges.settings(run.at.server))

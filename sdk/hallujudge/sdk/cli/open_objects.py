@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..archives import InputOptions
-from ..runs.score_run import ScoreRun
 from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .options import JudgeOptions
@@ -33,13 +32,5 @@ def open_objects(
     run: RunOptions,
 ) -> ScoreCommand:
     """Open objects: any object that reference captions do not support."""
-    scoring = ScoreRun(
-        "open-objects",
-        responses=responses,
-        references=references,
-        variant=metric.variant,
-        graph=graph,
-        options=metric.options,
-        inputs=inputs,
-    )
+    scoring = metric.scoring(responses, references, inputs=inputs, graph=graph)
     return run.of(scoring, judges.settings(run.at.server))

@@ -7,7 +7,6 @@ from typing import Annotated
 import click
 
 from ..archives import InputOptions
-from ..runs.score_run import ScoreRun
 from .app import (
     examples,
     input_option,
@@ -47,12 +46,5 @@ def seen_claims(
         say_where_pictures_go(run.at.server, metric.options, settings)
         if (hosts := inputs.own.get("fetch")) is not None:
             click.echo(f"pictures are fetched from {hosts}", err=True)
-    scoring = ScoreRun(
-        "seen-claims",
-        responses=responses,
-        references=references,
-        variant=metric.variant,
-        options=metric.options,
-        inputs=inputs,
-    )
+    scoring = metric.scoring(responses, references, inputs=inputs)
     return run.of(scoring, settings, only_estimate=estimate)

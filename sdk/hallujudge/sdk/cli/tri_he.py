@@ -10,7 +10,6 @@ from hallujudge.metrics.framework.metric import SEES
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from ..runs.score_run import ScoreRun
 from .app import (
     examples,
     input_option,
@@ -57,12 +56,9 @@ def tri_he(
         raise InvalidInputError("give either --responses or --claims")
     # Without a chosen extractor, given claims need none.
     claimed = {"extractor": "given"} if claims else {}
-    scoring = ScoreRun(
-        "tri-he",
-        responses=responses or claims or Path(),
-        references=references,
-        variant=metric.variant,
-        options={**claimed, **metric.options},
+    scoring = replace(metric, options={**claimed, **metric.options}).scoring(
+        responses or claims or Path(),
+        references,
         inputs=replace(inputs, own={**inputs.own, **({"claims_only": True} if claims else {})}),
     )
     more = {"matcher_download": 1} if matcher_download else {}
