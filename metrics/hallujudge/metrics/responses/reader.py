@@ -78,8 +78,8 @@ class Reading(NamedTuple):
 
 
 _PLAIN: Mapping[str, int] = {}
-# What tokenizers that skip special tokens leave of channels, templates and empty thoughts.
-_BEGINNINGS = ("analysis", "system\n", "user\n", "thought\n")
+# What tokenizers that skip special tokens leave of templates and empty thoughts.
+_BEGINNINGS = ("system\n", "user\n", "thought\n")
 
 
 def is_plain(text: str | None) -> bool:
@@ -97,14 +97,17 @@ def is_plain(text: str | None) -> bool:
 
 
 def _has_no_marks(text: str) -> bool:
-    # Forms of thoughts and templates have one of these characters, or are among the beginnings.
+    # Forms of thoughts and templates have one of these characters, or are among the beginnings. The
+    # two words are what is left between a thought and an answer of gpt-oss and of Kimi-K3.
     return not (
         "<" in text
         or ":" in text
         or "]" in text
         or "◁" in text
         or "\\" in text
-        or text.startswith(_BEGINNINGS)
+        or "assistantfinal" in text
+        or "thinkresponse" in text
+        or text.lstrip().startswith(_BEGINNINGS)
     )
 
 

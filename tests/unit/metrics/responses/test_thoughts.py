@@ -13,7 +13,7 @@ from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 from hallujudge.metrics.responses.forms import ANSWER_MARKS, BOXED, own_forms
 from hallujudge.metrics.responses.forms import FORMS as MARKS
-from hallujudge.metrics.responses.reader import PLAIN_READER
+from hallujudge.metrics.responses.reader import PLAIN_READER, answer_of, is_plain
 from hallujudge.metrics.responses.thoughts import (
     Said,
     divided,
@@ -263,6 +263,28 @@ LMMS_EVAL = {
     "The sign says </think> in the image.": "in the image.",
     "A <b>cat</b> on a sofa.": "A <b>cat</b> on a sofa.",
 }
+
+
+@pytest.mark.parametrize("begun", ["", "\n", "  "])
+@pytest.mark.parametrize(
+    ("text", "answer", "thought"),
+    [
+        ("analysisWe look.assistantfinalYes.", "Yes.", "We look."),
+        ("assistantanalysisWe look.assistantfinalYes.", "Yes.", "We look."),
+        ("thinkWe look.thinkresponseYes.", "Yes.", "We look."),
+        ("thinkWe look.thinkresponseYesresponsemessage", "Yes", "We look."),
+        ("We look.thinkresponseYes.", "Yes.", "We look."),
+        ("user\nIs it?\nassistant\nYes.", "Yes.", ""),
+        ("thought\nYes.", "Yes.", ""),
+    ],
+)
+def test_what_tokenizers_leave_of_marks_is_no_plain_answer(
+    begun: str, text: str, answer: str, thought: str
+) -> None:
+    read = PLAIN_READER.read(begun + text)
+    assert (read.answer, read.thought) == (answer, thought)
+    assert answer_of(begun + text) == answer
+    assert not is_plain(begun + text)
 
 
 @pytest.mark.parametrize("text", LMMS_EVAL)
