@@ -371,7 +371,7 @@ def zstd_reader(file: BinaryIO) -> Callable[[int], bytes]:
     with MissingExtraError.unless_installed("reading zstd files", "zstd"):
         import zstandard
     unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
-    frame = unpacker.decompressobj(read_across_frames=False)
+    frame = unpacker.decompressobj()
     held = bytearray()
     header = b""
     ended = True

@@ -35,7 +35,7 @@ from .app import (
 )
 from .declared_options import option_text
 from .options import ModelNames, ServerOptions, model_names
-from .output import Format, NewFolder, check_formats, show_page, show_result
+from .output import LISTING_FORMATS, Format, NewFolder, check_formats, show_page, show_result
 from .parameters import argument
 from .run_options import Overwrite, Workers
 from .score_command import ScoreCommand
@@ -221,8 +221,6 @@ def _exit_code(overview: Overview) -> ExitCode:
     return ExitCode.OK if overview.complete else ExitCode.UNSCORED
 
 
-SUMMARY_FORMATS = ("table", "json")
-
 _archive_app = command_group(
     "archive", "Explain files that other tools wrote.", "hallujudge archive inspect logs"
 )
@@ -240,7 +238,7 @@ def inspect(
     ] = "table",
 ) -> ExitCode:
     """Print what each file is and why, what it lacks, and the command that scores it."""
-    check_formats((format,), SUMMARY_FORMATS)
+    check_formats((format,), LISTING_FORMATS)
     summaries = [
         replace(summary, next_step=cli.in_flags(summary.next_step, context.obj))
         for summary in archives.inspect_archives(paths)

@@ -27,7 +27,7 @@ from .app import (
     server_option,
 )
 from .options import LlmConstraint, LlmDialect, LlmModel, LlmUrl, ServerOptions, llm_options
-from .output import check_formats, echo_json
+from .output import LISTING_FORMATS, check_formats, echo_json
 from .parameters import argument
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from .installation_checks import Finding
 
 
-LISTING_FORMATS = ("table", "json")
 # Pages of metrics are read in terminals of any width, and in files.
 _WIDTH = 80
 

@@ -132,6 +132,10 @@ NewFolder = Annotated[
 ]
 
 
+LISTING_FORMATS = ("table", "json")
+"""The formats of lists and summaries."""
+
+
 def check_formats(names: Iterable[str], known: Sequence[str]) -> None:
     """Refuse formats that a command does not print.
 
