@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
-from typing import TypeAlias
+from itertools import repeat
 
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.answers.held_answers import HeldAnswers
 
-from ..errors import ArchiveError, HallujudgeError
-from .alike_records import AlikeRecords, in_blocks
+from ..errors import ArchiveError
 from .answer_records import (
     AnswerMaker,
     Entry,
     Fault,
     has_any,
     has_strange_letters,
+    placed,
     remedies_of,
 )
 from .archive_files import value_at
@@ -29,13 +28,12 @@ from .declared_fields import share
 from .inputs import ItemSource, ReaderInput
 from .joins import Faults
 from .json_files import amount, named, shown
-from .question_files import bundle_id, bundle_ids, held_by, place_of, unfolded, without
+from .question_files import bundle_id, held_by, place_of, unfolded, without
 from .records import Record, name_of
 from .rival_keys import LOOKED_AT, Pairs, entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 
 _NOTHING: Mapping[str, str] = {}
-_Values: TypeAlias = "Mapping[str, object]"
 
 
 def read_bundles(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:
@@ -120,42 +118,21 @@ class _Bundles:
         """
         items: dict[str, AnswersItem] = {}
         pairs: Pairs = []
-        for block in in_blocks(chain.from_iterable(map(self._of_part, parts))):
-            for item, values in self._alike(block) or filter(None, map(self._lone_item, block)):
-                if items.setdefault(item.id, item) is not item:
-                    self._faults.add(Fault.TWICE, item.id)
-                if len(pairs) < LOOKED_AT:
-                    pairs.append(((item.id, values), item.answers[0]))
+        for _, record in self._records(parts):
+            try:
+                entry = self._entry(record)
+            except ArchiveError as err:
+                if note_bad(err, record.position, record.place):
+                    continue
+                raise
+            if self._maker.chosen is None:
+                self._maker.keys_of(entry.record)
+            item = self._items.alone(entry)
+            if items.setdefault(entry.bundle, item) is not item:
+                self._faults.add(Fault.TWICE, placed(entry))
+            if len(pairs) < LOOKED_AT:
+                pairs.append(((placed(entry), entry.values), item.answers[0]))
         return list(items.values()), pairs
-
-    def _alike(self, block: Sequence[Record]) -> Iterable[tuple[AnswersItem, _Values]] | None:
-        """Return the items of records with the same keys, and their values.
-
-        None if each must be looked at, since their keys differ or something is to be said of one.
-        """
-        found = None if self._options.key_map else AlikeRecords.of(block)
-        if found is None:
-            return None
-        try:
-            blank = [_NOTHING] * len(block)
-            fields = self._item_fields.of_all(found) if self._has_fields else blank
-            ids = bundle_ids(self._declared, found, self._options)
-            items = self._items.alike(found.placed(ids), fields)
-        except (HallujudgeError, ValueError):
-            return None
-        return None if items is None else zip(items, found.values, strict=True)
-
-    def _lone_item(self, record: Record) -> tuple[AnswersItem, _Values] | None:
-        """Return the item of a record and the answer's values; None if it is noted as a bad one."""
-        try:
-            entry = self._entry(record)
-        except ArchiveError as err:
-            if note_bad(err, record.position, record.place):
-                return None
-            raise
-        if self._maker.chosen is None:
-            self._maker.keys_of(entry.record)
-        return self._items.alone(entry), entry.values
 
     def _gathered(self, parts: Iterator[Part]) -> tuple[list[AnswersItem], Pairs]:
         """Return the items of records that may be parts of one, or be joined with others.
@@ -192,12 +169,8 @@ class _Bundles:
     def _records(self, parts: Iterator[Part]) -> Iterator[tuple[str, Record]]:
         """Yield the records of all parts, each with the set that its file names."""
         for part in parts:
-            yield from zip(repeat(part.name), self._of_part(part))
-
-    def _of_part(self, part: Part) -> Iterable[Record]:
-        """Return the records of a part, with the keys that the benchmark knows."""
-        records = map(self._renamed, part.records) if self._options.key_map else part.records
-        return unfolded(self._declared, records, "response")
+            records = map(self._renamed, part.records) if self._options.key_map else part.records
+            yield from zip(repeat(part.name), unfolded(self._declared, records, "response"))
 
     def _unanswered(self, key: str) -> Iterator[Entry]:
         """Yield the entries of a question without an answer."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import repeat
-from typing import Any
 
 from msgspec import Struct
 
@@ -18,7 +16,6 @@ from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
-from .alike_records import AlikeRecords, are_plain, are_texts
 from .asked_questions import AskedQuestions
 from .bad_records import SKIP
 from .declared_fields import DeclaredFields, ways_of
@@ -178,65 +175,6 @@ class AnswerMaker:
             self._refuse(wrong.problem, place, wrong.remedy)
         return answer
 
-    def alike(
-        self, found: AlikeRecords, fields: Sequence[Mapping[str, str]]
-    ) -> Sequence[Answer] | None:
-        """Return the answers of records; None if :meth:`answer` must look at each.
-
-        Args:
-            found: The records, with their bundles as places.
-            fields: The declared fields of each one's item.
-
-        Raises:
-            ArchiveError: :meth:`answer` must say what is wrong.
-            ValueError: It must, too.
-        """
-        response_key, label_key = self.chosen or self.keys_of(found.record(0))
-        blank = [""] * len(fields)
-        if not are_plain(said := found.columns.get(response_key, ())):
-            joins, numbers = joins_lists(self._declared, response_key), range(len(fields))
-            said = [text_of(found.record(at), response_key, joins=joins) for at in numbers]
-        labels = self._labels_of(found.columns.get(label_key, blank)) if label_key else blank
-        asked = found.texts(self._question_keys)
-        choices = self._plain_choices(found)
-        held = self._fields.of_all(found) if self._has_fields else repeat(_NOTHING, len(fields))
-        if choices is None:
-            return None
-        answers = [*map(Answer, said, labels, blank, asked, choices, held)]
-        if self._complete is not None:
-            answers = [*map(self._complete, answers, map(self._whole, found.values, fields))]
-        return None if self._are_odd(answers, found, fields) else answers
-
-    def _labels_of(self, found: Sequence[object]) -> Sequence[str]:
-        """Return the labels that values stand for; empty where one stands for none."""
-        if not are_texts(found):
-            return [self._label_of(each) or "" for each in found]
-        known = {each: self._label_of(each) or "" for each in {*found}}
-        return [*map(known.__getitem__, found)]
-
-    def _plain_choices(self, found: AlikeRecords) -> Iterable[Mapping[str, str]] | None:
-        """Return the choices of records with the same keys; None if some lack one."""
-        keys, count = self._keys.options, len(found.values)
-        if not self._needs_choices and found.columns.keys().isdisjoint(keys):
-            return repeat(_NOTHING, count)
-        held = [options_of(found.record(at), keys) for at in range(count)]
-        whole = all(each and all(map(str.strip, each.values())) for each in held)
-        return held if whole else None
-
-    def _are_odd(
-        self, answers: Sequence[Answer], found: AlikeRecords, fields: Sequence[Mapping[str, str]]
-    ) -> bool:
-        """Return whether something is to be said of one of the answers."""
-        open_ones = [at for at, answer in enumerate(answers) if not answer.label]
-        if self._keys.label and any(self._is_question(found.values[at]) for at in open_ones):
-            return True
-        for name, allowed in self._places:
-            pairs = zip(answers, fields, strict=True)
-            if not {a.fields.get(name, own.get(name)) for a, own in pairs} <= {None, *allowed}:
-                return True
-        checks: Any = filter(None, (self._lacks, self._fault))
-        return any(any(map(check, answers, found.values)) for check in checks)
-
     def _refuse(self, problem: str, place: str, remedy: str, *, reason: str = "") -> None:
         """Count an answer that would be unscored, unless bad records may be."""
         if not self._options.skip_bad:
@@ -284,18 +222,13 @@ class AnswerMaker:
     def _completed(self, entry: Entry, answer: Answer, whole: Mapping[str, object]) -> Answer:
         """Return an answer with what only its benchmark reads of its record."""
         assert self._complete is not None, "asked only then"
+        # A record that has all its fields needs no copy.
+        values = whole if whole.keys() >= entry.fields.keys() else {**entry.fields, **whole}
         try:
-            return self._complete(answer, self._whole(whole, entry.fields))
+            return self._complete(answer, values)
         except ValueError as err:
             self.note(entry, err)
             return answer
-
-    def _whole(
-        self, values: Mapping[str, object], fields: Mapping[str, str]
-    ) -> Mapping[str, object]:
-        """Return the values of a record with the fields that it has under other keys."""
-        # A record that has all its fields needs no copy.
-        return values if values.keys() >= fields.keys() else {**fields, **values}
 
     def note(self, entry: Entry, err: ValueError) -> None:
         """Note the fault that a function of the benchmark finds."""

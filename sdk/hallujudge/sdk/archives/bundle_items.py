@@ -9,7 +9,6 @@ from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, Clo
 from hallujudge.metrics.answers.declared_metrics import metric_of
 
 from ..errors import HallujudgeError
-from .alike_records import AlikeRecords
 from .answer_records import AnswerMaker, Entry, Fault, differing, placed
 from .asked_questions import AskedQuestions
 from .bad_records import noted
@@ -108,40 +107,9 @@ class BundleItems:
         answer = self._answer(entry)
         fields, group = entry.fields, self._media_of(entry)
         if self._has_groups:
-            fields = self._grouped(fields, entry.outer, answer.fields)
+            fields = self._grouped(fields, entry, answer.fields)
         only = AnswersItem(id=entry.bundle, group_id=group, fields=fields, answers=(answer,))
         return self._special(entry, only) if self._has_tasks else only
-
-    def alike(
-        self, found: AlikeRecords, fields: Sequence[Mapping[str, str]]
-    ) -> list[AnswersItem] | None:
-        """Return the items of records that are one answer each; None if :meth:`alone` must.
-
-        The arguments, and what is raised, are those of :meth:`AnswerMaker.alike`.
-        """
-        answers = self._maker.alike(found, fields)
-        if answers is None:
-            return None
-        if self._has_groups:
-            known = [answer.fields for answer in answers]
-            fields = [*map(self._grouped, fields, found.values, known)]
-        media = found.texts(self._keys.media)
-        groups = map(self._group_of, media, found.places) if self._own_media else media
-        items = [
-            AnswersItem(id=name, group_id=group, fields=own, answers=(answer,))
-            for name, group, own, answer in zip(found.places, groups, fields, answers, strict=True)
-        ]
-        if self._has_tasks:
-            is_question = self._metric.is_question
-            items = [
-                item if is_question(own) else self._asked.special(item, own)
-                for item, own in zip(items, found.values, strict=True)
-            ]
-        self._media.found |= any(media)
-        if not self._own_media and not all(media):
-            for at, each in enumerate(media):
-                self._media.add(each, found.places[at], found.values[at], found.record(at).position)
-        return items
 
     def _answer(self, entry: Entry) -> Answer:
         try:
@@ -208,15 +176,15 @@ class BundleItems:
             fields = {
                 name: text for each in reversed(entries) for name, text in each.fields.items()
             }
-        return self._grouped(fields, first.outer, known) if self._has_groups else fields
+        return self._grouped(fields, first, known) if self._has_groups else fields
 
     def _grouped(
-        self, fields: Mapping[str, str], first: Mapping[str, object], known: Mapping[str, str]
+        self, fields: Mapping[str, str], first: Entry, known: Mapping[str, str]
     ) -> Mapping[str, str]:
         """Return fields of an item with those to group by that others have."""
         of_first = {name: known.get(name, "") for name in self._of_first}
         if self._group_by:
-            return {**fields, **fields_of(self._group_by, first), **of_first}
+            return {**fields, **fields_of(self._group_by, first.outer), **of_first}
         return {**fields, **of_first}
 
     def _media_of(self, entry: Entry) -> str:

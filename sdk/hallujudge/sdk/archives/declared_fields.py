@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +11,6 @@ from msgspec import Struct
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
-from .alike_records import AlikeRecords
 from .named_keys import MOST_SHARED
 from .question_files import field_text
 from .records import Record, choose_key
@@ -119,31 +117,6 @@ class DeclaredFields:
             read = self._read(values, place)
         return alike.shared(found, read) if alike.repeats else read
 
-    def of_all(self, found: AlikeRecords) -> list[Mapping[str, str]]:
-        """Return what :meth:`of` does for each of some records.
-
-        Raises:
-            ArchiveError: One lacks a field.
-        """
-        alike = self._last = self._alike_of(tuple(found.columns))
-        columns = [found.columns[key] for key in alike.held]
-        kinds = {*map(type, chain.from_iterable(columns))}
-        read: list[Mapping[str, str] | None] = [None] * len(found.values)
-        if alike.repeats and kinds and kinds <= _EXACT:
-            if alike.has_others:
-                columns += [[*map(type, column)] for column in columns]
-            read = [*map(alike.known.get, zip(*columns, strict=True))]
-            alike.hits += len(read) - read.count(None)
-        elif alike.texts and kinds <= {str}:
-            made: list[Any] = [
-                {name: own[key] for name, key in alike.texts} for own in found.values
-            ]
-            read = [each if self._keeps_empty or all(each.values()) else None for each in made]
-        return [
-            self.of(found.values[at], found.places[at]) if fields is None else fields
-            for at, fields in enumerate(read)
-        ]
-
     def _of_others(
         self,
         alike: _Alike,
@@ -182,11 +155,9 @@ class DeclaredFields:
         lacking = self._ways if self._keeps_empty else [way for way in self._ways if way.needed]
         as_they_are = all(way.value is None for way in self._ways)
         complete = {way.name for way in lacking} <= {way.name for way, _ in found}
-        # Of one key alone its getter would return the value itself.
-        held += held[:1]
         return _Alike(
-            held,
-            itemgetter(*held) if held else _nothing_of,
+            # Of one key alone it would return the value itself.
+            itemgetter(*held, held[0]) if held else _nothing_of,
             frozenset().union(*map(_before, self._ways, firsts)),
             [(way.name, key) for way, key in found] if as_they_are and complete else [],
         )
@@ -206,10 +177,8 @@ class DeclaredFields:
 class _Alike(Struct):
     """The fields of records with the same keys."""
 
-    held: Sequence[str]
-    """The first keys that the records have of the fields, and the first of these again."""
     get: Callable[[Mapping[str, object]], tuple[Any, ...]]
-    """Returns the values of these keys."""
+    """Returns the values of the first keys that the records have of the fields."""
     absent: frozenset[str]
     """Keys that such records lack, and that would be read in place of these."""
     texts: Sequence[tuple[str, str]]

@@ -19,7 +19,6 @@ from hallujudge.metrics.answers.held_answers import HeldAnswers
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
-from .alike_records import AlikeRecords, are_plain
 from .bad_records import note_bad
 from .ids import canonical_id
 from .inputs import InputOptions, References
@@ -27,7 +26,6 @@ from .joins import refuse
 from .json_files import shown
 from .records import (
     ID_FLAG,
-    WRAPPERS,
     Record,
     choose_key,
     optional_text,
@@ -267,11 +265,7 @@ def _changed(each: EachRecord, records: Iterable[Record], key: str) -> Iterator[
     before: Record | None = None
     while (record := next(ahead, None)) is not None:
         try:
-            values = record.values
-            # Most records are their own content.
-            if not values.keys().isdisjoint(WRAPPERS):
-                values = _content(record)
-            values = change(values, position, key)
+            values = change(_content(record), position, key)
         except ValueError as err:
             after = [*islice(ahead, 1)]
             ahead = chain(after, ahead)
@@ -371,24 +365,6 @@ def bundle_id(declared: ClosedQuestions, record: Record, options: InputOptions) 
         key = choose_key(record, options.id_key, declared.keys.id, "the id", ID_FLAG)
     value = values[key]
     return str(value) if type(value) is int else canonical_id(value, record.place)
-
-
-def bundle_ids(
-    declared: ClosedQuestions, found: AlikeRecords, options: InputOptions
-) -> Sequence[str]:
-    """Return what :func:`bundle_id` does for each of some records."""
-    keys = (options.id_key,) if options.id_key else declared.keys.id
-    if not declared.bundle.by and not found.columns.keys().isdisjoint(keys):
-        return found.ids(keys)
-    # Nearly all records have the usual keys, with texts that are ids as they stand.
-    usual = [declared.keys.fields[name][0] for name in declared.bundle.by]
-    columns = [found.columns.get(key, ()) for key in usual]
-    if columns and all(map(are_plain, columns)):
-        parts = [[*map(str.strip, column)] for column in columns]
-        ids = [*map("_".join, zip(*parts, strict=True))]
-        if all(map(all, parts)) and ".0_" not in "_".join([*ids, ""]):
-            return ids
-    return [bundle_id(declared, record, options) for record in found.records]
 
 
 def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) -> str:

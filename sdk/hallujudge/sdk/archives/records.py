@@ -38,7 +38,7 @@ such lists."""
 # A record may have parts of these names: only lists of objects that have ids count.
 _LISTS = ("results", "predictions", "responses", "outputs", "answers", "captions", "questions")
 # Keys of all records of a file, next to what describes the run.
-WRAPPERS = ("results", "data", "items", "predictions", "responses", "outputs", "answers")
+_WRAPPERS = ("results", "data", "items", "predictions", "responses", "outputs", "answers")
 _OF_RUNS = ("config", "meta", "metadata")
 # Keys that show that an object is a record, whose parts may have the name of a wrapper.
 _OF_RECORDS = frozenset(
@@ -283,9 +283,9 @@ def _entries_under(name: str, inner: object) -> Iterator[tuple[str, object]] | N
 def unwrapped(content: Mapping[str, object]) -> Mapping[str, object] | list[object]:
     """Return what an object holds under ``results`` or such, if all else describes the run."""
     # Nearly all records have none of these keys.
-    if content.keys().isdisjoint(WRAPPERS):
+    if content.keys().isdisjoint(_WRAPPERS):
         return content
-    names = [name for name in WRAPPERS if _is_wrapped(name, content.get(name))]
+    names = [name for name in _WRAPPERS if _is_wrapped(name, content.get(name))]
     if len(names) != 1:
         return content
     others = [value for key, value in content.items() if key not in (*names, *_OF_RUNS)]
@@ -457,14 +457,9 @@ def response_value(record: Record, key: str) -> object:
 
 
 def optional_text(record: Record, keys: Sequence[str]) -> str:
-    """Return the first text or number of a record under some keys; empty if there is none."""
-    return text_under(record.values, keys)
-
-
-def text_under(values: Mapping[str, object], keys: Sequence[str]) -> str:
-    """Return what :func:`optional_text` does for a record's values."""
+    """Return the first text or number under some keys; empty if there is none."""
     for key in keys:
-        value = values.get(key)
+        value = record.values.get(key)
         if type(value) is str:
             return value if value.isascii() else well_formed(value)
         if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
