@@ -13,13 +13,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from msgspec import structs
+
+from hallujudge.metrics import Item
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 
 from ..errors import ArchiveError, HallujudgeError, UnsupportedError
 from . import set_files
 from .answers import reader_of
-from .bad_records import BadRecords, finding, unscored_item
+from .bad_records import BadRecord, BadRecords, finding, unscored_item
 from .found_files import FoundFile, is_url, refuse_texts
 from .inputs import (
     CheckedArchive,
@@ -216,10 +219,18 @@ class _Archives:
                 found.rename(inputs.given.names)
         # One item shows the class and the fields that unscored ones need.
         like = None if are_asked else next(iter(source), None)
-        more = [] if like is None else [unscored_item(like, each) for each in lost]
+        more = [] if like is None else [self._unscored(like, each) for each in lost]
         return replace(
             source, count=source.count + len(more), make=lambda: chain(source, more), slices=None
         )
+
+    def _unscored(self, like: Item, bad: BadRecord) -> Item:
+        """Return the item of a bad record."""
+        item = unscored_item(like, bad)
+        if isinstance(item, AnswersItem) and self._declared and self._declared.judges_each:
+            # Without any answer it would be a caption without objects, which counts.
+            return structs.replace(item, answers=(Answer(None),))
+        return item
 
     def opened(self) -> _Inputs:
         """Open the archives, and return them with the keys that the user named."""

@@ -98,6 +98,27 @@ def test_skipped_records_are_unscored_even_if_empty_ones_count(tmp_path: Path) -
     assert report.coverage.items == 3
 
 
+@pytest.mark.parametrize("bad", [{"judge_texts": ["yes"]}, {"judge_texts": False}, {"objs": []}])
+def test_a_caption_whose_objects_cannot_be_read_is_unscored(
+    tmp_path: Path, bad: dict[str, object]
+) -> None:
+    said: dict[str, object] = {
+        "generated_objs": ["dog", "cat"],
+        "judge_texts": ["yes", "no"],
+        "gt_caption": "A dog.",
+    }
+    odd: dict[str, object] = (
+        {**said, **bad} if "objs" not in bad else {"gt_caption": "A dog.", **bad}
+    )
+    records = [said, odd, {**said, "generated_objs": [], "judge_texts": []}]
+    lines = [json.dumps({"id": name, **each}) for name, each in zip("abc", records, strict=True)]
+    path = written(tmp_path / "a.jsonl", lines)
+    with Client.embedded() as client:
+        report = client.score("openchair", responses=path, inputs=SKIP)
+    assert dict(report.coverage.reasons) == {"RESPONSE_MISSING": 1}
+    assert (report.coverage.scored, report["openchair"].value) == (2, 0.5)
+
+
 def test_questions_of_bad_answers_are_unanswered_and_others_are_an_error(tmp_path: Path) -> None:
     asked = [
         {"question_id": i, "image": f"{i}.jpg", "text": "Is there a cat?", "label": "yes"}
