@@ -163,6 +163,30 @@ def changed(old: str, new: str) -> str:
             changed("labels=SIDES", "worst=None, labels=SIDES"),
             "no field 'worst': write the method ends",
         ),
+        (
+            changed("labels=SIDES", "group_by=('part',), labels=SIDES"),
+            r"group_by names 'part', which is no field of keys.fields \(none\)",
+        ),
+        (
+            changed('media=("image",)', 'media=("image",), values={"part": {"a": "b"}}'),
+            "keys.values names 'part', which is no field",
+        ),
+        (
+            changed('media=("image",)', 'media=("image",), fields={"part": ()}'),
+            "keys.fields has no key for 'part'; give one at least",
+        ),
+        (
+            changed("labels=SIDES", "unfold=lambda records: records, labels=SIDES"),
+            "unfold is called with 2 values: too many positional arguments; let it take as many",
+        ),
+        (
+            changed("labels=SIDES", "complete=lambda answer: answer, labels=SIDES"),
+            "complete is called with 2 values",
+        ),
+        (
+            changed('compared_by(exact, "exact")', "lambda: 1"),
+            "the parse of variant exact is called",
+        ),
         (changed("labels=SIDES", "labls=SIDES"), "Unexpected keyword argument 'labls'"),
         (
             changed('unparsed="unscored"', "leaves_out=None"),

@@ -7,6 +7,8 @@ import re
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from inspect import signature
 from itertools import chain
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -15,7 +17,7 @@ from msgspec import Struct
 from ..framework.asking import AskingProtocol, is_prompt_text
 from ..framework.papers import facts_of
 from ..framework.results import ItemResult, Outcome
-from .closed_questions import ClosedQuestions
+from .closed_questions import ClosedQuestions, EachRecord, FileNames
 from .declared_metrics import metric_of
 
 # Aliases that are text at run time, so that ``|`` can't be applied to them.
@@ -127,6 +129,7 @@ def declaration_fault(declared: ClosedQuestions) -> str:
         _paper_faults(declared),
         _name_faults(declared),
         _field_faults(declared),
+        _signature_faults(declared),
         _judge_faults(declared),
     )
     if fault := next(faults, ""):
@@ -248,13 +251,42 @@ def _field_faults(declared: ClosedQuestions) -> Iterator[str]:
         "keys.optional": declared.keys.optional,
         "places": declared.places,
     }
+    # Names of files may be all that says a set.
+    of_files = {n for n, held in declared.keys.values.items() if isinstance(held, FileNames)}
+    named["keys.values"] = [n for n in declared.keys.values if n not in ("label", *of_files)]
     if not _makes_fields(declared):
         named |= {"seen": declared.seen, "trial": declared.of_answers}
+    if declared.base is None:
+        named["group_by"] = [name for name in declared.group_by if name not in of_files]
     for place, names in named.items():
         for name in names:
             if name not in fields:
                 known = ", ".join(fields) or "none"
                 yield f"{place} names {name!r}, which is no field of keys.fields ({known})"
+    for name, keys in fields.items():
+        if not keys:
+            yield f"keys.fields has no key for {name!r}; give one at least, as in ({name!r},)"
+
+
+def _signature_faults(declared: ClosedQuestions) -> Iterator[str]:
+    """Yield which function can't be called with what it will be given."""
+    called: list[tuple[str, Callable[..., object], int]] = [
+        (f"the parse of variant {v.name}", v.parse, 1) for v in declared.variants
+    ]
+    called += [(f"the notes of variant {v.name}", v.notes, 1) for v in declared.variants if v.notes]
+    called += [("complete", declared.complete, 2)] if declared.complete else []
+    unfold = declared.unfold
+    if isinstance(unfold, EachRecord):
+        called.append(("the function of EachRecord", unfold.change, 3))
+    elif unfold is not None:
+        called.append(("unfold", unfold, 2))
+    for place, function, count in called:
+        # What is written in C may not say what it takes.
+        with suppress(ValueError):
+            try:
+                signature(function).bind(*[None] * count)
+            except TypeError as err:
+                yield f"{place} is called with {count} values: {err}; let it take as many"
 
 
 def _judge_faults(declared: ClosedQuestions) -> Iterator[str]:
