@@ -158,6 +158,7 @@ def test_questions_are_asked_with_their_options(package: Path, tmp_path: Path) -
             "no field 'partial': give places a name",
         ),
         ("places={", 'places={"side": ("a", "b"), ', "has the name '1', which is none of a, b"),
+        ('count("choices"', 'count("opens"', "two different counts are named 'opens'"),
         ('seen=("part",', 'seen=("parts",', "seen names 'parts', which is no field"),
         ('places={"part"', 'places={"prt"', "places names 'prt', which is no field"),
     ],
@@ -263,3 +264,17 @@ def test_only_what_a_verdict_decides_is_judged(package: Path, tmp_path: Path) ->
     }
     scores = report_of(tmp_path / "out")["scores"]
     assert (scores["open_accuracy"]["value"], scores["choice_accuracy"]["value"]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("verdict", [{}, {"judgement": None}])
+def test_an_open_answer_without_a_verdict_is_unscored(
+    package: Path, tmp_path: Path, verdict: dict[str, None]
+) -> None:
+    lines = (package / "examples" / "answers.jsonl").read_text().splitlines()
+    records = [{k: v for k, v in json.loads(r).items() if k != "judgement"} for r in lines]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps({**each, **verdict}) + "\n" for each in records))
+    score = ("score", NAME, "-r", path, "-o", tmp_path / "out")
+    done = here(*score, "--benchmark", file_of(package))
+    assert done.returncode == 3, done.stderr
+    assert "2 of 3 items scored; 1 unscored: VERDICT_NULL 1." in done.stdout

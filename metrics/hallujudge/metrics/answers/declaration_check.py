@@ -17,6 +17,8 @@ from msgspec import Struct
 from ..framework.asking import AskingProtocol, is_prompt_text
 from ..framework.papers import facts_of
 from ..framework.results import ItemResult, Outcome
+from .answer_bounds import decided
+from .answer_scores import Count
 from .closed_questions import ClosedQuestions, EachRecord, FileNames
 from .declared_metrics import metric_of
 
@@ -130,6 +132,7 @@ def declaration_fault(declared: ClosedQuestions) -> str:
         _name_faults(declared),
         _field_faults(declared),
         _signature_faults(declared),
+        _count_faults(declared),
         _judge_faults(declared),
     )
     if fault := next(faults, ""):
@@ -287,6 +290,20 @@ def _signature_faults(declared: ClosedQuestions) -> Iterator[str]:
                 signature(function).bind(*[None] * count)
             except TypeError as err:
                 yield f"{place} is called with {count} values: {err}; let it take as many"
+
+
+def _count_faults(declared: ClosedQuestions) -> Iterator[str]:
+    """Yield the names that two different counts have: both would be one column."""
+    scores = (*declared.scores, *(each for v in declared.variants for each in v.scores))
+    answers = declared.trial.answers
+    decided_so = [[decided(a, a.label, right=right) for a in answers] for right in (True, False)]
+    bundles = [*decided_so, *([each] for bundle in decided_so for each in bundle)]
+    known: dict[str, Count] = {}
+    for each in (each for score in scores for each in score.counts):
+        first = known.setdefault(each.name, each)
+        with suppress(Exception):  # what its own functions raise, its trial says
+            if any(first.of(bundle) != each.of(bundle) for bundle in bundles):
+                yield f"two different counts are named {each.name!r}; give one another name"
 
 
 def _judge_faults(declared: ClosedQuestions) -> Iterator[str]:

@@ -97,6 +97,9 @@ class AnswerMaker:
         self._fault = metric.fault if metric.overrides("fault") else None
         self._lacks = metric.lacks if metric.overrides("lacks") else None
         self._needs_choices = declared.choices and not declared.question_files
+        # Where each answer is judged, one that has a verdict stands beside one that needs none.
+        verdict = declared.keys.fields.get(declared.verdict, ()) if declared.judges_each else ()
+        self._verdict_keys = verdict
         self._complete = declared.complete
         self._question_keys: tuple[str, ...] = ()
         self._places = list(declared.limits.items())
@@ -157,6 +160,9 @@ class AnswerMaker:
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
         choices = _NOTHING if lacks_choices else self.choices(entry.record)
         fields = self._fields.of(held, entry.bundle) if self._has_fields else _NOTHING
+        if self._verdict_keys and all(held.get(key) is None for key in self._verdict_keys):
+            # Absent, and not empty: an empty verdict is what a judge said.
+            fields = {name: said for name, said in fields.items() if name != self._declared.verdict}
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
