@@ -25,7 +25,13 @@ try:
     from hallujudge.metrics.families import benchmarks_of, declaring_line, has_module
     from hallujudge.sdk import cli
 
-    from ..errors import HallujudgeError, InvalidInputError, NotFoundError, UnsupportedError
+    from ..errors import (
+        CancelledError,
+        HallujudgeError,
+        InvalidInputError,
+        NotFoundError,
+        UnsupportedError,
+    )
     from .app import BENCHMARK, ExitCode, FamilyGroup, app, stop_on_sigterm, stopped_by
     from .commands import ASKED, usage_error
     from .score_command import ScoreCommand
@@ -260,6 +266,13 @@ def _run(command: Callable[[], object], typed: tuple[str, ...]) -> int:
     except KeyboardInterrupt as err:
         # It may have stopped an import: the names of inputs would import the same again, in part.
         click.echo(f"error: stopped by {stopped_by(err)}", err=True)
+        return ExitCode.FAILED
+    except CancelledError as err:
+        # A server's error may hold what a terminal would obey.
+        if not isinstance(err.__cause__, KeyboardInterrupt):
+            return fail(str(err), ExitCode.FAILED)
+        # So may an interrupt within a command have done.
+        click.echo(f"error: {err}", err=True)
         return ExitCode.FAILED
     except (InvalidInputError, NotFoundError, UnsupportedError) as err:
         return fail(str(err), ExitCode.BAD_INPUT)
