@@ -6,8 +6,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from os import utime
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, ignore_patterns
 
 import pytest
 from support import scripted_llm as llm
@@ -171,9 +172,26 @@ def test_a_mistake_is_a_sentence_when_it_is_loaded(
     )
 
 
+def test_an_edit_within_the_second_runs_as_it_is(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    declared = changed(package, tmp_path, "", "")
+    assert here("metrics", "show", NAME, "--benchmark", declared).returncode == 0
+    assert not (declared.parent / "__pycache__").exists(), "the folder is as it was"
+    remove_benchmarks()
+    before = declared.stat()
+    text = declared.read_text(encoding="utf-8")
+    declared.write_text(text.replace('"reference": "label"', '"reference": "lable"'), "utf-8")
+    utime(declared, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert_refused(here("metrics", "show", NAME, "--benchmark", declared), "has 'lable' for")
+
+
 def changed(package: Path, folder: Path, old: str, new: str) -> Path:
     """Return a copy of the declaration with one change, beside its prompt."""
-    copied = copytree(file_of(package).parent, folder / "changed") / "benchmark.py"
+    original = file_of(package).parent
+    copied = copytree(original, folder / "changed", ignore=ignore_patterns("__pycache__"))
+    copied /= "benchmark.py"
     text = copied.read_text(encoding="utf-8")
     assert old in text
     copied.write_text(text.replace(old, new), encoding="utf-8")
