@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import structs
 
 from .errors import BenchmarkError
-from .framework.signature import declarations
+from .framework.signature import declarations, folders
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -105,12 +105,19 @@ def add_benchmarks(sources: Iterable[Source], *, alone: bool = False) -> None:
     for source in sources:
         if not isinstance(source, (str, Path)):
             _check(source, "the program")
-            _add(source, "the program")
+            _add([source], "the program")
         elif (name := _full(source)) not in _sources:
-            found, text = _declared(name)
-            digest = blake2b(text, digest_size=_HASH_BYTES).hexdigest() if text else ""
-            for declared in found:
-                _add(declared, name, digest)
+            before = dict(folders)
+            try:
+                found, text = _declared(name)
+                _add(
+                    found, name, blake2b(text, digest_size=_HASH_BYTES).hexdigest() if text else ""
+                )
+            except BenchmarkError:
+                # A paper beside a refused file is not that of a later declaration of the name.
+                folders.clear()
+                folders.update(before)
+                raise
             _sources[name] = None
 
 
@@ -155,6 +162,7 @@ def remove_benchmarks() -> None:
     _sources.clear()
     _modules.clear()
     _broken.clear()
+    folders.clear()
 
 
 def has_module(package: str | None, family: str) -> bool:
@@ -162,31 +170,38 @@ def has_module(package: str | None, family: str) -> bool:
     return family not in OUTSIDE and find_spec(f"{package}.{family}") is not None
 
 
-def _add(declared: ClosedQuestions, source: str, digest: str = "") -> None:
+def _add(found: Iterable[ClosedQuestions], source: str, digest: str = "") -> None:
+    # All are looked at first: of a refused file, none is known.
+    for declared in [each for each in found if _is_new(each, source, digest)]:
+        family = declared.name.replace("-", "_")
+        if digest:
+            # Variants with one parser have one parser then too.
+            parsers = {v.parse: _guarded(declared.name, v.parse) for v in declared.variants}
+            variants = tuple(structs.replace(v, parse=parsers[v.parse]) for v in declared.variants)
+            declarations[declared.name] = digest
+            OUTSIDE[family] = structs.replace(declared, variants=variants)
+        else:
+            OUTSIDE[family] = declared
+        _declared_in[family] = source
+        FAMILIES.append(family)
+
+
+def _is_new(declared: ClosedQuestions, source: str, digest: str) -> bool:
+    """Return whether a declaration is not known yet; refuse it if its name is taken."""
     family = declared.name.replace("-", "_")
     known = declaration_hash(declared.name)
     # Two paths may lead to one file, and a package and a file may hold the same text.
     if OUTSIDE.get(family) is declared or (digest and digest == known):
-        return
-    if not _NAME.fullmatch(declared.name):
-        raise BenchmarkError(f"{source}: {benchmark_name_fault(declared.name)}")
+        return False
     if known:
         raise BenchmarkError(
             f"{source} declares {declared.name} in another way than {_declared_in[family]} does: "
             f"their hashes are {digest or 'unknown'} and {known}. Name one of the two, or rename "
             "one benchmark"
         )
-    if family in FAMILIES:
+    if not _NAME.fullmatch(declared.name) or family in FAMILIES:
         raise BenchmarkError(f"{source}: {benchmark_name_fault(declared.name)}")
-    if digest:
-        # Variants with one parser have one parser then too.
-        parsers = {v.parse: _guarded(declared.name, v.parse) for v in declared.variants}
-        variants = tuple(structs.replace(v, parse=parsers[v.parse]) for v in declared.variants)
-        declared = structs.replace(declared, variants=variants)
-        declarations[declared.name] = digest
-    OUTSIDE[family] = declared
-    _declared_in[family] = source
-    FAMILIES.append(family)
+    return True
 
 
 def _guarded(name: str, parse: AnswerParser) -> AnswerParser:
@@ -223,7 +238,6 @@ def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
     """Return the benchmarks of a source, and its text, on which every number depends."""
     from .answers.closed_questions import ClosedQuestions
     from .answers.declaration_check import removed_field
-    from .framework.papers import folders
 
     try:
         found, module = _loaded(source)

@@ -16,6 +16,7 @@ from support.sizes import further
 from hallujudge.asking.asked_benchmarks import protocols_of
 from hallujudge.metrics.answers.choices import parse_as_labelled
 from hallujudge.metrics.answers.closed_questions import AnswerVariant, ClosedQuestions, one_answer
+from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import FAMILIES, benchmarks_of, remove_benchmarks
 from hallujudge.metrics.framework.asking import ONE_LETTER
@@ -423,3 +424,21 @@ def test_a_mistake_in_the_file_of_a_paper_is_a_sentence(
 ) -> None:
     declared.with_name("my_sides.toml").write_text(text, encoding="utf-8")
     assert_refused(here("metrics", "show", "my-sides", "--benchmark", declared), problem)
+
+
+def test_a_refused_file_leaves_nothing(added: ClosedQuestions, declared: Path) -> None:
+    remove_benchmarks()
+    paper = declared.with_name("my_sides.toml")
+    paper.write_text('title = "My sides"', encoding="utf-8")
+    with pytest.raises(BenchmarkError, match="authors"):
+        add_benchmarks([declared])
+    paper.write_text(PAPER, encoding="utf-8")
+    second = "BENCHMARKS = (BENCHMARK, structs.replace(BENCHMARK, name='pope'))\n"
+    declared.write_text(
+        f"from msgspec import structs\n{FILE.read_text(encoding='utf-8')}{second}", "utf-8"
+    )
+    with pytest.raises(BenchmarkError, match="taken"):
+        add_benchmarks([declared])
+    assert "my_sides" not in FAMILIES
+    add_benchmarks([replace(added, title="Sides of a program")])
+    assert metric_of(benchmarks_of("my_sides")[0]).papers == ()

@@ -25,13 +25,12 @@ from typing import Any
 from msgspec import Struct, convert
 
 from .metric import Metric, Paper
+from .signature import folders
 
 _PACKAGE = "hallujudge.metrics"
 _FOLDER = resources.files(_PACKAGE)
 _PAPERS = _FOLDER / "papers"
 _PRINTED_NAMES = "printed_names.csv"
-folders: dict[str, Traversable] = {}
-"""Benchmark from outside -> the folder of its module, which may have a file of its name."""
 
 
 class MetricFacts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .results import ItemResult
 
 ITEM_SET, REFERENCES = "items", "refs"
@@ -79,6 +81,8 @@ use is absent."""
 
 declarations: dict[str, str] = {}
 """Metric -> hash of the user's file or module that declares it; our own metrics have none."""
+folders: dict[str, Path] = {}
+"""Such a metric -> the folder of that module, where the file of its paper may be."""
 CARD_MARK = ",card="
 """What comes before the hash of a judge's report card, at the end of the judge's field."""
 
