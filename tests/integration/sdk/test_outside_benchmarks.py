@@ -21,6 +21,8 @@ from hallujudge.metrics.errors import BenchmarkError
 from hallujudge.metrics.families import FAMILIES, benchmarks_of, remove_benchmarks
 from hallujudge.metrics.framework.asking import ONE_LETTER
 from hallujudge.sdk import Client, add_benchmarks
+from hallujudge.sdk.archives.example_files import usual_files
+from hallujudge.sdk.report.report_text import definitions_of
 
 FILE = Path(__file__).resolve().parents[3] / "examples" / "my_benchmark.py"
 PAPER = FILE.with_name("my_sides.toml").read_text(encoding="utf-8")
@@ -424,6 +426,19 @@ def test_a_mistake_in_the_file_of_a_paper_is_a_sentence(
 ) -> None:
     declared.with_name("my_sides.toml").write_text(text, encoding="utf-8")
     assert_refused(here("metrics", "show", "my-sides", "--benchmark", declared), problem)
+
+
+def test_an_edited_file_is_read_anew(declared: Path) -> None:
+    text = declared.read_text(encoding="utf-8")
+    edited = text.replace("right answers / answers", "edited").replace(
+        "labels=SIDES", 'labels=SIDES, question_files="mine.jsonl"'
+    )
+    for source, meaning, files in ((text, "right", ()), (edited, "edited", ("mine.jsonl",))):
+        declared.write_text(source, encoding="utf-8")
+        add_benchmarks([declared])
+        assert definitions_of("my-sides")["accuracy"].meaning.startswith(meaning)
+        assert usual_files("my-sides").get("references", ()) == files
+        remove_benchmarks()
 
 
 def test_a_refused_file_leaves_nothing(added: ClosedQuestions, declared: Path) -> None:

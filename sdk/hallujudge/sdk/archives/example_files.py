@@ -12,6 +12,7 @@ from keyword import iskeyword
 from pathlib import Path
 from shlex import split
 
+from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.families import benchmark_name_fault, benchmark_named
 from hallujudge.metrics.framework.papers import paper_examples
 
@@ -54,15 +55,19 @@ def example_archives() -> Mapping[str, ExampleArchive]:
     return {name: ExampleArchive(metric=name, **found[name]) for name in sorted(found)}
 
 
-@cache
 def usual_files(metric: str) -> Mapping[str, tuple[str, ...]]:
     """Return the usual names of the files that a metric's responses are scored with.
 
     Returns:
         The metric's options, and ``references`` -> names.
     """
+    return _usual_files(metric, benchmark_named(metric))
+
+
+@cache
+def _usual_files(metric: str, declared: ClosedQuestions | None) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
-    if (declared := benchmark_named(metric)) is not None:
+    if declared is not None:
         found[REFERENCES] = [*filter(None, (declared.question_files,))]
     if (example := example_archives().get(metric)) is not None:
         flags = {option.flag: option.name for option in declared_inputs(metric).own}

@@ -247,7 +247,6 @@ def main_score_of(report: Report) -> str:
     return next(known, names[0] if names else "")
 
 
-@cache
 def definitions_of(metric: str) -> Mapping[str, ScoreDefinition]:
     """Return the scores of a metric by name; empty if this release lacks it."""
     known = _metric_named(metric)
