@@ -98,7 +98,7 @@ class AskRun:
 
     def within(self, calls: int, cost: float) -> AskRun:
         """Return the run with the budget that calls of earlier runs have left."""
-        # The budget may come from the environment, and must not begin anew for each benchmark.
+        # The budget may come from the environment, and must not start again for each benchmark.
         judges = load_settings(dict(self.model)).judges
         left: dict[str, object] = {}
         if judges.max_calls >= 0:

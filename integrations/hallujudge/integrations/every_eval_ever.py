@@ -185,7 +185,7 @@ class _Log:
             "metric_id": f"{_LIBRARY}.{report.metric}.{score.name}",
             "metric_name": score.name,
             "metric_parameters": {"variant": report.variant},
-            # The schema asks for one of two ends: a score with neither is told in the details.
+            # The schema asks for one of two ends: a score with neither is named in the details.
             "lower_is_better": known is not None and known.direction == "lower",
             "additional_details": {"signature": report.signature},
         }

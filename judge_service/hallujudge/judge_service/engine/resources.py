@@ -73,7 +73,7 @@ class Resources:
     async def close(self) -> None:
         """Close the judges' connections and cache."""
         with self._lock:
-            # Taken out first: whoever asks while they close gets new ones.
+            # Taken out first: callers that ask while they close get new ones.
             judges, self._judges = self._judges, None
         if judges is not None:
             await judges.close()

@@ -259,7 +259,7 @@ class ParsedTriplets:
             doc: The piece.
             offset: Where it begins in the text.
         """
-        # Tokens are known by their index, which begins anew in each piece; pronouns are resolved
+        # Tokens are known by their index, which starts at 0 in each piece; pronouns are resolved
         # across pieces.
         self._phrases = Phrases(self._lexicon, self._morphology)
         self._claims = Claims()

@@ -185,7 +185,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         """How replies about a source are read and kept."""
 
         def read(answer: Answer) -> _Reply[_T]:
-            # First, so that a reply that was cut off or refused is told as that, and not as bad
+            # First, so that a reply that was cut off or refused is reported as that, and not as bad
             # JSON.
             if problem := reply_problem(without_thought(answer.reply)):
                 failed: Extraction[_T] = Extraction(

@@ -377,7 +377,7 @@ class Places:
             end=max((span.end for span in known), default=0),
             subject_span=first,
             object_span=second,
-            # A model writes the denial into the relation; nothing else tells it.
+            # A model writes the denial into the relation; nothing else shows it.
             negated=bool(re.search(r"\b(not|no|never|n't)\b", claim.relation, re.IGNORECASE)),
         )
 

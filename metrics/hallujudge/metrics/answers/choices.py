@@ -300,7 +300,7 @@ def read_free_answer(response: str, label: str) -> ParsedChoice:
     if says_it_is_unsure(response):
         return ParsedChoice(None, "unsure")
     wanted = folded(label)
-    # Without options nobody knows what the letter stands for.
+    # Without options the letter has no meaning.
     if words != wanted and _is_letter_alone(words):
         return ParsedChoice(None, "a letter, but the options are unknown")
     padded = f" {words} "

@@ -249,7 +249,7 @@ class Table:
         """Return the rows of one group."""
         columns = [self._items[column.name][mask] for column in self._metric.columns]
         weights = self._items[self._metric.unit][mask]
-        # The table makes the columns of expand() anew, from the rows of this group alone.
+        # The table computes the columns of expand() again, from the rows of this group alone.
         return Table(self._metric, self._keys[mask], weights, columns)
 
     def repeated(self, times: FloatArray) -> Table:

@@ -297,7 +297,7 @@ BENCHMARK = ClosedQuestions(
         },
         optional=("correctness", "same", "reference"),
     ),
-    # Numbers of questions begin anew in each set, so that only the whole place is an id.
+    # Each set numbers its questions from its own start, so that only the whole place is an id.
     bundle=Bundling(by=_PLACE),
     seen=("category", "figure_id", "visual_input", "correctness", "same"),
     places={

@@ -136,7 +136,7 @@ class Chunker:
         phrase = NounPhrase(words[i].lower, i, i + 1, token.start, token.end)
         phrase.pronoun = True
         phrase.plural = words[i].plural
-        # These deny the clause by standing for nobody.
+        # Words such as "nobody" and "none" deny the whole clause.
         phrase.negated = words[i].lower in ("none", "nobody", "nothing", "no one")
         return phrase
 

@@ -306,7 +306,7 @@ def ing_form(lemma: str) -> str:
     # "Seeing", "dyeing" and "tiptoeing" keep their e.
     if lemma.endswith("e") and not lemma.endswith(("ee", "ye", "oe")):
         return f"{lemma[:-1]}ing"
-    # Longer verbs double only when the last syllable is stressed, which spelling does not tell.
+    # Longer verbs double only when the last syllable is stressed, which spelling does not show.
     short = len(lemma) in (3, 4) and lemma[-1] not in VOWELS and lemma[-1] not in "wxy"
     if short and lemma[-2] in VOWELS and lemma[-3] not in VOWELS:
         return f"{lemma}{lemma[-1]}ing"
