@@ -36,6 +36,9 @@ def run_command(command: Callable[[], int]) -> int:
     """
     # First, before anything is opened that would get one of their numbers.
     fill_standard_files()
+    # NumPy starts a thread for each core when it is imported, which takes up to a tenth of a short
+    # command's time; their number may change the last digit of a sum. Models have their own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     before = sys.stderr
     sys.stderr = _Notes.to(before)
     try:

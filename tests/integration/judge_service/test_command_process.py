@@ -116,3 +116,21 @@ def test_standard_output_is_no_place_for_the_errors_of_a_server_without_standard
 ) -> None:
     run = _run(f"{BIN}/hallujudge-server --config nowhere.toml 2>&-", tmp_path)
     assert (run.returncode, run.stdout, run.stderr) == (2, "", "")
+
+
+_THREADS = """
+import os, sys
+from hallujudge.sdk.cli import main
+sys.argv = ["hallujudge", "metrics", "list"]
+code = main()
+import numpy
+numpy.ones((300, 300)) @ numpy.ones((300, 300))
+print(code, len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux")
+def test_a_command_computes_with_one_thread_whatever_the_machine_has() -> None:
+    command = [sys.executable, "-c", _THREADS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 1"
