@@ -86,6 +86,12 @@ def without_keyed_thought(text: str) -> str | None:
     return answer if closing else None
 
 
+def opening_at_end(prompt: str) -> str:
+    """Return the opening mark of a thought that a prompt ends with; empty without one."""
+    end = prompt.rstrip()
+    return next((form.opening for form in FORMS if end.endswith(form.opening)), "")
+
+
 def divided(text: str, own: Sequence[Form] = (), kept: frozenset[str] = frozenset()) -> Said:
     r"""Return the thought and the answer of a response.
 

@@ -359,6 +359,8 @@ def text_of(record: Record, key: str, *, joins: bool = False) -> str | None:
     if type(value := record.values.get(key)) is str:
         return value if value.isascii() else well_formed(value)
     value = response_value(record, key)
+    if isinstance(value, (list, tuple)) and [*value] == [None]:
+        value = None
     if value is None or isinstance(value, str):
         return value and well_formed(value)
     parts = value if isinstance(value, (list, tuple)) and (joins or len(value) == 1) else (None,)

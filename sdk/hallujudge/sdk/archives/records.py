@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeGuard, overload
 from msgspec import Struct, structs
 
 from hallujudge.metrics.framework.claims import json_kind, well_formed
+from hallujudge.metrics.responses.replies import sent_text
 
 from ..errors import ArchiveError
 from .bad_records import Unreadable, note_unreadable
@@ -42,7 +43,10 @@ _WRAPPERS = ("results", "data", "items", "predictions", "responses", "outputs", 
 _OF_RUNS = ("config", "meta", "metadata")
 # Keys that show that an object is a record, whose parts may have the name of a wrapper.
 _OF_RECORDS = frozenset(
-    ["id", "image_id", "question_id", "image", "video", "question", "response", "answer", "caption"]
+    [
+        *("id", "image_id", "question_id", "request_id", "image", "video"),
+        *("question", "response", "answer", "caption", "prompt_token_ids"),
+    ]
 )
 _ID_KEYS = frozenset(["image_id", "question_id", "id"])
 _OWNERS = _ID_KEYS | {"image", "video", "video_id", "file_name"}
@@ -442,9 +446,10 @@ def present(*groups: Collection[str]) -> Callable[[tuple[str, ...]], Sequence[tu
 
 
 def response_value(record: Record, key: str) -> object:
-    """Return the value of a response; the remains of a failed call become a failure text.
+    """Return the value of a response; that of a model server's reply is its text.
 
-    Tools leave an object with an ``error``, or a data frame's NaN, which scoring then recognises.
+    The remains of a failed call become a failure text: tools leave an object with an ``error``, or
+    a data frame's NaN, which scoring then recognises.
     """
     value = record.values.get(key)
     if isinstance(value, str):
@@ -453,7 +458,7 @@ def response_value(record: Record, key: str) -> object:
         return json.dumps({"error": value["error"]}, default=str)
     if isinstance(value, float) and math.isnan(value):
         return "nan"
-    return value
+    return sent_text(value)
 
 
 def optional_text(record: Record, keys: Sequence[str]) -> str:

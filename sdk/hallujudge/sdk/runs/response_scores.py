@@ -15,7 +15,7 @@ from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuest
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.claims import json_kind
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.responses.reader import message_text
+from hallujudge.metrics.responses.replies import message_text
 
 from ..archives.ids import canonical_id
 from ..archives.inputs import InputOptions, family_module

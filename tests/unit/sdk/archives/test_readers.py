@@ -91,13 +91,13 @@ def test_a_list_of_records_under_another_name_is_named(tmp_path: Path) -> None:
 
 
 def test_the_texts_of_an_object_are_named(tmp_path: Path) -> None:
-    rows = [{"image_id": 7, "response": {"role": "assistant", "content": "a dog", "tokens": 3}}]
+    rows = [{"image_id": 7, "response": {"role": "assistant", "words": "a dog", "tokens": 3}}]
     with pytest.raises(ArchiveError) as refused:
         read(json.dumps(rows), tmp_path)
     assert str(refused.value).endswith(
         expected_message("sdk.archives.records:response-is-an-object-not-text-name")
     )
-    options = {"key_map": {"response": "response.content"}}
+    options = {"key_map": {"response": "response.words"}}
     assert read(json.dumps(rows), tmp_path, **options) == WANTED[:1]
 
 

@@ -18,8 +18,6 @@ NAME_A_METRIC = "name a metric that scores its answers, and give its references 
 """What to do with responses whose benchmark the layout does not name."""
 # Tools nest responses by request and by repeat; deeper lists are not responses.
 _MAX_NESTING = 8
-# Parts of a message that hold its text, in chats and in OpenAI's API of responses.
-_TEXT_PARTS = ("text", "output_text")
 # Python's text of a list of one word.
 _LISTED = re.compile(r"""\[(?P<quote>['"])(?P<only>\w+)(?P=quote)\]""")
 
@@ -152,18 +150,6 @@ def first_text(value: object) -> object:
             return value
         value = value[0] if value else None
     return None
-
-
-def message_text(content: object) -> str | None:
-    """Return a message's text: a plain one, or the text parts of a list of contents."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return None
-    parts = [
-        part for part in content if isinstance(part, Mapping) and part.get("type") in _TEXT_PARTS
-    ]
-    return "".join(str(part.get("text", "")) for part in parts) if parts else None
 
 
 def yes_or_no(value: object) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hallujudge.metrics.responses.reader import PLAIN_READER, thought_in
+from hallujudge.metrics.responses.reader import PLAIN_READER
+from hallujudge.metrics.responses.replies import content_text, thought_in
 from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..records import Record
@@ -21,7 +22,6 @@ from .archive_reader import (
     converting,
     first_text,
     mapping_at,
-    message_text,
     only_label,
     yes_or_no,
 )
@@ -295,7 +295,7 @@ def response_of_output(output: Mapping[str, object]) -> object:
     """
     choice = first_text(output.get("choices"))
     message = mapping_at(choice, "message") if isinstance(choice, Mapping) else {}
-    completion = output.get("completion") or message_text(message.get("content"))
+    completion = output.get("completion") or content_text(message.get("content"))
     found = thought_in(message)
     if found is None or not isinstance(completion, str | None):
         return completion
@@ -305,9 +305,9 @@ def response_of_output(output: Mapping[str, object]) -> object:
 def user_question(given: object) -> str | None:
     """Return the text of the last message of the user."""
     if not isinstance(given, list):
-        return message_text(given)
+        return content_text(given)
     asked = [m for m in given if isinstance(m, Mapping) and m.get("role", "user") == "user"]
-    return message_text(asked[-1].get("content")) if asked else None
+    return content_text(asked[-1].get("content")) if asked else None
 
 
 def _first_image(given: object) -> str | None:

@@ -1,4 +1,4 @@
-"""Files of evaluation toolkits and of batch APIs: EvalScope, VLMEvalKit, OpenAI, Anthropic."""
+"""Files of evaluation toolkits, of batch APIs and of vLLM's outputs without a server."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from hallujudge.metrics.responses.replies import sent_text
+from hallujudge.metrics.responses.thoughts import opening_at_end
+
 from .archive_reader import (
     NAME_A_METRIC,
     ArchiveReader,
     converting,
     first_text,
     mapping_at,
-    message_text,
     yes_or_no,
 )
 from .harnesses import response_of_output, user_question
@@ -261,37 +263,58 @@ def _openai(values: Mapping[str, object]) -> Mapping[str, object]:
     body = mapping_at(mapping_at(values, "response"), "body")
     # Providers put the error next to the response, or in its body.
     failed = values.get("error") or body.get("error")
-    text = _completion(body)
+    text = _text_in(body)
     return {
         "id": values.get("custom_id"),
         "response": {"error": failed} if failed and text is None else text,
     }
 
 
-def _completion(body: Mapping[str, object]) -> object:
-    """Return the text of a body of ``/chat/completions``, ``/completions`` or ``/responses``."""
-    choice = first_text(body.get("choices"))
-    if isinstance(choice, Mapping):
-        message = mapping_at(choice, "message")
-        found = response_of_output(body)
-        return message_text(message.get("refusal", choice.get("text"))) if found is None else found
-    output = body.get("output")
-    said = [
-        each
-        for each in (output if isinstance(output, list) else ())
-        if isinstance(each, Mapping) and each.get("type") == "message"
-    ]
-    return message_text(said[-1].get("content")) if said else None
+def _text_in(body: Mapping[str, object]) -> object:
+    text = sent_text(body)
+    return None if text is body else text
 
 
 def _anthropic(values: Mapping[str, object]) -> Mapping[str, object]:
     result = mapping_at(values, "result")
-    text = message_text(mapping_at(result, "message").get("content"))
-    failed = result.get("error") or result.get("type")
+    text = _text_in(mapping_at(result, "message"))
+    # A request that was not answered has no message, and its type says why.
+    failed = result.get("error") or ("message" not in result and result.get("type"))
     return {
         "id": values.get("custom_id"),
-        "response": {"error": failed} if text is None else text,
+        "response": {"error": failed} if failed and text is None else text,
     }
+
+
+def _gemini(values: Mapping[str, object]) -> Mapping[str, object]:
+    body = mapping_at(values, "response")
+    failed = values.get("error") or mapping_at(body, "promptFeedback").get("blockReason")
+    text = _text_in(body)
+    return {
+        "id": values.get("key"),
+        "response": {"error": failed} if failed and text is None else text,
+    }
+
+
+def _is_gemini(values: Mapping[str, object]) -> bool:
+    body = mapping_at(values, "response")
+    failed = "response" not in values and isinstance(values.get("error"), Mapping)
+    return failed or "candidates" in body or "promptFeedback" in body
+
+
+def _vllm(values: Mapping[str, object]) -> Mapping[str, object]:
+    known = values.keys() & {"id", "question_id"}
+    text, prompt = _text_in(values), values.get("prompt")
+    if isinstance(text, str) and isinstance(prompt, str):
+        # The template of a model that thinks writes the first mark into the prompt.
+        text = opening_at_end(prompt) + text
+    # A prompt in its template is no question to compare with that of the reference.
+    made_id = None if known else values.get("request_id")
+    return {"id": made_id, "response": text, "prompt": ""}
+
+
+def _is_vllm(values: Mapping[str, object]) -> bool:
+    return _text_in({"outputs": values["outputs"]}) is not None
 
 
 def _is_openai(values: Mapping[str, object]) -> bool:
@@ -318,6 +341,23 @@ BATCH_READERS = (
         any_metric=True,
         convert=converting(_anthropic),
         model_key="result.message.model",
+        remedy=NAME_A_METRIC,
+    ),
+    ArchiveReader(
+        name="an output file of Gemini's batch API",
+        keys=("key",),
+        matches=_is_gemini,
+        any_metric=True,
+        convert=converting(_gemini),
+        model_key="response.modelVersion",
+        remedy=NAME_A_METRIC,
+    ),
+    ArchiveReader(
+        name="outputs of vLLM without a server",
+        keys=("outputs",),
+        matches=_is_vllm,
+        any_metric=True,
+        convert=converting(_vllm),
         remedy=NAME_A_METRIC,
     ),
 )

@@ -247,6 +247,51 @@ def test_lines_of_anthropic_are_read(tmp_path: Path) -> None:
     assert report.coverage.scored == 1
 
 
+def test_lines_of_gemini_are_read(tmp_path: Path) -> None:
+    parts = [{"text": "A dog is not there.", "thought": True}, {"text": "A cat."}]
+    candidate = {"content": {"parts": parts, "role": "model"}, "finishReason": "STOP"}
+    path = written(
+        tmp_path,
+        {"key": "1", "response": {"candidates": [candidate], "modelVersion": "gemini-2.5-pro"}},
+        {"key": "2", "error": {"code": 13, "message": "Internal error."}},
+        {"key": "3", "response": {"promptFeedback": {"blockReason": "SAFETY"}}},
+    )
+    with Client.embedded() as client:
+        report = client.score("chair", responses=path, references=REFERENCES)
+    assert dict(report.coverage.reasons) == {"RESPONSE_FAILED": 2}
+    assert (report.coverage.scored, report.scores["chair_i"].value) == (1, 0.0)
+
+
+@pytest.mark.parametrize("key", ["request_id", "question_id", "id"])
+def test_outputs_of_vllm_are_read(tmp_path: Path, key: str) -> None:
+    prompt = "<|im_start|>assistant\n<think>\n"
+    texts = ["A dog? No.\n</think>\n\nA cat.", "Perhaps a dog", "A dog?</think>A truck."]
+    path = written(
+        tmp_path,
+        *(
+            {key: str(number), "prompt": prompt, "outputs": [{"text": text, "token_ids": []}]}
+            for number, text in enumerate(texts, 1)
+        ),
+    )
+    with Client.embedded() as client:
+        report = client.score("chair", responses=path, references=REFERENCES)
+    assert dict(report.coverage.reasons) == {"THOUGHT_UNFINISHED": 1}
+    assert (report.coverage.scored, report.scores["chair_i"].value) == (2, 0.0)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [chat("A cat."), [{"type": "text", "text": "A cat."}], RESPONSE],
+)
+def test_a_reply_under_the_key_of_the_response_is_its_text(
+    tmp_path: Path, response: object
+) -> None:
+    rows = [{"image_id": 1, "response": response}]
+    [item] = read_items("chair", written(tmp_path, *rows), {"1": ["cat"]})
+    assert isinstance(item, ChairItem)
+    assert item.response == "A cat."
+
+
 def test_an_inspection_names_the_tool_and_the_model(tmp_path: Path) -> None:
     [found] = inspect_archives([written(tmp_path, line(1, chat("A cat.")))])
     assert found.layout == "an output file of OpenAI's batch API"
