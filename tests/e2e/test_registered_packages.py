@@ -1,4 +1,4 @@
-"""Layouts and judges of another installed package, which the command line uses."""
+"""Layouts, judges and engines of another installed package, which the command line uses."""
 
 from __future__ import annotations
 
@@ -111,6 +111,18 @@ class Foreign(No):
         none = Verdict.NOT_SUPPORTED
         return [ClaimVerdict(triplet=c, judge="llm", verdict=none) for c in item.claims]
 """
+ENGINE = """
+from hallujudge.sdk.runs import PoolParts
+
+
+def pool(settings, workers, address):
+    print("the lab's pool")
+    return PoolParts(settings, workers)
+
+
+def broken(settings, workers, address):
+    raise OSError("no queue")
+"""
 ANSWERS = [
     {"image_id": 1, "question": "What is there?", "response": "A cup is on the table."},
     {"image_id": 2, "question": "What is there?", "response": "A dog is on the grass."},
@@ -126,6 +138,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "lab_layout.py").write_text(LAYOUT)
     (folder / "lab_judge.py").write_text(JUDGE)
+    (folder / "lab_engine.py").write_text(ENGINE)
     others = os.environ.get("PYTHONPATH", "")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), others])))
     write_lines(tmp_path / "answers.jsonl", ANSWERS)
@@ -212,7 +225,29 @@ def test_a_name_that_two_packages_register_is_refused(
         install(package, monkeypatch, "hallujudge.judges", "exact = lab_judge:Exact", name=name)
     run = cli(*SCORED, "exact", cwd=tmp_path)
     assert run.returncode == 2, run.stderr
-    assert "the judge exact is registered by lab and shop; uninstall all but one" in run.stderr
+    packages = "lab (lab_judge:Exact) and shop (lab_judge:Exact)"
+    assert f"the judge exact is registered by {packages}; uninstall all but one" in run.stderr
+
+
+def test_workers_run_on_an_engine(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = [f"{name} = lab_engine:{name}" for name in ("pool", "broken", "gone")]
+    install(package, monkeypatch, "hallujudge.engines", *entries)
+    rows = [{"id": n, "answer": "Yes.", "label": "yes", "image": n} for n in range(2)]
+    table = write_lines(tmp_path / "cases.jsonl", rows)
+    command = ("score", "pope", "-r", table, "-o", tmp_path / "out", "--workers", "2", "--engine")
+    scored = cli(*command, "pool")
+    assert scored.returncode == 0, scored.stderr
+    assert "the lab's pool" in scored.stdout
+    for name, problem in {
+        "broken": "the engine broken (lab_engine:broken) failed (OSError: no queue); correct it",
+        "gone": "the engine gone (lab_engine:gone) can't be loaded: module 'lab_engine' has no",
+        "slurm": "--engine is 'slurm'; choose from local, broken, gone, pool, ray",
+    }.items():
+        refused = cli(*command, name, "--overwrite")
+        assert refused.returncode == 2, refused.stderr
+        assert problem in refused.stderr
 
 
 def test_callers_of_a_server_can_not_name_it(

@@ -1,7 +1,8 @@
 """Counts how often files of example archives are opened: ``opened_files.py FOLDER METRIC...``.
 
-It prints metric -> file -> openings while ``hallujudge score`` runs, and while a run that was
-stopped before its report goes on.
+It prints metric -> file -> openings while ``hallujudge score`` runs, while a run that was stopped
+before its report goes on, and while responses of which one is no object are scored with
+``--skip-bad``.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class Openings:
         self.counts, self.stops = Counter(), stops
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             code = main(arguments)
-        return code, self.counts
+        return code, self.counts.copy()
 
 
 def counted(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, dict[str, int]]]:
-    """Return metric -> ``whole`` and ``resumed`` -> file -> openings."""
+    """Return metric -> ``whole``, ``resumed`` and ``skipped`` -> file -> openings."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for metric in metrics:
         place = (folder / metric).resolve()
@@ -60,9 +61,16 @@ def counted(folder: Path, metrics: Sequence[str]) -> dict[str, dict[str, dict[st
         stopped, _ = openings.of(to_stop, stops=True)
         resumed, again = openings.of([*to_stop, "--resume"])
         assert (codes, stopped, resumed) in ((0, 1, 0), (3, 1, 3)), (metric, stopped)
+        ways = {"whole": whole, "resumed": again}
+        responses = place / command[command.index("--responses") + 1]
+        if responses.suffix == ".jsonl":
+            lines = responses.read_text().splitlines(keepends=True)
+            responses.write_text("".join([*lines[:-1], "[]\n"]))
+            to_skip = ["skipped" if word == "results" else word for word in command]
+            skipped, ways["skipped"] = openings.of([*to_skip, "--skip-bad"])
+            assert skipped == 3, metric
         found[metric] = {
-            name: {file: counts[file] for file in example.files}
-            for name, counts in (("whole", whole), ("resumed", again))
+            name: {file: counts[file] for file in example.files} for name, counts in ways.items()
         }
     return found
 

@@ -1,4 +1,4 @@
-"""Loading of what other packages register by entry points: readers, judges, commands, trackers."""
+"""Loading of what registers by entry points: readers, judges, commands, engines, trackers."""
 
 from __future__ import annotations
 
@@ -23,6 +23,31 @@ def registered(group: str) -> EntryPoints:
     from importlib.metadata import entry_points
 
     return entry_points(group=group)
+
+
+def registered_once(group: str, name: str, kind: str) -> EntryPoint:
+    """Return the entry point of a name that is registered.
+
+    Args:
+        group: The group of entry points.
+        name: The name.
+        kind: What it registers, such as ``tracker``.
+
+    Raises:
+        InvalidInputError: Several packages register it.
+    """
+    # Which of two packages is found first depends on the order of installation.
+    entry, *others = registered(group).select(name=name)
+    if others:
+        packages = " and ".join(sorted(f"{_package_of(e)} ({e.value})" for e in (entry, *others)))
+        raise InvalidInputError(
+            f"the {kind} {name} is registered by {packages}; uninstall all but one of them"
+        )
+    return entry
+
+
+def _package_of(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "an unknown package"
 
 
 def loaded(
@@ -57,6 +82,8 @@ def guarded(
 ) -> Iterator[None]:
     """Name what another package registers where it fails, in the block.
 
+    What goes wrong in a part of ours is a bug, or says itself what to do.
+
     Args:
         entry: The entry point.
         kind: What it registers, such as ``tracker``.
@@ -70,6 +97,8 @@ def guarded(
     except HallujudgeError:
         raise
     except _FAILURES as err:
+        if _package_of(entry) == "hallujudge":
+            raise
         raise error(
             f"the {kind} {entry.name} ({entry.value}) failed ({problem_of(err)}); correct it, or "
             "uninstall the package that registers it"

@@ -12,20 +12,16 @@ scores, signature and page; ``every-eval-ever`` and ``hf-eval-results`` are file
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from hallujudge.judge_service.entry_points import guarded, loaded, registered
+from hallujudge.judge_service.entry_points import guarded, loaded, registered, registered_once
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.signature import signature_field
 
 from .errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 __all__ = ["LoggedReport", "Tracker", "log_report"]
 
@@ -173,27 +169,17 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
         raise InvalidInputError(
             f"tracker {name!r:.80} is unknown{meant}; known: {', '.join(known)}"
         )
-    # Which of two packages is found first depends on the order of installation.
-    entry, *others = trackers.select(name=name)
-    if others:
-        packages = " and ".join(sorted(_package_of(each) for each in (entry, *others)))
-        raise InvalidInputError(
-            f"the tracker {name} is registered by {packages}; uninstall all but one of them"
-        )
+    entry = registered_once(_TRACKERS, name, "tracker")
     tracker_at = loaded(entry, "tracker")
     tracker: object = None
     if callable(tracker_at):
-        # What goes wrong in a tracker of ours is a bug, or names what to do itself.
-        own = entry.dist is not None and entry.dist.name == "hallujudge"
-        with nullcontext() if own else guarded(entry, "tracker"):
+        with guarded(entry, "tracker"):
             tracker = tracker_at(place, model=model, dataset=dataset)
     if not callable(tracker):
         raise InvalidInputError(
             f"the tracker {name} ({entry.value}) must be a function that returns a "
             "function of a report; correct the entry point"
         )
-    if own:
-        return tracker
     log: Tracker = tracker
 
     def logged(report: LoggedReport) -> None:
@@ -201,9 +187,3 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
             log(report)
 
     return logged
-
-
-def _package_of(entry: EntryPoint) -> str:
-    """Return the name of the package that registers an entry point, with what it names."""
-    package = "an unknown package" if entry.dist is None else entry.dist.name
-    return f"{package} ({entry.value})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics.framework.claims import Sentence, Triplet
 
-from ..entry_points import guarded, loaded, registered
+from ..entry_points import guarded, loaded, registered, registered_once
 from ..errors import InvalidInputError
 from . import Judge, JudgedItem, JudgeIdentity, JudgeRequestItem
 
@@ -33,13 +33,7 @@ def registered_judge(name: str) -> GuardedJudge:
         InvalidInputError: It can't be loaded, is no judge, or has another name; or two packages
             register the name.
     """
-    entry, *others = registered(_ENTRY_POINTS).select(name=name)
-    if others:
-        packages = sorted(each.dist.name if each.dist else "" for each in (entry, *others))
-        raise InvalidInputError(
-            f"the judge {name} is registered by {' and '.join(packages)}; uninstall all but one of "
-            "them"
-        )
+    entry = registered_once(_ENTRY_POINTS, name, "judge")
     make = loaded(entry, "judge")
     with guarded(entry, "judge"):
         judge: Any = make() if callable(make) else make

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import structs
 
@@ -22,6 +23,8 @@ from .local_files import OpenPath
 from .records import Record, Records, name_of, read_records, unwrapped
 from .table_files import recoded
 
+FilesOf: TypeAlias = Callable[[str | Path], list[FoundFile]]
+"""Returns the files of a path, pattern or URL."""
 # Half of the files that macOS lets a process have open, of which a run has others.
 _MOST_OPEN = 128
 # Tools give each record that they write other values of these.
@@ -58,15 +61,32 @@ class Opened:
         return next(iter(self.names.values()), "")
 
 
+def files_of(source: str | Path, encoding: str = "") -> list[FoundFile]:
+    """Return the files of a path, pattern or URL, which are opened once each.
+
+    Args:
+        source: The path, pattern or URL.
+        encoding: Code of the files that are not UTF-8; empty if all are.
+
+    Raises:
+        ArchiveError: There are none, or one can't be read.
+    """
+    return opened_once([recoded(file, encoding) for file in found_files(source)])
+
+
 def open_responses(
-    responses: Responses, metric: str, encoding: str = "", *, may_repeat: bool = False
+    responses: Responses,
+    metric: str,
+    files_of: FilesOf = files_of,
+    *,
+    may_repeat: bool = False,
 ) -> Opened:
     """Return an archive of responses, converted to the common keys where its layout is known.
 
     Args:
         responses: The archive.
         metric: The metric that scores it.
-        encoding: Code of the files that are not UTF-8; empty if all are.
+        files_of: Returns the files of a path.
         may_repeat: Whether several files may have equal ids.
 
     Raises:
@@ -75,30 +95,33 @@ def open_responses(
     if isinstance(responses, Mapping):
         return Opened(source=unwrapped(responses))
     if are_paths(responses):
-        files = [file for path in responses for file in _files(path, encoding)]
+        files = [file for path in responses for file in files_of(path)]
         return _opened_files(
             files, ", ".join(map(str, responses)), metric, are_named=True, may_repeat=may_repeat
         )
     if isinstance(responses, (str, Path)):
-        return _opened_path(responses, metric, encoding, may_repeat=may_repeat)
+        files = files_of(responses)
+        if len(files) == 1 and files[0].root is None:
+            return replace(_opened_file(open_file(files[0], metric), metric), files=files)
+        return _opened_files(files, str(responses), metric, may_repeat=may_repeat)
     return _opened_records(responses, metric)
 
 
-def open_references(references: References | None, encoding: str = "") -> Opened:
+def open_references(references: References | None, files_of: FilesOf = files_of) -> Opened:
     """Return an archive of references.
 
     Args:
         references: The archive.
-        encoding: Code of the files that are not UTF-8; empty if all are.
+        files_of: Returns the files of a path.
 
     Raises:
         ArchiveError: It can't be read.
     """
     if are_paths(references):
-        files = [file for path in references for file in _files(path, encoding)]
+        files = [file for path in references for file in files_of(path)]
         return Opened(source=[file.path for file in files], files=files)
     if isinstance(references, (str, Path)):
-        files = _files(references, encoding)
+        files = files_of(references)
         if len(files) == 1 or files[0].root is None:
             return _plain_file(files[0])
         raise ArchiveError(
@@ -107,23 +130,12 @@ def open_references(references: References | None, encoding: str = "") -> Opened
     return Opened(source=references)
 
 
-def _files(source: str | Path, encoding: str) -> list[FoundFile]:
-    return opened_once([recoded(file, encoding) for file in found_files(source)])
-
-
 def opened_once(files: list[FoundFile]) -> list[FoundFile]:
     """Return files that are opened once each, however often they are read."""
     # A folder may have more files than a process may have open.
     if len(files) > _MOST_OPEN:
         return files
     return [structs.replace(file, path=OpenPath(file.path)) for file in files]
-
-
-def _opened_path(source: str | Path, metric: str, encoding: str, *, may_repeat: bool) -> Opened:
-    files = _files(source, encoding)
-    if len(files) == 1 and files[0].root is None:
-        return replace(_opened_file(open_file(files[0], metric), metric), files=files)
-    return _opened_files(files, str(source), metric, may_repeat=may_repeat)
 
 
 def _opened_files(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -45,6 +45,7 @@ from .named_keys import group_notes, mapped_keys, refuse_unused_keys, with_named
 from .opened_archives import (
     Opened,
     explained,
+    files_of,
     has_references_only,
     open_references,
     open_responses,
@@ -150,6 +151,8 @@ class _Archives:
             key_map = mapped_keys(declared, options.key_map, self._keys)
             options = replace(options, key_map=key_map)
         self._options = options
+        # A file stays the one that was checked while it is read again without bad records.
+        self._files_of = cache(partial(files_of, encoding=options.encoding))
         self._used = declared_inputs(metric).used
 
     def bad_records(self) -> BadRecords:
@@ -247,12 +250,12 @@ class _Archives:
             given = open_responses(
                 self._responses,
                 self._metric,
-                options.encoding,
+                self._files_of,
                 may_repeat=options.drop_equal_duplicates,
             )
             given = without_copies(given) if options.drop_equal_duplicates else given
         given = replace(given, asked=recorded_asking(self._responses, given))
-        known = open_references(self._references, options.encoding)
+        known = open_references(self._references, self._files_of)
         if declared is not None and declared.set_files and path and isinstance(given.source, list):
             # The name of a table may say which set it has.
             given = replace(given, source=Records(given.source.__iter__, str(path)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.entry_points import registered
+from hallujudge.judge_service.entry_points import guarded, loaded, registered, registered_once
 from hallujudge.judge_service.threads import can_fork, usable_cores
 
 from .. import runs
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from .processes import PoolParts
     from .run_inputs import PreparedRun
     from .score_run import ScoreRun
+    from .worker import WorkerSettings
 
-ENGINES = ("local", "ray")
-"""Where processes run."""
+_LOCAL = "local"
+"""The engine of this machine's processes."""
 _ENGINES = "hallujudge.engines"
-"""The entry points of all engines but the first: each names what makes a :class:`PartSource`."""
+"""The entry points of other engines: each names what makes a :class:`PartSource`."""
 
 # Starting a process takes about a second, in which one process scores about 15,000 captions.
 _LARGE_RUN = 20_000
@@ -47,14 +48,20 @@ def spread_parts(prepared: PreparedRun, judges: Mapping[str, object] | None) -> 
     """
     run = prepared.run
     workers = worker_count(prepared, local=judges is not None)
-    if judges is not None and run.engine == ENGINES[1]:
+    if judges is not None and run.engine != _LOCAL:
         settings = runs.WorkerSettings(spec=prepared.spec, judges=judges, save=run.save_options)
-        [engine] = registered(_ENGINES).select(name=run.engine)
-        parts: PartSource = engine.load()(settings, workers, run.ray_address)
-        return parts
+        return _parts_of_engine(run, settings, workers)
     if judges is None or workers <= 1:
         return None
     return prepared.workers or _pool(run, prepared.spec, judges, workers)
+
+
+def _parts_of_engine(run: ScoreRun, settings: WorkerSettings, workers: int) -> PartSource:
+    entry = registered_once(_ENGINES, run.engine, "engine")
+    engine: Any = loaded(entry, "engine")
+    with guarded(entry, "engine"):
+        parts: PartSource = engine(settings, workers, run.ray_address)
+    return parts
 
 
 @contextmanager
@@ -105,9 +112,10 @@ def worker_count(prepared: PreparedRun, *, local: bool) -> int:
     run = prepared.run
     _check_worker_number(run.workers)
     obstacle = _spreading_obstacle(run, prepared.spec, local=local)
-    if run.engine not in ENGINES:
-        raise InvalidInputError(f"engine is {run.engine!r}; choose from {', '.join(ENGINES)}")
-    if run.engine != ENGINES[0]:
+    if run.engine != _LOCAL:
+        if run.engine not in (others := registered(_ENGINES).names):
+            known = ", ".join((_LOCAL, *sorted(others)))
+            raise InvalidInputError(f"engine is {run.engine!r}; choose from {known}")
         if obstacle:
             raise InvalidInputError(f"engine is {run.engine}: {obstacle}; leave it out")
         return run.workers
@@ -142,7 +150,7 @@ def early_count(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> int:
     """
     _check_worker_number(run.workers)
     # Early workers check the archive, which a resumed run need not do again.
-    if run.engine != ENGINES[0] or _spreading_obstacle(run, spec, local=local) or run.resume:
+    if run.engine != _LOCAL or _spreading_obstacle(run, spec, local=local) or run.resume:
         return 1
     if run.workers:
         return run.workers
@@ -160,10 +168,10 @@ def _spreading_obstacle(run: ScoreRun, spec: ScoreSpec, *, local: bool) -> str:
     """Return why a run can't be spread over processes; empty if it can."""
     if not local:
         return "the server scores, with its own processes"
-    if metric_entry(spec.metric).calls_models(spec) and run.engine == ENGINES[0]:
+    if metric_entry(spec.metric).calls_models(spec) and run.engine == _LOCAL:
         return "language models are called concurrently by one process, which keeps the budget"
     if run.on_batch is not None:
         return "on_batch needs the results in this process"
-    if run.engine == ENGINES[0] and not can_fork():
+    if run.engine == _LOCAL and not can_fork():
         return "this system can't fork processes"
     return ""
