@@ -2,12 +2,11 @@
 
 Docstrings are written for readers of the code, with Sphinx roles such as ``:class:`Report```. The
 site renders Markdown, where a role would show as text. Modules whose names are imported on first
-use make their ``__all__`` of a table, which griffe does not evaluate.
+use compute their ``__all__``, which griffe does not evaluate.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 from typing import Any
 
@@ -28,8 +27,8 @@ class MarkdownDocstrings(griffe.Extension):  # type: ignore[misc]  # untyped whe
             obj.docstring.value = _EXAMPLE.sub("Examples:", text.replace("``", "`"))
 
     def on_module(self, *, mod: griffe.Module, **kwargs: Any) -> None:
-        """Export the names of a module's table when the module has been loaded."""
+        """Export what a module imports for type checkers when the module has been loaded."""
         del kwargs
-        if not mod.exports and {"__all__", "_NAMES"} <= mod.members.keys():
-            names = ast.literal_eval(str(mod.members["_NAMES"].value))
-            mod.exports = sorted(" ".join(names.values()).split())
+        if not mod.exports and "__all__" in mod.members:
+            named = {name for name, member in mod.members.items() if not member.runtime}
+            mod.exports = sorted(named)

@@ -27,15 +27,4 @@ if TYPE_CHECKING:
     from .asking_run import estimate_asking as estimate_asking
     from .first_checks import parsed_parameters as parsed_parameters
 
-_NAMES = {
-    "hallujudge.judge_service.llm.cache_file": "kept_replies",
-    "hallujudge.sdk.media.video_frames": "Sampling",
-    ".asked_benchmarks": "asked_metrics preset_names prompts_text",
-    ".asked_files": "AskedFiles",
-    ".asking_run": "AskResult AskRun ask ask_async check_asking estimate_asking",
-    ".first_checks": "parsed_parameters",
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)

@@ -11,30 +11,13 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.judge_options import small_judge_table
+    from hallujudge.judge_service.engine.judge_options import small_judge_table as small_judge_table
 
-    from . import (
-        calibration_tables,
-        label_files,
-        panel_card,
-        report_card,
-        run_calibration,
-        score_corrections,
-    )
+    from . import calibration_tables as calibration_tables
+    from . import label_files as label_files
+    from . import panel_card as panel_card
+    from . import report_card as report_card
+    from . import run_calibration as run_calibration
+    from . import score_corrections as score_corrections
 
-__all__ = [
-    "calibration_tables",
-    "label_files",
-    "panel_card",
-    "report_card",
-    "run_calibration",
-    "score_corrections",
-    "small_judge_table",
-]
-
-_NAMES = {f".{name}": name for name in __all__} | {
-    "hallujudge.judge_service.engine.judge_options": "small_judge_table"
-}
-"""Module -> the name that it has here, or that it defines."""
-
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)

@@ -13,84 +13,44 @@ from typing import TYPE_CHECKING
 from .framework import names_on_use
 
 if TYPE_CHECKING:
-    from .answers.closed_questions import (
-        Answer,
-        AnswersEvidence,
-        AnswersItem,
-        AnswerVerdict,
-        one_answer,
-    )
-    from .chair import ChairEvidence, ChairItem, ChairMetric, MentionVerdict
-    from .errors import MergeError, MetricError, OptionError, UnknownVariantError
-    from .framework.claims import ClaimVerdict, Part, Triplet, Verdict
-    from .framework.columns_and_scores import Column, ScoreDefinition
-    from .framework.intervals import IntervalSettings
-    from .framework.metric import Metric
-    from .framework.report import Bound, Coverage, Report, Score
-    from .framework.results import Evidence, Item, ItemResult, JsonValue, Outcome
-    from .framework.signature import Signature
-    from .framework.tally import Tally
-    from .infact import InfactMetric
-    from .tri_he import TriHeEvidence, TriHeItem, TriHeMetric
-    from .vidhal import VidhalMcqaMetric, VidhalOrderingMetric
+    from .answers.closed_questions import Answer as Answer
+    from .answers.closed_questions import AnswersEvidence as AnswersEvidence
+    from .answers.closed_questions import AnswersItem as AnswersItem
+    from .answers.closed_questions import AnswerVerdict as AnswerVerdict
+    from .answers.closed_questions import one_answer as one_answer
+    from .chair import ChairEvidence as ChairEvidence
+    from .chair import ChairItem as ChairItem
+    from .chair import ChairMetric as ChairMetric
+    from .chair import MentionVerdict as MentionVerdict
+    from .errors import MergeError as MergeError
+    from .errors import MetricError as MetricError
+    from .errors import OptionError as OptionError
+    from .errors import UnknownVariantError as UnknownVariantError
+    from .framework.claims import ClaimVerdict as ClaimVerdict
+    from .framework.claims import Part as Part
+    from .framework.claims import Triplet as Triplet
+    from .framework.claims import Verdict as Verdict
+    from .framework.columns_and_scores import Column as Column
+    from .framework.columns_and_scores import ScoreDefinition as ScoreDefinition
+    from .framework.intervals import IntervalSettings as IntervalSettings
+    from .framework.metric import Metric as Metric
+    from .framework.report import Bound as Bound
+    from .framework.report import Coverage as Coverage
+    from .framework.report import Report as Report
+    from .framework.report import Score as Score
+    from .framework.results import Evidence as Evidence
+    from .framework.results import Item as Item
+    from .framework.results import ItemResult as ItemResult
+    from .framework.results import JsonValue as JsonValue
+    from .framework.results import Outcome as Outcome
+    from .framework.signature import Signature as Signature
+    from .framework.tally import Tally as Tally
+    from .infact import InfactMetric as InfactMetric
+    from .tri_he import TriHeEvidence as TriHeEvidence
+    from .tri_he import TriHeItem as TriHeItem
+    from .tri_he import TriHeMetric as TriHeMetric
+    from .vidhal import VidhalMcqaMetric as VidhalMcqaMetric
+    from .vidhal import VidhalOrderingMetric as VidhalOrderingMetric
 
-__all__ = [
-    "Answer",
-    "AnswerVerdict",
-    "AnswersEvidence",
-    "AnswersItem",
-    "Bound",
-    "ChairEvidence",
-    "ChairItem",
-    "ChairMetric",
-    "ClaimVerdict",
-    "Column",
-    "Coverage",
-    "Evidence",
-    "InfactMetric",
-    "IntervalSettings",
-    "Item",
-    "ItemResult",
-    "JsonValue",
-    "MentionVerdict",
-    "MergeError",
-    "Metric",
-    "MetricError",
-    "OptionError",
-    "Outcome",
-    "Part",
-    "Report",
-    "Score",
-    "ScoreDefinition",
-    "Signature",
-    "Tally",
-    "TriHeEvidence",
-    "TriHeItem",
-    "TriHeMetric",
-    "Triplet",
-    "UnknownVariantError",
-    "Verdict",
-    "VidhalMcqaMetric",
-    "VidhalOrderingMetric",
-    "one_answer",
-]
-
-_NAMES = {
-    ".answers.closed_questions": ("Answer AnswersEvidence AnswersItem AnswerVerdict one_answer"),
-    ".chair": "ChairEvidence ChairItem ChairMetric MentionVerdict",
-    ".errors": "MergeError MetricError OptionError UnknownVariantError",
-    ".framework.claims": "ClaimVerdict Part Triplet Verdict",
-    ".framework.columns_and_scores": "Column ScoreDefinition",
-    ".framework.intervals": "IntervalSettings",
-    ".framework.metric": "Metric",
-    ".framework.report": "Bound Coverage Report Score",
-    ".framework.results": "Evidence Item ItemResult JsonValue Outcome",
-    ".framework.signature": "Signature",
-    ".framework.tally": "Tally",
-    ".infact": "InfactMetric",
-    ".tri_he": "TriHeEvidence TriHeItem TriHeMetric",
-    ".vidhal": "VidhalMcqaMetric VidhalOrderingMetric",
-}
-"""Module -> the public names that it defines."""
-
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

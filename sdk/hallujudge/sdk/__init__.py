@@ -119,50 +119,8 @@ if TYPE_CHECKING:
     from .runs.server_jobs import OnJobChange as OnJobChange
     from .scorer import Scorer as Scorer
 
-_NAMES = {
-    ".analysis": "Analysis AnalysisTable analyze",
-    ".archives": "ArchiveReader ArchiveSummary inspect_archives read_items",
-    ".archives.inputs": "InputOptions ItemSource References Responses",
-    ".async_client": "AsyncClient",
-    ".backends": "BatchResult ScoringBackend ServerInfo Timeouts",
-    ".backends.run_header": "RunHeader",
-    ".backends.embedded": "EmbeddedBackend",
-    ".backends.remote": "RemoteBackend",
-    ".calibration": "CalibrateOptions calibrate",
-    ".client": "Client",
-    ".comparison": (
-        "CompareOptions Comparison CorrectedDifference Gate GateCheck GateLimits ItemChange "
-        "Leaderboard LeaderboardRow Leaderboards Pair PairCoverage PairTest PaperTable RunLabel "
-        "RunSource ScoreChanges ScoreDifference TableCell TableLayout changed_items compare gate "
-        "leaderboard leaderboards paper_table"
-    ),
-    ".derived_runs": "merge_runs rescore_run",
-    ".errors": "HallujudgeError errors",
-    ".archives.example_files": "ExampleArchive example_archives write_example",
-    ".runs.server_jobs": "JobInfo OnJobChange",
-    ".comparison.overview": "LeftOut Overview ScoredRun score_all",
-    ".runs": (
-        "Manifest RunFolder RunItem RunItems RunReport RunWatch StoredRun read_run recompute"
-    ),
-    ".runs.run_inputs": "PreparedRun",
-    ".runs.score_run": "OnBatch OnProgress ScoreRun",
-    ".runs.response_scores": "Response ResponseScore",
-    ".scorer": "Scorer",
-    "hallujudge.judge_service.engine.found_claims": "FoundClaim",
-    "hallujudge.judge_service.engine.spec": "GraphSource InlineGraph ScoreSpec ShippedGraph",
-    "hallujudge.judge_service.engine.streams": "RunProgress",
-    "hallujudge.judge_service.installation": "__version__",
-    "hallujudge.judge_service.llm.estimate": "Estimate",
-    "hallujudge.judge_service.settings.connection": "Connection Secret",
-    "hallujudge.metrics": "Bound Coverage IntervalSettings Item ItemResult Outcome Report Score",
-    "hallujudge.metrics.families": "add_benchmarks remove_benchmarks",
-    "hallujudge.metrics.calibration.calibrated_scores": "CalibratedScore Calibration",
-}
-"""Module -> the public names that it defines."""
-__all__ = sorted(" ".join(_NAMES.values()).split())
-
-
-_named, __dir__ = names_on_use(__name__, _NAMES)
+_named, __dir__ = names_on_use(__name__)
+__all__ = __dir__()
 
 
 def __getattr__(name: str) -> object:

@@ -18,15 +18,5 @@ if TYPE_CHECKING:
     from .runs.manifest import ANALYSIS as ANALYSIS
     from .runs.result_files import stored_analysis as stored_analysis
 
-_NAMES = {
-    "hallujudge.studies.analysis": "all_analyses analyze",
-    "hallujudge.studies.analysis_options": "AnalysisOption",
-    "hallujudge.sdk.report.analysis_tables": "Analysis AnalysisTable",
-    "hallujudge.sdk.report.table_pages": "Cell",
-    "hallujudge.sdk.runs.manifest": "ANALYSIS",
-    "hallujudge.sdk.runs.result_files": "stored_analysis",
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

@@ -21,14 +21,5 @@ if TYPE_CHECKING:
     from hallujudge.studies.audit.waterfall import Row as Row
     from hallujudge.studies.audit.waterfall import ScoreAudit as ScoreAudit
 
-_NAMES = {
-    "hallujudge.studies.audit.audit": "HARNESSES audit",
-    "hallujudge.studies.audit.totals": "PrintedTotal TotalsAudit audit_totals",
-    "hallujudge.studies.audit.waterfall": (
-        "Audit AuditOptions Cause ItemShare Printed Row ScoreAudit"
-    ),
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

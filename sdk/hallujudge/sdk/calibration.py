@@ -22,15 +22,5 @@ if TYPE_CHECKING:
 
     from .runs.result_files import read_calibration as read_calibration
 
-_NAMES = {
-    "hallujudge.labels.label_files": "LABELS PLAN write_calibration write_cascade",
-    "hallujudge.labels.report_card": "JudgeCard judge_card",
-    "hallujudge.labels.run_calibration": (
-        "CalibrateOptions LearntMargin calibrate calibrate_items learn_margin"
-    ),
-    "hallujudge.sdk.runs.result_files": "read_calibration",
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

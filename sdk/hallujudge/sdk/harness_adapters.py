@@ -14,12 +14,5 @@ if TYPE_CHECKING:
     from hallujudge.integrations.harness_adapters import mlflow_scorer as mlflow_scorer
     from hallujudge.integrations.harness_adapters import torch_scores as torch_scores
 
-_NAMES = {
-    "hallujudge.integrations.harness_adapters": (
-        "LMMS_TASKS lighteval_metric lmms_results mlflow_scorer torch_scores"
-    ),
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

@@ -17,12 +17,5 @@ if TYPE_CHECKING:
         scores_with_intervals as scores_with_intervals,
     )
 
-_NAMES = {
-    "hallujudge.integrations.harness_scores": (
-        "RunningScores corpus_score explanation report_of scored_records scores_with_intervals"
-    ),
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

@@ -10,10 +10,5 @@ from hallujudge.metrics.framework import names_on_use
 if TYPE_CHECKING:
     from hallujudge.integrations.pytest_plugin import assert_hallucination as assert_hallucination
 
-_NAMES = {
-    "hallujudge.integrations.pytest_plugin": "assert_hallucination",
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

@@ -15,19 +15,9 @@ if TYPE_CHECKING:
     from hallujudge import synonym_graphs as synonym_graphs
     from hallujudge.synonym_graphs import tools as tools
 
-    from . import root_suggestions
-    from .analysis.score_sheets import GUIDELINE, score_sheet
-    from .analysis.vidhal_files import quality_of
+    from . import root_suggestions as root_suggestions
+    from .analysis.score_sheets import GUIDELINE as GUIDELINE
+    from .analysis.score_sheets import score_sheet as score_sheet
+    from .analysis.vidhal_files import quality_of as quality_of
 
-__all__ = ["GUIDELINE", "quality_of", "root_suggestions", "score_sheet"]
-
-_NAMES = {
-    ".analysis.score_sheets": "GUIDELINE score_sheet",
-    ".analysis.vidhal_files": "quality_of",
-    ".root_suggestions": "root_suggestions",
-    "hallujudge.synonym_graphs": "synonym_graphs",
-    "hallujudge.synonym_graphs.tools": "tools",
-}
-"""Module -> the name that it has here, or that it defines."""
-
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)

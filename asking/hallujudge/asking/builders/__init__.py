@@ -24,14 +24,4 @@ if TYPE_CHECKING:
     from .degraded_videos import build_videos as build_videos
     from .model_work import written as written
 
-_NAMES = {
-    "..tri_he_questions": "drawn read_scenes write_questions",
-    "..vidhal_captions": "ask_quality read_videos write_captions",
-    "..video.infact_questions": "audit_sheets collected needing_video read_questions",
-    ".degraded_videos": "build_videos",
-    ".model_work": "written",
-}
-"""Module -> the names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)

@@ -10,26 +10,14 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
-    from hallujudge.metrics.families import metric_names
+    from hallujudge.metrics.families import metric_names as metric_names
 
-    from .session import Engine, ScoringSession
-    from .spec import GraphSource, InlineGraph, ScoreSpec, ShippedGraph
+    from .session import Engine as Engine
+    from .session import ScoringSession as ScoringSession
+    from .spec import GraphSource as GraphSource
+    from .spec import InlineGraph as InlineGraph
+    from .spec import ScoreSpec as ScoreSpec
+    from .spec import ShippedGraph as ShippedGraph
 
-__all__ = [
-    "Engine",
-    "GraphSource",
-    "InlineGraph",
-    "ScoreSpec",
-    "ScoringSession",
-    "ShippedGraph",
-    "metric_names",
-]
-
-_NAMES = {
-    ".session": "Engine ScoringSession",
-    ".spec": "GraphSource InlineGraph ScoreSpec ShippedGraph",
-    "hallujudge.metrics.families": "metric_names",
-}
-"""Module -> the public names that it defines."""
-
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

@@ -22,14 +22,5 @@ if TYPE_CHECKING:
     from .readers import read_items as read_items
     from .records import Record as Record
 
-_NAMES = {
-    ".inputs": "InputOptions ItemSource References Responses",
-    ".inspection": "ArchiveSummary inspect_archives",
-    ".layouts.archive_reader": "ArchiveReader converting",
-    ".readers": "read_items",
-    ".records": "Record",
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

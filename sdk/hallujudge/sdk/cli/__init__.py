@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from ..runs.progress_bar import verdicts_text as verdicts_text
     from ..runs.result_files import stored_analysis as stored_analysis
     from ..runs.saved_items import pictures_of as pictures_of
-    from .command_line import command_tree, main
+    from .command_line import command_tree as command_tree
+    from .command_line import main as main
     from .flags import in_flags as in_flags
     from .installation_checks import installation_findings as installation_findings
     from .installation_checks import vllm_findings as vllm_findings
@@ -59,36 +60,4 @@ if TYPE_CHECKING:
     from .score_execution import parsed_score as parsed_score
     from .viewer import Viewer as Viewer
 
-__all__ = ["command_tree", "main"]
-
-_NAMES = {
-    ".command_line": "command_tree main",
-    ".flags": "in_flags",
-    ".installation_checks": "installation_findings vllm_findings",
-    ".score_execution": "ScoreExecution parsed_score",
-    ".viewer": "Viewer",
-    "..archives.example_files": "write_benchmark",
-    "..comparison.page_comparisons": "baseline_of page_of_two",
-    "..comparison.compared_runs": "differing_references",
-    "..comparison.label_scores": "label_page score_label_sets",
-    "..comparison.overview": "VARIANT",
-    "..comparison.results": "notes_of_runs",
-    "..report.report_text": "escaped judging_sentences",
-    "..report.table_pages": "PAGE_FORMATS grid_sections render_page",
-    "..runs.progress_bar": "Progress shown_progress shown_reading verdicts_text",
-    "..runs.result_files": "stored_analysis",
-    "..runs.saved_items": "pictures_of",
-    "hallujudge.judge_service.__main__": "run_server",
-    "hallujudge.judge_service.access.spending": "Ledger",
-    "hallujudge.judge_service.engine.judge_factory": "prices_of",
-    "hallujudge.judge_service.engine.judge_options": "LLM_NAMES judges_of",
-    "hallujudge.judge_service.engine.registry": "entries metric_entry",
-    "hallujudge.judge_service.engine.spec": "known_metric",
-    "hallujudge.judge_service.judges.llm_judge": "least_cost",
-    "hallujudge.judge_service.llm.vllm_sizing": "model_shape sizing_table",
-    "hallujudge.judge_service.settings.loading": "load_settings names_of settings_toml",
-    "hallujudge.metrics.framework.papers": "printed_names published_rows",
-}
-"""Module -> the names that it defines."""
-
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)

@@ -36,21 +36,5 @@ if TYPE_CHECKING:
     from .table_cells import TableCell as TableCell
     from .table_cells import TableLayout as TableLayout
 
-_NAMES = {
-    "hallujudge.studies.leaderboard_tables": "Leaderboard LeaderboardRow Leaderboards PairTest",
-    "hallujudge.studies.leaderboards": "leaderboard leaderboards",
-    "hallujudge.studies.paper_tables": "PaperTable paper_table",
-    ".compared_runs": "CompareOptions",
-    ".differences": "compare",
-    ".gates": "Gate GateCheck GateLimits gate",
-    ".item_pairs": "ItemChange changed_items",
-    ".results": (
-        "Comparison CorrectedDifference Pair PairCoverage RunLabel ScoreChanges ScoreDifference"
-    ),
-    ".run_names": "RunSource",
-    ".table_cells": "TableCell TableLayout",
-}
-"""Module -> the public names that it defines."""
-
-__all__ = sorted(" ".join(_NAMES.values()).split())
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
+__all__ = __dir__()

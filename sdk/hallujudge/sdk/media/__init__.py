@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
-    from .pictures import shown_colours
+    from .pictures import shown_colours as shown_colours
 
-__all__ = ["shown_colours"]
-
-__getattr__, __dir__ = names_on_use(__name__, {".pictures": "shown_colours"})
+__getattr__, __dir__ = names_on_use(__name__)

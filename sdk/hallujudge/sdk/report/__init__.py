@@ -14,30 +14,16 @@ from hallujudge.metrics.framework import names_on_use
 
 # Names that are imported under their own name are for the SDK's own modules.
 if TYPE_CHECKING:
-    from .export_formats import PRINTED, render_csv, render_latex, render_markdown, render_scores
+    from .export_formats import PRINTED as PRINTED
     from .export_formats import plot_report as plot_report
-    from .page import HtmlPage, PageAbout
+    from .export_formats import render_csv as render_csv
+    from .export_formats import render_latex as render_latex
+    from .export_formats import render_markdown as render_markdown
+    from .export_formats import render_scores as render_scores
+    from .page import HtmlPage as HtmlPage
+    from .page import PageAbout as PageAbout
     from .page.first_screen import render_notebook as render_notebook
-    from .terminal_tables import render_table, render_variants
+    from .terminal_tables import render_table as render_table
+    from .terminal_tables import render_variants as render_variants
 
-__all__ = [
-    "PRINTED",
-    "HtmlPage",
-    "PageAbout",
-    "render_csv",
-    "render_latex",
-    "render_markdown",
-    "render_scores",
-    "render_table",
-    "render_variants",
-]
-
-_NAMES = {
-    ".export_formats": "PRINTED plot_report render_csv render_latex render_markdown render_scores",
-    ".page": "HtmlPage PageAbout",
-    ".page.first_screen": "render_notebook",
-    ".terminal_tables": "render_table render_variants",
-}
-"""Module -> the public names that it defines."""
-
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)

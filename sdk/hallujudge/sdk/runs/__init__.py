@@ -85,40 +85,4 @@ __all__ = [
     "recompute",
 ]
 
-_NAMES = {
-    ".folder": "RunFolder",
-    ".journal": "read_marks",
-    ".manifest": "Manifest",
-    ".parts": "batch_size batches_async batches_of",
-    ".processes": "PoolParts",
-    ".progress_bar": "Progress shown_progress shown_reading",
-    ".report_outputs": "items_frame lines_of log_run save_report write_parquet wrong_items",
-    ".response_scores": "ReferenceItems pairs_of",
-    ".run_inputs": "PreparedRun",
-    ".run_report": "RunItem RunItems RunReport",
-    ".run_spec": "graph_source graph_sources group_keys input_notes interval_settings",
-    ".saved_messages": "from_messages to_messages",
-    ".scoring": "RunWatch score_into_folder score_parts score_run_into_folder",
-    ".server_jobs": "fetch_job RemoteJobs submit_run",
-    ".stored_runs": "StoredRun read_run recompute",
-    ".worker": "WorkerSettings",
-    "..archives.found_files": "is_url",
-    "..archives.inputs": "own_files",
-    "..archives.plain_values": "plain",
-    "..backends.embedded": "EmbeddedBackend",
-    "..backends.remote": "RemoteBackend",
-    "..report.analysis_tables": "Analysis",
-    "hallujudge.judge_service.engine.registry": "checked_entry metric_entry",
-    "hallujudge.judge_service.engine.resources": "read_graph",
-    "hallujudge.judge_service.engine.spec": "ScoreSpec",
-    "hallujudge.judge_service.installation": "is_whole",
-    "hallujudge.judge_service.llm.verdict_cache": "KeptReplies",
-    "hallujudge.judge_service.threads": "import_in_thread leave_to_parent renew_after_fork",
-    "hallujudge.metrics.families": "DECLARATION declaration_hash",
-    "hallujudge.synonym_graphs": (
-        "GraphError is_pickle read_released_pickle released_json shipped_graphs table_notes"
-    ),
-}
-"""Module -> the names that it defines."""
-
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)

@@ -13,27 +13,14 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics.framework import names_on_use
 
 if TYPE_CHECKING:
-    from .document import HtmlPage, Images, render_parts
-    from .first_screen import PageAbout
-    from .page_parts import page_part
+    from .document import HtmlPage as HtmlPage
+    from .document import Images as Images
+    from .document import render_parts as render_parts
+    from .first_screen import PageAbout as PageAbout
+    from .page_parts import page_part as page_part
 
-__all__ = [
-    "MOST_PAGE_ITEMS",
-    "HtmlPage",
-    "Images",
-    "PageAbout",
-    "page_part",
-    "render_parts",
-]
 
 MOST_PAGE_ITEMS = 50_000
 """Maximum number of items of a page, the first ones; the others are only in ``items.jsonl``."""
 
-_NAMES = {
-    ".document": "HtmlPage Images render_parts",
-    ".first_screen": "PageAbout",
-    ".page_parts": "page_part",
-}
-"""Module -> the public names that it defines."""
-
-__getattr__, __dir__ = names_on_use(__name__, _NAMES)
+__getattr__, __dir__ = names_on_use(__name__)
