@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -15,7 +16,7 @@ from hallujudge.metrics import Report
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.cmm import BENCHMARK
 from hallujudge.sdk import Client
-from hallujudge.sdk.archives import read_items
+from hallujudge.sdk.archives import InputOptions, read_items
 from hallujudge.sdk.errors import ArchiveError
 
 
@@ -142,6 +143,28 @@ def test_answers_are_joined_with_the_released_questions() -> None:
         report = client.score("cmm", responses=answers, references=questions)
     assert report.scores["hallucination_resistance"].value == 1.0
     assert report.scores["perception_accuracy"].value == 0.0
+
+
+def test_questions_without_a_record_are_unscored_and_null_answers_wrong() -> None:
+    asked = [record(n, "no", text) for n, text in enumerate(("No.", None, ""))]
+    with Client.embedded() as client:
+        report = client.score(
+            "cmm",
+            responses=asked[:2],
+            references=asked,
+            inputs=InputOptions(allow_missing=True),
+        )
+    assert (report.accuracy, report.coverage.reasons) == (0.5, {"RESPONSE_MISSING": 1})
+
+
+def test_an_empty_cell_of_a_table_is_no_path(tmp_path: Path) -> None:
+    table = tmp_path / "answers.csv"
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(record(1, "no", "No.")))
+        writer.writeheader()
+        writer.writerows(record(n, "no", "No.", video_path=None) for n in range(2))
+    items = list(read_items("cmm", table, None))
+    assert [item.group_id for item in items] == ["clips/0.wav", "clips/1.wav"]
 
 
 # File -> its role, metric and number of records.

@@ -109,6 +109,16 @@ def test_a_number_of_answers_that_is_no_multiple_of_four_has_no_released_score()
     assert (corrected.accuracy, corrected["accuracy"].n) == (1, 1)
 
 
+def test_a_question_without_a_record_is_no_answer_that_shifts_the_others() -> None:
+    texts = {n: ONE_WRONG[n] for n in range(4, 8)}
+    for variant, value in (("published", 0), ("lmms-eval", 3 / 4), ("corrected", 0)):
+        report = scored(texts, variant, allow_missing=True)
+        assert (report.accuracy, report.coverage.unscored) == (value, 4), variant
+        assert report.coverage.reasons == {"RESPONSE_MISSING": 4}
+    # As for the script, seven answers are no fours.
+    assert scored({n: RIGHT[n] for n in range(1, 8)}, allow_missing=True).accuracy is None
+
+
 def test_an_unread_answer_leaves_its_question_out_of_the_corrected_variant() -> None:
     report = scored({**RIGHT, 6: "I cannot say."}, "corrected")
     assert (report.accuracy, report["accuracy"].n) == (1, 1)

@@ -104,9 +104,11 @@ def test_an_incomplete_group_is_an_error() -> None:
         scored(ALL_RIGHT[:3], GROUP)
 
 
-def test_groups_in_another_order_than_their_index_are_refused() -> None:
+@pytest.mark.parametrize("kind", [int, str, float])
+def test_groups_in_another_order_than_their_index_are_refused(kind: type) -> None:
+    numbers = map(kind, (10, 2))
     with pytest.raises(ArchiveError, match="order of Index"):
-        scored([*ALL_RIGHT, *ALL_RIGHT], {**GROUP, "Index": 1}, GROUP)
+        scored([*ALL_RIGHT, *ALL_RIGHT], *({**GROUP, "Index": n} for n in numbers))
 
 
 def test_a_list_of_texts_is_joined_with_its_groups_and_with_nothing_else(tmp_path: Path) -> None:

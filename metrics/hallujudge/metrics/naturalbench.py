@@ -94,7 +94,9 @@ def _one_answer_each(
     records: Sequence[Mapping[str, object]], key: str
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the four questions of each group, and answers with their group and combination."""
-    indexes = [n for v in records if "Question_0" in v and isinstance(n := v.get("Index"), int)]
+    known = [str(each.get("Index")) for each in records if "Question_0" in each]
+    # Tables have whole numbers as texts or decimals, such as "7" and 7.0.
+    indexes = [float(each) for each in known if each.removesuffix(".0").isdecimal()]
     # Answers without ids are joined by their number, which follows the order of the groups.
     if key == "label" and indexes != sorted(indexes):
         raise ValueError("groups are not in the order of Index", "Sort them by it")

@@ -10,6 +10,8 @@ from msgspec import Struct, structs
 from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 
 _NOTHING: Mapping[str, str] = {}
+UNANSWERED = "unanswered"
+"""Field of a question that an archive has no record of, and that a variant must not count."""
 
 
 class Answer(Struct, frozen=True, gc=False, array_like=True):

@@ -19,6 +19,7 @@ from ..framework.results import Item, ScoredItem, UnscoredReason
 from ..framework.signature import declarations
 from ..responses.thoughts import Division
 from .answer_bounds import ENDS, ends_of, open_row
+from .answer_items import UNANSWERED
 from .answer_scores import Bundle, Count, ReadAnswer
 from .closed_questions import (
     Answer,
@@ -247,9 +248,9 @@ class AnswersMetric(SoftMetric):
         """Return whether answers of an item that are missing count, as unparsed ones."""
         if self.leaves_out(item):
             return False
-        how = self._variant.missing
-        absent = how == "wrong in part" and all(each.response is None for each in item.answers)
-        return how != "unscored" and not absent
+        how, answers = self._variant.missing, item.answers
+        absent = how == "wrong in part" and all(each.response is None for each in answers)
+        return how != "unscored" and not absent and not any(UNANSWERED in a.fields for a in answers)
 
     @classmethod
     def trial_value(cls, score: ScoreDefinition) -> float:
@@ -290,7 +291,9 @@ class AnswersMetric(SoftMetric):
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return all that parsers and counts see of an answer that is like others."""
         declared = self.benchmark
-        said = answer.response, answer.label, answer.name
+        said: tuple[str | None, ...] = (answer.response, answer.label, answer.name)
+        if answer.response is None:
+            said = (*said, answer.fields.get(UNANSWERED))
         return (*said, *map(answer.fields.get, declared.seen)) if declared.seen else said
 
     def score_part(

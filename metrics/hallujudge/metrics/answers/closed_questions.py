@@ -87,9 +87,10 @@ def by_name(name: str, parse: AnswerParser, others: AnswerParser) -> AnswerParse
 
 
 MissingAs: TypeAlias = Literal["unscored", "wrong in part", "wrong"]
-"""What an absent or empty response, or a failure text, counts as: nothing; wrong, unless the whole
-bundle is absent, which then counts nothing; or wrong. In a benchmark that says the second, archives
-may lack answers to questions and have others, which do not count, and a note says so."""
+"""What a null or empty response, or a failure text, counts as: nothing; wrong, unless the whole
+bundle is null, which then counts nothing; or wrong. In a benchmark that says the second, archives
+may lack answers to questions and have others, which do not count, and a note says so; the third is
+then also for questions without a record, which otherwise count nothing."""
 
 
 class AnswerVariant(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 
+from msgspec import structs
+
+from hallujudge.metrics.answers.answer_items import UNANSWERED
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
 
@@ -113,7 +116,10 @@ class BundleItems:
 
     def _answer(self, entry: Entry) -> Answer:
         try:
-            return self._maker.answer(entry)
+            answer = self._maker.answer(entry)
+            if not entry.unanswered:
+                return answer
+            return structs.replace(answer, fields={**answer.fields, UNANSWERED: "true"})
         except HallujudgeError:
             with noted(entry.position, entry.bundle):
                 raise

@@ -465,6 +465,9 @@ def optional_text(record: Record, keys: Sequence[str]) -> str:
     """Return the first text or number under some keys; empty if there is none."""
     for key in keys:
         value = record.values.get(key)
+        # An empty cell of a table is what null is elsewhere.
+        if value == "":
+            continue
         if type(value) is str:
             return value if value.isascii() else well_formed(value)
         if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
