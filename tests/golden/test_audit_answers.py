@@ -74,6 +74,19 @@ def test_each_answer_of_the_harness_becomes_four_to_a_question(
     assert score.shares["four to a question"] < 0
 
 
+@pytest.mark.parametrize("variant", ["published", "lmms-eval", "corrected"])
+def test_the_number_of_the_harness_is_the_same_whatever_ours_is(
+    goldens: Path, variant: str
+) -> None:
+    references = (goldens / "crpe" / "drawn_1.exist.questions.jsonl",)
+    options = AuditOptions(references=references, harness="lmms-eval", variant=variant)
+    found = audit(goldens / "crpe" / "drawn_1.exist.answers.jsonl", options)
+    adds_up(found)
+    # The filter leaves thoughts without an opening mark, which "corrected" takes off.
+    wanted = expected(goldens, "crpe")["drawn_1"]["exist"]["lmms-eval"]["accuracy"]
+    assert float(found.scores[0].rederived) == pytest.approx(wanted, abs=1e-9)
+
+
 @pytest.mark.parametrize("form", ["", "_with_doc"])
 def test_the_plain_accuracy_that_the_harness_leaves_out_is_said(
     goldens: Path, tmp_path: Path, form: str

@@ -128,7 +128,8 @@ def _items(scored: Scored, name: str) -> Sequence[_Counted]:
             ours=each.counts(kept),
         )
         for each in scored.rows
-        if isinstance(item := each.item, AnswersItem)
+        # Our variant may take thoughts off that the harness leaves.
+        if isinstance(item := each.whole, AnswersItem)
     ]
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from hallujudge.metrics import Item, ItemResult, Outcome, Report
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.sdk.archives import InputOptions
+from hallujudge.sdk.archives import InputOptions, read_items
 from hallujudge.sdk.archives.inputs import declared_inputs
 from hallujudge.sdk.archives.opened_archives import open_responses
 from hallujudge.sdk.archives.records import Record, read_records
@@ -397,6 +397,8 @@ class ScoredRow(NamedTuple):
     record: Record
     item: Item
     result: ItemResult
+    whole: Item
+    """The item as the archive has it, with the thoughts that our variant takes off."""
     is_repeated: bool
     """Whether a record before it has the same id."""
 
@@ -456,12 +458,12 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
     def keep(batch: BatchResult) -> None:
         pairs.extend(zip(batch.items, batch.results, strict=True))
 
-    references = list(options.references)
+    references = list(options.references) or None
     with Client.embedded() as client:
         report = client.score(
             metric,
             responses=path,
-            references=references or None,
+            references=references,
             variant=options.variant,
             inputs=inputs,
             # The batches are kept already; a report with items would hold them a second time.
@@ -472,5 +474,6 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
     assert source is not None, "it was scored"
     repeated = _repeated(result for _, result in pairs)
     # Not strict: questions without an answer come last; no tool counts them.
-    parts = zip(read_records(source), pairs, repeated, strict=False)
-    return Scored([ScoredRow(record, *pair, again) for record, pair, again in parts], report)
+    whole = read_items(metric, path, references, options=inputs)
+    parts = zip(read_records(source), pairs, whole, repeated, strict=False)
+    return Scored([ScoredRow(record, *pair, item, n) for record, pair, item, n in parts], report)
