@@ -163,7 +163,10 @@ def test_a_condition_that_no_question_has_is_named(
     )
     files = ("-R", questions, "--images", images, "-o", tmp_path / "a.jsonl")
     run = here(*llm.ask(yes_server, "infact", *files), "--condition", "gausian_noise")
-    assert_refused(run, "under the condition gausian_noise; choose from base, text_only")
+    assert_refused(
+        run,
+        "gausian_noise; did you mean 'gaussian_noise'? Choose from base, text_only",
+    )
 
 
 def test_a_missing_folder_of_images_is_named_once(

@@ -192,7 +192,7 @@ def test_usage_errors(folder: Path) -> None:
     assert_refused(score(folder, "good.jsonl", "--variant", "best"), "published, corrected")
     assert_refused(
         score(folder, "good.jsonl", "--count", "things"),
-        "error: --count is 'things'; choose one of mentions, objects",
+        "error: --count is 'things'; choose from mentions, objects",
     )
     assert_refused(
         score(folder, "good.jsonl", "--format", "pdf"), "table, json, markdown, csv, latex, html"

@@ -310,4 +310,7 @@ def test_an_unknown_answer_parser_is_named_as_it_was_typed(tmp_path: Path) -> No
 
 def test_an_unknown_variant_gets_all_that_can_be_given(tmp_path: Path) -> None:
     given = ("score", "chair", "-r", "a.jsonl", "--variant", "corect", "-o", tmp_path)
-    assert_refused(here(*given), "--variant is 'corect'; choose from published, corrected, both")
+    assert_refused(
+        here(*given),
+        "--variant is 'corect'; did you mean 'corrected'? Choose from published, corrected, both",
+    )

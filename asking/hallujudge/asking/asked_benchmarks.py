@@ -17,6 +17,7 @@ from hallujudge.judge_service.llm.prompt_templates import (
 )
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families, has_module
 from hallujudge.metrics.framework.asking import (
     CHOOSING,
@@ -125,8 +126,8 @@ def benchmark_of(
     protocol = protocol or (printed.protocol if printed else "")
     chosen = next((p for p in protocols if not protocol or p.name == protocol), None)
     if chosen is None:
-        known = ", ".join(p.name for p in protocols)
-        raise InvalidInputError(f"{name} has no protocol {protocol!r}; choose one of {known}")
+        known = choose_from(protocol, [p.name for p in protocols])
+        raise InvalidInputError(f"{name} has no protocol {protocol!r}; {known}")
     texts = {step.name: step.prompt for step in chosen.steps}
     prompts = prompts or {}
     if unknown := prompts.keys() - texts.keys():
@@ -194,8 +195,8 @@ def _found(name: str) -> tuple[ClosedQuestions | None, OwnAsking]:
     if family in families() and name in (known := _declared_apart(family)):
         return None, known[name]
     raise NotFoundError(
-        f"benchmark {name!r} does not exist, or has no questions; choose one of "
-        f"{', '.join(asked_metrics())}",
+        f"benchmark {name!r} does not exist, or has no questions; "
+        + choose_from(name, asked_metrics()),
         reason="METRIC_UNKNOWN",
         metadata={"metric": name},
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from hallujudge.judge_service.llm.chat_replies import THOUGHT_KEYS
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, Keys, SetFiles
 from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, OwnAsking, Shown, is_name
 from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.sdk.archives.answer_records import Fault, remedies_of
@@ -308,8 +309,8 @@ class _Maker:
         unknown = [name for name in self._given if name not in self._possible]
         if unknown and self._possible:
             raise InvalidInputError(
-                f"no question is asked under the condition {named(unknown)}; choose from "
-                f"{', '.join(self._possible)}"
+                f"no question is asked under the condition {named(unknown)}; "
+                + choose_from(unknown[0], self._possible)
             )
 
     def refuse_without_questions(self) -> None:

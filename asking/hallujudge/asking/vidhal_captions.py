@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from hallujudge.metrics.errors import choose_from
 from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
 from hallujudge.sdk.errors import ArchiveError
 
@@ -104,8 +105,8 @@ def aspect_of(aspect: str, subaspect: str = "") -> str:
     name, part = (value.strip().casefold().replace(" ", "_") for value in (aspect, subaspect))
     name = {"event_order": "order", "event": "order"}.get(name, name)
     if name not in ASPECTS:
-        known = ", ".join(each for each in ASPECTS if "/" not in each)
-        raise ValueError(f"the aspect is {aspect!r:.60}; choose from {known}")
+        known = choose_from(aspect, [each for each in ASPECTS if "/" not in each])
+        raise ValueError(f"the aspect is {aspect!r:.60}; {known}")
     return ASPECTS.get(f"{name}/{part}", ASPECTS[name])
 
 

@@ -237,7 +237,7 @@ def _full(source: str | Path) -> str:
 def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
     """Return the benchmarks of a source, and its text, on which every number depends."""
     from .answers.closed_questions import ClosedQuestions
-    from .answers.declaration_check import removed_field
+    from .answers.declaration_check import loading_fault
 
     try:
         found, module = _loaded(source)
@@ -245,8 +245,9 @@ def _declared(source: str) -> tuple[list[ClosedQuestions], bytes]:
         raise
     # A file that ends its process would end the command without a word.
     except (Exception, SystemExit) as err:
-        why = removed_field(err) or f"{type(err).__name__}: {err}. Correct it"
-        raise BenchmarkError(f"the benchmark {source} can't be loaded: {why}") from err
+        raise BenchmarkError(
+            f"the benchmark {source} can't be loaded: {loading_fault(err)}"
+        ) from err
     listed = list(found) if isinstance(found, (list, tuple)) else [found]
     declared = list(dict.fromkeys(each for each in listed if isinstance(each, ClosedQuestions)))
     if not declared or not all(isinstance(each, ClosedQuestions) for each in listed):

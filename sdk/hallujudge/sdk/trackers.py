@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from hallujudge.judge_service.entry_points import guarded, loaded, registered, registered_once
 from hallujudge.metrics import Report
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.signature import signature_field
 
 from .errors import InvalidInputError
@@ -164,11 +164,7 @@ def tracker_named(text: str, *, model: str = "", dataset: str = "") -> Tracker:
     trackers = registered(_TRACKERS)
     if name not in trackers.names:
         known = sorted(trackers.names)
-        alike = get_close_matches(name, known, 1)
-        meant = f", did you mean {alike[0]}" if alike else ""
-        raise InvalidInputError(
-            f"tracker {name!r:.80} is unknown{meant}; known: {', '.join(known)}"
-        )
+        raise InvalidInputError(f"tracker {name!r:.80} is unknown; {choose_from(name, known)}")
     entry = registered_once(_TRACKERS, name, "tracker")
     tracker_at = loaded(entry, "tracker")
     tracker: object = None

@@ -11,6 +11,7 @@ import click
 # Their modules are imported when a command uses them: help pages wait for none of them.
 from hallujudge import studies as room
 from hallujudge.judge_service.engine.resources import read_graph
+from hallujudge.metrics.errors import choose_from
 from hallujudge.sdk.archives.local_files import read_bytes
 from hallujudge.sdk.cli.app import (
     ExitCode,
@@ -199,7 +200,7 @@ def suggest(
     Decisions that the file already holds are kept.
     """
     if kind not in _KINDS:
-        raise InvalidInputError(f"--kind {kind!r}: choose from {', '.join(_KINDS)}")
+        raise InvalidInputError(f"--kind {kind!r}: {choose_from(kind, _KINDS)}")
     roots = room.root_suggestions
     # Before roots are ranked, which takes long: the file may be refused.
     earlier = _earlier_patch(out)

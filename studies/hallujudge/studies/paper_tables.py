@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hallujudge.metrics import Score, ScoreDefinition
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.tally import MISSING, GroupCodes
 from hallujudge.sdk.archives.json_files import named
@@ -354,7 +355,7 @@ def _refuse_unknown(
     scores = dict.fromkeys(score.name for run in data for score in run.metric.scores)
     if unknown := [name for name in options.scores if name not in scores]:
         raise InvalidInputError(
-            f"no run has a score {unknown[0]!r:.40}; choose from {', '.join(scores)}"
+            f"no run has a score {unknown[0]!r:.40}; {choose_from(unknown[0], scores)}"
         )
 
 

@@ -153,7 +153,7 @@ def changed(old: str, new: str) -> str:
             "no field 'each_record': write EachRecord",
         ),
         (changed("own=True)", 'own=True, direction="neither")'), "'accuracy', which has no better"),
-        (changed("labels=SIDES", 'labels=("up",)'), "none of its labels up"),
+        (changed("labels=SIDES", 'labels=("up",)'), "not a label; choose from up"),
         (changed('response="Left."', 'response="Right."'), "accuracy of trial is 0.0, not 1.0"),
         (changed("    text = resp", "    1 / 0\n    text = resp"), "ZeroDivisionError"),
         (
@@ -168,11 +168,11 @@ def changed(old: str, new: str) -> str:
         ),
         (
             changed("labels=SIDES", "group_by=('part',), labels=SIDES"),
-            r"group_by names 'part', which is no field of keys.fields \(none\)",
+            r"group_by names 'part', which is not a field of keys.fields; choose from nothing",
         ),
         (
             changed('media=("image",)', 'media=("image",), values={"part": {"a": "b"}}'),
-            "keys.values names 'part', which is no field",
+            "keys.values names 'part', which is not a field",
         ),
         (
             changed('media=("image",)', 'media=("image",), fields={"part": ()}'),
@@ -190,7 +190,15 @@ def changed(old: str, new: str) -> str:
             changed('compared_by(exact, "exact")', "lambda: 1"),
             "the parse of variant exact is called",
         ),
-        (changed("labels=SIDES", "labls=SIDES"), "Unexpected keyword argument 'labls'"),
+        (
+            changed("labels=SIDES", "labls=SIDES"),
+            "line 31: TypeError: Unexpected keyword argument 'labls'; did you mean 'labels'",
+        ),
+        (changed("own=True", "ow=True"), "line 50: .* argument 'ow'; did you mean 'own'"),
+        (changed("labels=SIDES", "labels=SIDS"), "line 36: .*'SIDS' .*; did you mean 'SIDES'"),
+        (changed("import count,", "import cuont,"), "line 3: .*; did you mean 'count'"),
+        (changed('="unscored"', '="unscord"'), "is 'unscord'; did you mean 'unscored'. Give"),
+        (changed('("accuracy",)', '("acuracy",)'), "not a score; did you mean 'accuracy'"),
         (
             changed('unparsed="unscored"', "leaves_out=None"),
             "no field 'leaves_out': write the method leaves_out",
@@ -414,11 +422,22 @@ def test_a_paper_is_in_a_file_beside_the_module(declared: Path) -> None:
         ('title = "My sides"', "give it the title, authors and year of a paper"),
         (PAPER.replace("2026", '"then"'), "`$.papers[0].year`); give it the title"),
         (PAPER.replace('"Us"', '["Us"]'), "`$.papers[0].authors`); give it the title"),
-        (PAPER.replace("year", "yaer"), "unknown field `yaer`"),
+        (PAPER.replace("year", "yaer"), "it has 'yaer', which nothing reads; did you mean 'year'?"),
         (PAPER.replace('["accuracy"]', '"accuracy"'), "`$.headline`); give it the title"),
-        (PAPER.replace("headline", "headlin"), "unknown field `headlin`"),
+        (
+            PAPER.replace("headline", "headlin"),
+            "reads; did you mean 'headline'? Choose from papers",
+        ),
+        (
+            PAPER.replace("[metrics.my-", "[metrics.our-"),
+            "[metrics] has 'our-sides', which nothing",
+        ),
+        (PAPER.replace("[metrics.", "[metric."), "it has 'metric', which nothing reads"),
         (PAPER.replace('"Table 2 ranks models by it."', "2"), "`$.ranking_source`"),
-        (PAPER.replace("accuracy", "f1"), "headline is 'f1', which is none of its scores accuracy"),
+        (
+            PAPER.replace("accuracy", "f1"),
+            "headline is 'f1', which is not a score; choose from accuracy",
+        ),
     ],
 )
 def test_a_mistake_in_the_file_of_a_paper_is_a_sentence(

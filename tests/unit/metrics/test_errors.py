@@ -1,4 +1,4 @@
-"""What is deprecated names the release that removes it, and is removed by then."""
+"""What errors say of unknown names; what is deprecated is removed by the release it names."""
 
 from __future__ import annotations
 
@@ -24,6 +24,21 @@ def test_the_warning_names_the_removal_and_the_place_of_the_use() -> None:
     ) as caught:
         old()
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("accurcy", "did you mean 'accuracy'? Choose from accuracy, F1"),
+        ("f1", "did you mean 'F1'? Choose from accuracy, F1"),
+        ("recall", "choose from accuracy, F1"),
+        # What a comparison in full would take minutes for.
+        ("accuracy" * 10**6, "choose from accuracy, F1"),
+        (3, "choose from accuracy, F1"),
+    ],
+)
+def test_an_error_about_an_unknown_name_ends_with_what_is_meant(name: object, step: str) -> None:
+    assert errors.choose_from(name, ["accuracy", "F1"]) == step
 
 
 def _removals() -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from hallujudge.metrics.errors import choose_from
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.archives.json_files import amount
 from hallujudge.sdk.cli.app import ExitCode
@@ -95,7 +96,7 @@ def _check(given: DegradeOptions) -> None:
     """
     if given.captions not in CAPTION_KINDS:
         raise InvalidInputError(
-            f"--captions {given.captions!r:.60}: choose {', '.join(CAPTION_KINDS)}"
+            f"--captions {given.captions!r:.60}: {choose_from(given.captions, CAPTION_KINDS)}"
         )
     if given.blur_longest < given.blur_shortest:
         raise InvalidInputError(
@@ -141,7 +142,7 @@ def _known_operators(asked: Sequence[str]) -> list[str]:
     names = [name.strip().lower().replace("-", "_").replace(" ", "_") for name in asked]
     for name, given in zip(names, asked, strict=True):
         if name not in _KNOWN:
-            raise InvalidInputError(f"--operator {given!r:.60}: choose from {', '.join(_KNOWN)}")
+            raise InvalidInputError(f"--operator {given!r:.60}: {choose_from(given, _KNOWN)}")
     return list(dict.fromkeys(names))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.metric import SEES, SOFT, YES, OptionDefinition
 
 from ..errors import InvalidInputError
@@ -127,16 +128,15 @@ def judges_of(settings: JudgeSettings, name: str) -> list[str]:
         InvalidInputError: The name or the setting ``judge_order`` cannot be used.
     """
     if name not in judge_names():
-        raise InvalidInputError(
-            f"judge {name!r} does not exist; choose one of {', '.join(judge_names())}"
-        )
+        step = choose_from(name, judge_names())
+        raise InvalidInputError(f"judge {name!r} does not exist; {step}")
     if name != "router":
         return [name]
     order = listed(settings.judge_order)
     known = (*LOCAL_JUDGES, *SERVED_JUDGES, "llm", "fallback", *others_judges())
     if unknown := [part for part in order if part not in known]:
         raise InvalidInputError(
-            f"judge_order names {', '.join(unknown)}; choose from {', '.join(known)}"
+            f"judge_order names {', '.join(unknown)}; {choose_from(unknown[0], known)}"
         )
     # The fallback is optional, and skipped unless it is configured.
     chosen = [part for part in order if part != "fallback" or settings.fallback.model]
@@ -203,7 +203,7 @@ def member_of(name: str) -> tuple[str, str]:
     known = (*MEMBERS, *others_judges())
     if judge not in known or (wording and (judge not in LLM_NAMES or wording not in WORDINGS)):
         raise InvalidInputError(
-            f"the option panel names {name!r:.100}; choose from {', '.join(known)}, and "
+            f"the option panel names {name!r:.100}; {choose_from(judge, known)}, and "
             f"{', '.join(f'llm:{each}' for each in WORDINGS)} for other words and orders"
         )
     return judge, wording
@@ -365,9 +365,7 @@ def dialect_of(setting: str, name: str, url: str) -> Dialect:
     if name == "auto":
         return "openai" if hosted_by(url) else "vllm"
     if name not in get_args(Dialect):
-        raise InvalidInputError(
-            f"{setting} is {name!r}; choose one of {', '.join(get_args(Dialect))}"
-        )
+        raise InvalidInputError(f"{setting} is {name!r}; {choose_from(name, get_args(Dialect))}")
     return cast("Dialect", name)
 
 

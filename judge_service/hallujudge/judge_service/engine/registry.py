@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from hallujudge.metrics import Item, Metric, MetricError
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import (
     DECLARATION,
     FAMILIES,
@@ -254,21 +255,21 @@ def open_pipeline(spec: ScoreSpec, resources: Resources) -> Pipeline:
 def _variant_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
     if not spec.variant or spec.variant in entry.variants:
         return ()
-    known = ", ".join(entry.variants)
     return (
         Violation(
             field="spec.variant",
-            description=f"{entry.name} has no variant {spec.variant!r}; choose one of {known}",
+            description=f"{entry.name} has no variant {spec.variant!r}; "
+            + choose_from(spec.variant, entry.variants),
         ),
     )
 
 
 def _role_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
-    known = ", ".join(entry.graph_roles) or "none"
     return tuple(
         Violation(
             field=f"spec.graphs[{role!r}]",
-            description=f"{entry.name} has no graph role {role!r}; known: {known}",
+            description=f"{entry.name} has no graph role {role!r}; "
+            + choose_from(role, entry.graph_roles),
         )
         for role in spec.graphs
         if role not in entry.graph_roles
@@ -299,9 +300,8 @@ def _declaration_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violat
 def _option_problem(name: str, value: str, entry: MetricEntry) -> str:
     options = {option.name: option for option in entry.options}
     if name not in options:
-        known = ", ".join(options) or "none"
-        return f"{entry.name} has no option {name!r}; known: {known}"
-    choices = options[name].choices
-    if choices and value not in choices:
-        return f"the option {name} is {value!r}; choose one of {', '.join(choices)}"
+        return f"{entry.name} has no option {name!r}; {choose_from(name, options)}"
+    allowed = options[name].choices
+    if allowed and value not in allowed:
+        return f"the option {name} is {value!r}; {choose_from(value, allowed)}"
     return ""

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from hallujudge.metrics.errors import choose_from
+
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
 from ..settings.connection import listed
 from ..tenancy import MemoryBudget
@@ -200,10 +202,10 @@ def read_graph(source: GraphSource) -> SynonymGraph:
         if isinstance(source, ShippedGraph):
             # load_graph accepts paths too, but a remote caller must not open files of the server.
             if source.name not in shipped_graphs():
-                known = ", ".join(shipped_graphs())
+                known = choose_from(source.name, shipped_graphs())
                 raise NotFoundError(
-                    f"no shipped synonym graph is called {source.name!r:.80}; choose one of "
-                    f"{known}, or send the text of a graph",
+                    f"no shipped synonym graph is called {source.name!r:.80}; {known}, or "
+                    f" send the text of a graph",
                     reason="GRAPH_UNKNOWN",
                     metadata={"graph": source.name},
                 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from hallujudge.metrics import IntervalSettings, Metric
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import broken_benchmarks, metric_named, metric_names
 
 from ..errors import NotFoundError
@@ -66,12 +66,9 @@ def known_metric(name: str) -> type[Metric]:
     """
     found = metric_named(name)
     if found is None:
-        known = metric_names()
-        # The names that look like it come first, as the list is long.
-        names = dict.fromkeys([*get_close_matches(name, known, 3), *known])
         raise NotFoundError(
-            f"metric {name!r} does not exist; choose one of {', '.join(names)}. Benchmarks of your "
-            "own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'"
+            f"metric {name!r} does not exist; {choose_from(name, metric_names())}. Benchmarks of "
+            "your own are added by add_benchmarks, on a server by its owner's setting 'benchmarks'"
             + "".join(f". Not usable: {why}" for why in broken_benchmarks().values()),
             reason="METRIC_UNKNOWN",
             metadata={"metric": name},

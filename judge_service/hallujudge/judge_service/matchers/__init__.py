@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 
 from ..errors import InvalidInputError, Violation
@@ -281,10 +282,10 @@ class MatcherSettings:
             )
 
     def _violations(self) -> list[Violation]:
-        choices = {"protocol": PROTOCOLS, "backend": BACKENDS, "parts": PART_RULES}
+        rules = {"protocol": PROTOCOLS, "backend": BACKENDS, "parts": PART_RULES}
         found = [
-            (name, f"{name} is {getattr(self, name)!r}; choose one of {', '.join(known)}")
-            for name, known in choices.items()
+            (name, f"{name} is {getattr(self, name)!r}; {choose_from(getattr(self, name), known)}")
+            for name, known in rules.items()
             if getattr(self, name) not in known
         ]
         found += [

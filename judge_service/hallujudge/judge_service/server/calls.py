@@ -13,6 +13,7 @@ from msgspec import structs
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Item, ItemResult, Metric, Outcome, Report
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
 from ..engine import Engine, ScoringSession
@@ -232,7 +233,7 @@ def _definitions(metric: Metric, names: Sequence[str], field: str) -> list[Score
     """
     known = {score.name: score for score in metric.scores}
     if unknown := [name for name in names if name not in known]:
-        problem = f"{unknown[0]!r:.80} is unknown; known: {', '.join(known)}"
+        problem = f"{unknown[0]!r:.80} is unknown; {choose_from(unknown[0], known)}"
         raise InvalidInputError(
             f"{field}: {problem}", violations=(Violation(field=field, description=problem),)
         )

@@ -11,12 +11,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+
+from hallujudge.metrics.errors import choose_from, meant
 
 from ..errors import InvalidInputError, fault_of
 from . import ENV_PREFIX, Definition, Setting, from_names
@@ -134,10 +135,10 @@ def _check_names(given: Mapping[str, object]) -> None:
             # A file has the tables `server` and `judges` for settings that have no group.
             inner = name.removeprefix("server.").removeprefix("judges.")
             # A wrong table makes names less alike than a wrong letter.
-            similar = get_close_matches(inner, ALL, 1)
+            near = meant(inner, ALL)
             raise InvalidInputError(
                 f"{name!r} is not a setting; "
-                + (f"did you mean {similar[0]!r}?" if similar else "see 'hallujudge config show'")
+                + (f"did you mean {near!r}?" if near else "see 'hallujudge config show'")
             )
 
 
@@ -159,13 +160,12 @@ def _warn_of_unknown(names: Sequence[str]) -> None:
     """Name variables that have no meaning, once in a process."""
     for name in names:
         known = [each.option.upper() for each in ALL.values()]
-        similar = get_close_matches(name.removeprefix(ENV_PREFIX), known, 1)
-        meant = f"did you mean {ENV_PREFIX}{similar[0]}? " if similar else ""
+        near = meant(name.removeprefix(ENV_PREFIX), known)
         _LOG.warning(
             "the environment variable %s is not a setting and is ignored; %s'hallujudge config "
             "show' lists all settings",
             name,
-            meant,
+            f"did you mean {ENV_PREFIX}{near}? " if near else "",
         )
 
 
@@ -236,9 +236,11 @@ def _checked(each: Definition, value: object, source: str) -> object:
     limits = each.field.metadata
     found = f"{each.name} (from {source}) is {shown(value)!r}"
     if kind is str:
-        choices = limits["choices"]
-        if not isinstance(value, str) or (choices and value not in choices):
-            raise InvalidInputError(f"{found}; give {' or '.join(choices) if choices else 'text'}")
+        values = limits["choices"]
+        if not isinstance(value, str) or (values and value not in values):
+            given = meant(value, values)
+            near = f"did you mean {given!r}? Give" if given else "give"
+            raise InvalidInputError(f"{found}; {near} {' or '.join(values) or 'text'}")
         # Copied from `hallujudge config show`, which masks secrets.
         if "***" in value:
             raise InvalidInputError(f"{found}, with a masked password or key; write what is masked")
@@ -317,8 +319,8 @@ def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
     _refuse_misplaced(outside, file)
     if unknown := sorted(outside):
         raise InvalidInputError(
-            f"settings file {file!r}: unknown {', '.join(unknown)}; put settings into the tables "
-            f"{', '.join(f'[{name}]' for name in _TABLES)}"
+            f"settings file {file!r}: unknown {', '.join(unknown)}; put settings into tables: "
+            + choose_from(unknown[0], _TABLES)
         )
     values: dict[str, object] = {}
     for name, table in content.items():
@@ -335,7 +337,7 @@ def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
         if unknown:
             raise InvalidInputError(
                 f"settings file {file!r}: unknown {', '.join(unknown)} in [{name}]; "
-                f"known: {', '.join(known)}"
+                + choose_from(unknown[0], known)
             )
         values |= {known[key].name: value for key, value in table.items()}
     return values

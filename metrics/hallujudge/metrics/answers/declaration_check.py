@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+import traceback
 import types
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,8 +16,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
+from ..errors import choose_from, meant
 from ..framework.asking import AskingProtocol, is_prompt_text
-from ..framework.papers import facts_of
+from ..framework.papers import facts_of, paper_faults
 from ..framework.results import ItemResult, Outcome
 from .answer_bounds import decided
 from .answer_scores import Count
@@ -119,8 +122,11 @@ _INSTEAD = {
 # What slots of a judge's prompts may hold of an answer, beside its fields.
 _OF_ANSWERS = ("question", "response", "label")
 _DECIMALS = 9
+_OURS = "hallujudge.metrics."
 _DECLARING = (ClosedQuestions.__module__, AskingProtocol.__module__)
-_UNEXPECTED = re.compile(r"(?:Unexpected keyword argument|has no field|cannot import name) '(\w+)'")
+_UNEXPECTED = re.compile(
+    r"(?:nexpected keyword argument|has no field|cannot import name|^name) '(\w+)'"
+)
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
@@ -146,11 +152,38 @@ def declaration_fault(declared: ClosedQuestions) -> str:
         )
 
 
-def removed_field(error: BaseException) -> str:
-    """Return which field that an error names is gone, and what to write; empty for other errors."""
-    found = _UNEXPECTED.search(str(error)) if isinstance(error, (TypeError, ImportError)) else None
-    instead = _INSTEAD.get(found[1], "") if found else ""
-    return f"declarations have no field {found[1]!r}: {instead}" if found and instead else ""
+def loading_fault(error: BaseException) -> str:
+    """Return what is wrong with a module that can't be imported, where, and the next step."""
+    kinds = (TypeError, ImportError, NameError)
+    found = _UNEXPECTED.search(str(error)) if isinstance(error, kinds) else None
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if found is None or not frames:
+        return f"{type(error).__name__}: {error}. Correct it"
+    name = found[1]
+    # The line of the module: what lacks a parameter, or a name, has no frame of its own.
+    line = f"line {traceback.extract_tb(error.__traceback__)[-1].lineno}"
+    if instead := _INSTEAD.get(name):
+        return f"{line}: declarations have no field {name!r}: {instead}"
+    near = meant(name, _names_for(error, frames[-1].f_globals))
+    step = f"; did you mean {near!r}?" if near else ". Correct it"
+    return f"{line}: {type(error).__name__}: {error}{step}"
+
+
+def _names_for(error: BaseException, held: Mapping[str, object]) -> Iterable[str]:
+    """Return the names that a module could have written, by what it holds so far."""
+    if isinstance(error, NameError):
+        return held
+    if isinstance(error, ImportError):
+        return vars(sys.modules[error.name]) if error.name in sys.modules else ()
+    ours = [each for each in held.values() if getattr(each, "__module__", "").startswith(_OURS)]
+    return [name for each in ours if callable(each) for name in _parameters(each)]
+
+
+def _parameters(function: Callable[..., object]) -> Iterable[str]:
+    # What is written in C, and special forms of typing, may not say what they take.
+    with suppress(ValueError, TypeError):
+        return signature(function).parameters
+    return ()
 
 
 def _type_faults(value: Any, place: str = "") -> Iterator[str]:
@@ -160,7 +193,9 @@ def _type_faults(value: Any, place: str = "") -> Iterator[str]:
         name, held = f"{place}{field}", getattr(value, field)
         # msgspec checks types where it decodes, and not where a value is made.
         if not _is_of(held, hints[field]):
-            yield f"{name} is {held!r:.60}; give {_words(hints[field])}"
+            near = meant(held, _literals(hints[field])) if isinstance(held, str) else ""
+            give = f"did you mean {near!r}? Give" if near else "give"
+            yield f"{name} is {held!r:.60}; {give} {_words(hints[field])}"
             continue
         # Variants, steps of asking and the like are declarations too.
         parts = held if type(held) is tuple else (held,)
@@ -189,6 +224,14 @@ def _is_of(value: Any, hint: Any) -> bool:
     return True
 
 
+def _literals(hint: Any) -> list[str]:
+    """Return the texts that a hint lists."""
+    parts = get_args(hint)
+    if get_origin(hint) is Literal:
+        return [part for part in parts if isinstance(part, str)]
+    return [text for part in parts for text in _literals(part)]
+
+
 def _words(hint: Any) -> str:
     """Return what a field takes."""
     origin, arguments = get_origin(hint), get_args(hint)
@@ -201,12 +244,13 @@ def _words(hint: Any) -> str:
 
 
 def _paper_faults(declared: ClosedQuestions) -> Iterator[str]:
-    """Yield why the file of its paper can't be read."""
+    """Yield why the file of its paper can't be read, or what in it would be ignored."""
+    file = f"{declared.name.replace('-', '_')}.toml"
     try:
+        yield from (f"{file}: {fault}" for fault in paper_faults(declared.name))
         facts_of(declared.name)
     # A file from outside may hold anything.
     except Exception as err:
-        file = f"{declared.name.replace('-', '_')}.toml"
         why = f"{type(err).__name__}: {err}"
         yield f"{file} can't be read ({why}); give it the title, authors and year of a paper"
 
@@ -230,7 +274,7 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
     ):
         for name in wanted:
             if name not in scores:
-                yield f"{field} is {name!r}, which is none of its scores {', '.join(scores)}"
+                yield f"{field} is {name!r}, which is not a score; {choose_from(name, scores)}"
     undirected = {s.definition.name for s in declared.scores if s.definition.direction == "neither"}
     for name in undirected.intersection(declared.ranked_by):
         yield f"ranked_by is {name!r}, which has no better end; name another score"
@@ -238,11 +282,11 @@ def _name_faults(declared: ClosedQuestions) -> Iterator[str]:
         yield "trial has no answer; give an item with right answers"
     for answer in declared.trial.answers:
         if declared.labels and answer.label not in declared.labels:
-            known = ", ".join(declared.labels)
-            yield f"the label of trial is {answer.label!r}, which is none of its labels {known}"
+            known = choose_from(answer.label, declared.labels)
+            yield f"the label of trial is {answer.label!r}, which is not a label; {known}"
         if declared.names and answer.name not in declared.names:
-            known = ", ".join(declared.names)
-            yield f"an answer of trial has the name {answer.name!r}, which is none of {known}"
+            known = choose_from(answer.name, declared.names)
+            yield f"an answer of trial has the name {answer.name!r}, which is not a name; {known}"
 
 
 def _field_faults(declared: ClosedQuestions) -> Iterator[str]:
@@ -264,8 +308,8 @@ def _field_faults(declared: ClosedQuestions) -> Iterator[str]:
     for place, names in named.items():
         for name in names:
             if name not in fields:
-                known = ", ".join(fields) or "none"
-                yield f"{place} names {name!r}, which is no field of keys.fields ({known})"
+                known = choose_from(name, fields)
+                yield f"{place} names {name!r}, which is not a field of keys.fields; {known}"
     for name, keys in fields.items():
         if not keys:
             yield f"keys.fields has no key for {name!r}; give one at least, as in ({name!r},)"
@@ -320,8 +364,8 @@ def _judge_faults(declared: ClosedQuestions) -> Iterator[str]:
     known = {*_OF_ANSWERS, *declared.keys.fields}
     for slot, of in judged.slots.items():
         if isinstance(of, str) and of not in known and not _makes_fields(declared):
-            what = ", ".join([*_OF_ANSWERS, *declared.keys.fields])
-            yield f"judged.slots has {of!r} for {slot!r}; give one of {what}, or a function"
+            what = choose_from(of, [*_OF_ANSWERS, *declared.keys.fields])
+            yield f"judged.slots has {of!r} for {slot!r}; {what}, or give a function"
     for prompt in filter(is_prompt_text, judged.prompts.values()):
         found = set(_SLOT.findall(prompt))
         if odd := sorted(found ^ set(judged.slots)):

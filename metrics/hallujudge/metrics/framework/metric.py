@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ..errors import OptionError, UnknownVariantError
+from ..errors import OptionError, UnknownVariantError, choose_from
 from .arrays import FloatArray, np
 from .columns_and_scores import Column, JudgedColumn, ScoreDefinition
 from .results import Item, ItemResult, Outcome
@@ -238,7 +238,7 @@ class Metric:
             value = getattr(self, option.name) or option.default
             object.__setattr__(self, option.name, value)
             if option.choices and value not in option.choices:
-                problem = f"{value!r} is not one of {', '.join(option.choices)}"
+                problem = f"{value!r} is not a value of it; {choose_from(value, option.choices)}"
                 raise OptionError(self.name, option.name, problem)
 
     @classmethod

@@ -24,6 +24,7 @@ from typing import Any
 
 from msgspec import Struct, convert
 
+from ..errors import choose_from
 from .metric import Metric, Paper
 from .signature import folders
 
@@ -65,6 +66,27 @@ def facts_of(benchmark: str) -> MetricFacts:
         for each, where in named
     ]
     return convert({**said, "papers": papers}, MetricFacts)
+
+
+def paper_faults(benchmark: str) -> Iterator[str]:
+    """Yield what the file of a benchmark's name has and nothing reads, such as misspelt keys.
+
+    Raises:
+        Exception: A file from outside can't be read.
+    """
+    folder, name = _place_of(benchmark)
+    text = _text_of(name, folder)
+    metrics = text.get("metrics", {})
+    # A file of ours is about all benchmarks of a family.
+    named = metrics if folder is _PAPERS else (benchmark,)
+    for place, held, known in (
+        ("it", text, (*Paper.__struct_fields__, "metrics", "examples")),
+        ("[metrics]", metrics, named),
+        (f"[metrics.{benchmark}]", metrics.get(benchmark, {}), MetricFacts.__struct_fields__),
+    ):
+        for key in held:
+            if key not in known:
+                yield f"{place} has {key!r}, which nothing reads; {choose_from(key, known)}"
 
 
 def paper_examples() -> Mapping[str, Mapping[str, Any]]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..answers.answer_scores import AnswerScore, ReadAnswer, count, share
 from ..answers.answer_text import folded
+from ..errors import choose_from
 from ..framework.columns_and_scores import mean_of_known
 
 BASE = "base"
@@ -162,7 +163,7 @@ def mode_means(operators: Mapping[str, float | None]) -> ModeMeans:
     """
     known = {*VISUAL_DEGRADATION, *EVIDENCE_CORRUPTION, *TEMPORAL}
     if unknown := sorted(set(operators) - known):
-        raise ValueError(f"unknown operators {unknown}; choose from {', '.join(sorted(known))}")
+        raise ValueError(f"unknown operators {unknown}; {choose_from(unknown[0], sorted(known))}")
     visual, evidence, temporal = (
         _strict_mean([operators.get(name) for name in names])
         for names in (VISUAL_DEGRADATION, EVIDENCE_CORRUPTION, TEMPORAL)

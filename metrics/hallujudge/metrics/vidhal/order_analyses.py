@@ -13,6 +13,7 @@ from ..answers.answer_items import AnswersItem
 from ..answers.answer_scores import AnswerScore, Count, ReadAnswer, count, share
 from ..answers.answers_metric import AnswersMetric
 from ..answers.orders import order_code, ranks_in
+from ..errors import choose_from
 from ..framework.arrays import FloatArray, np
 from ..framework.columns_and_scores import ScoreDefinition, max_of, mean_of_known, ratio
 from ..framework.results import UnscoredReason
@@ -349,7 +350,8 @@ def caption_quality(votes: Iterable[QualityVote]) -> dict[str, dict[str, float |
     for vote in votes:
         if vote.criterion not in _CRITERIA:
             raise ValueError(
-                f"criterion {vote.criterion!r} of {vote.video!r}: choose {', '.join(_CRITERIA)}"
+                f"criterion {vote.criterion!r} of {vote.video!r}: "
+                + choose_from(vote.criterion, _CRITERIA)
             )
         rows = answers.setdefault(vote.video, {name: [] for name in _CRITERIA})
         rows[vote.criterion].append(vote.answer)

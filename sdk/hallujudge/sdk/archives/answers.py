@@ -14,6 +14,7 @@ from msgspec import structs
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, InvalidInputError
@@ -89,7 +90,7 @@ def _read(declared: ClosedQuestions, given: ReaderInput) -> ItemSource:
         raise ArchiveError(f"{declared.name}'s files hold their labels; leave the references out")
     if declared.joins_by_text and options.join not in JOINS:
         raise InvalidInputError(
-            f"InputOptions(join={options.join!r}) is unknown; choose one of {', '.join(JOINS)}"
+            f"InputOptions(join={options.join!r}) is unknown; {choose_from(options.join, JOINS)}"
         )
     if references is not None:
         given = joined_splits(declared, last_labels(declared, given))

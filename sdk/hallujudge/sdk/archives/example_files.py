@@ -13,6 +13,7 @@ from pathlib import Path
 from shlex import split
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import benchmark_name_fault, benchmark_named
 from hallujudge.metrics.framework.papers import paper_examples
 
@@ -95,8 +96,8 @@ def write_example(metric: str, folder: str | Path) -> ExampleArchive:
         OutputError: A file exists with other content, or can't be written.
     """
     if (found := example_archives().get(metric)) is None:
-        known = ", ".join(example_archives())
-        raise NotFoundError(f"no example for metric {metric!r}; there is one for {known}")
+        known = choose_from(metric, example_archives())
+        raise NotFoundError(f"there is no example for metric {metric!r}; {known}")
     _write_new(folder, found.files)
     return found
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hallujudge.metrics import Item
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 from hallujudge.metrics.framework.metric import InputOption
 
@@ -100,8 +101,8 @@ class DeclaredInputs(Struct, frozen=True, kw_only=True):
         for name in options.own:
             if name not in known:
                 raise InvalidInputError(
-                    f"{metric} does not use InputOptions(own=dict({name}=…)); known: "
-                    f"{', '.join(known) or 'none'}"
+                    f"{metric} does not use InputOptions(own=dict({name}=…)); "
+                    + choose_from(name, known)
                 )
 
     def used_of(self, options: InputOptions) -> InputOptions:

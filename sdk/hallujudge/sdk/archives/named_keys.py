@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from hallujudge.metrics.errors import choose_from, meant
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError, InvalidInputError
@@ -43,8 +44,8 @@ def refuse_unused_keys(
     known = {*read, *groups, "id", "response"}
     for name in options.key_map.keys() - known:
         raise InvalidInputError(
-            f"{metric} reads no key {name!r}, which InputOptions(key_map=…) names; it reads "
-            f"{', '.join(sorted(known))}"
+            f"{metric} reads no key {name!r}, which InputOptions(key_map=…) names; "
+            + choose_from(name, sorted(known))
         )
 
 
@@ -77,8 +78,8 @@ def mapped_keys(
     for name in keys:
         if name not in places:
             raise InvalidInputError(
-                f"{declared.name} reads no key {name!r}, which InputOptions(key_map=…) names; it "
-                f"reads {', '.join(sorted(places))}"
+                f"{declared.name} reads no key {name!r}, which InputOptions(key_map=…) names; "
+                + choose_from(name, sorted(places))
             )
     return {places[name]: key for name, key in keys.items()}
 
@@ -114,9 +115,11 @@ def with_named_keys(
     lacking = [key for name, key in of_given.items() if name not in {*there, *of_known}]
     if record is not None and lacking:
         found = [f"found {named(sorted(each))}" for each in (record.values, first) if each]
+        near = meant(lacking[0], {**record.values, **(first or {})})
         raise ArchiveError(
             f"{record.place}: no value for {named(lacking)}, which InputOptions(key_map=…) "
             f"names; {', and in the references '.join(found)}"
+            + (f"; did you mean {near!r}?" if near else "")
         )
     if of_given:
         given = _mapped(given, there)
@@ -248,9 +251,11 @@ def group_notes(
     # Scoring may add fields of its own, such as INFACT's level.
     wrong = [key for key in keys if key in kept and lacking[key] == len(source) > 0]
     if wrong:
-        there = named(sorted({key for archive in archives for key in _keys_of(archive)}))
+        there = sorted({key for archive in archives for key in _keys_of(archive)})
+        near = meant(wrong[0], there)
         raise InvalidInputError(
-            f"no item has the key {wrong[0]!r} to report groups by; the keys are {there}"
+            f"no item has the key {wrong[0]!r} to report groups by; "
+            f"{f'did you mean {near!r}? The' if near else 'the'} keys are {named(there)}"
         )
     return tuple(
         f"{count} of {len(source)} items have no {key!r}; they are in the group (none)"

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeGuard, overload
 
 from msgspec import Struct, structs
 
+from hallujudge.metrics.errors import meant
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 from hallujudge.metrics.responses.replies import sent_text
 
@@ -391,9 +392,11 @@ def id_under(record: Record, key: str, what: str = "the id") -> str:
     """
     if key in record.values:
         return canonical_id(record.values[key], record.place)
+    near = meant(key, record.values)
     raise ArchiveError(
         f"{record.place}: {what} is missing: tried {key}, as in the first record; found "
-        f"{named(sorted(record.values)) or 'none'}. Give every record {what}"
+        f"{named(sorted(record.values)) or 'none'}. "
+        f"{f'Did you mean {near!r}? ' if near else ''}Give every record {what}"
     )
 
 
@@ -421,6 +424,8 @@ def choose_key(
             return key
     looked = wanted or ", ".join(candidates)
     found = named(sorted(record.values)) or "none"
+    if wanted and (near := meant(wanted, record.values)):
+        found += f"; did you mean {near!r}?"
     remedy = f"Give it {flag}" if flag.startswith("one of") else f"Name it with {flag}"
     if lists := [name for name, value in record.values.items() if _has_records(value)]:
         remedy = f"{named(lists)} is a list of records: give a file of that list alone"

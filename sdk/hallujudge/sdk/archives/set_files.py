@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
+from hallujudge.metrics.errors import choose_from
 
 from ..errors import ArchiveError
 from .inputs import Responses
@@ -149,8 +150,8 @@ def _sets_of(sets: SetFiles, content: Mapping[str, object], place: str) -> Itera
         # A list of records, or an object id -> record.
         if not name or not isinstance(held, (Mapping, list, tuple)):
             raise ArchiveError(
-                f"{place}: {key!r:.60} is not a {sets.field} with a list of records; known: "
-                f"{known_sets(sets)}"
+                f"{place}: {key!r:.60} is not a {sets.field} with a list of records; "
+                + choose_from(key, dict.fromkeys(sets.names.values()))
             )
         yield Part(name, read_records(held))
 

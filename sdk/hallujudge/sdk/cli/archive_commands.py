@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import click
 
 from hallujudge import sdk
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import metric_names
 from hallujudge.sdk import cli
 
@@ -186,17 +187,18 @@ def _by_setting(given: list[str]) -> dict[str, dict[str, object]]:
         metric, _, flag = key.partition(".")
         entry = cli.entries().get(metric)
         known = {o.name.replace("_", "-"): o for o in entry.options} if entry is not None else {}
-        choices = entry.variants if entry and flag == cli.VARIANT else ()
-        if not value or not (choices or flag in known):
-            names = ", ".join(f"{metric}.{each}" for each in (cli.VARIANT, *known) if known)
+        values = entry.variants if entry and flag == cli.VARIANT else ()
+        if not value or not (values or flag in known):
+            names = [f"{metric}.{each}" for each in (cli.VARIANT, *known) if known]
             raise InvalidInputError(
                 f"--option {pair}: write a metric, a dot, one of its options, an equals sign and a "
-                f"value, such as amber.nouns=rules; known: {names or ', '.join(cli.entries())}"
+                "value, such as amber.nouns=rules; "
+                + (choose_from(key, names) if names else choose_from(metric, cli.entries()))
             )
         option = known.get(flag)
-        choices = choices or (option.choices if option is not None else ())
-        if choices and value not in choices:
-            raise InvalidInputError(f"--option {pair}: choose from {', '.join(choices)}")
+        values = values or (option.choices if option is not None else ())
+        if values and value not in values:
+            raise InvalidInputError(f"--option {pair}: {choose_from(value, values)}")
         name = cli.VARIANT if option is None else option.name
         found.setdefault(metric, {})[name] = value if option is None else option_text(option, value)
     return found

@@ -6,7 +6,6 @@ import inspect
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +16,8 @@ from click.shell_completion import (
     get_completion_class,
     split_arg_string,
 )
+
+from hallujudge.metrics.errors import choose_from, meant
 
 from ..errors import InvalidInputError, OutputError
 from .parameters import parameters_of, shown_name
@@ -156,11 +157,9 @@ class Group(PanelCommand, click.Group):
         named = ctx.resilient_parsing or args[0].startswith("-")
         if not named and self.get_command(ctx, args[0]) is None:
             names = self.list_commands(ctx)
-            near = get_close_matches(args[0], names)
-            known = f"; choose from {', '.join(names)}"
-            if near:
-                known = f". Did you mean {', '.join(map(repr, near))}?"
-            raise click.UsageError(f"No such command {args[0]!r}{known}", ctx)
+            raise click.UsageError(
+                f"No such command {args[0]!r}; {choose_from(args[0], names)}", ctx
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -224,9 +223,9 @@ def usage_error(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         name, known = error.option_name, error.possibilities or ()
         # Without their hyphens, which are alike in all names.
-        alike = get_close_matches(name.strip("-"), [each.strip("-") for each in known])
-        near = ", ".join(repr(each) for each in known if each.strip("-") in alike)
-        return f"No such option {name!r}{f'. Did you mean {near}?' if near else ''}"
+        flags = {each.strip("-"): each for each in known}
+        near = meant(name.strip("-"), flags)
+        return f"No such option {name!r}{f'; did you mean {flags[near]!r}?' if near else ''}"
     problem = error.format_message().removesuffix(".")
     if isinstance(error, click.MissingParameter) and error.ctx is not None:
         return f"{problem}, as in: {example_of(error.ctx.command)}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.metric import LONGEST_HELP, OptionDefinition
 from hallujudge.sdk import cli
 
@@ -116,8 +117,8 @@ class DeclaredBy(Declared):
         if given["variant"] not in (*self._entry.variants, BOTH):
             both = (BOTH,) if compares_variants(self._entry) else ()
             raise InvalidInputError(
-                f"{' or '.join((*self._flags, '--variant'))} is {given['variant']!r:.80}; choose "
-                f"from {', '.join((*self._entry.variants, *both))}"
+                f"{' or '.join((*self._flags, '--variant'))} is {given['variant']!r:.80}; "
+                + choose_from(given["variant"], (*self._entry.variants, *both))
             )
         options = {
             option.name: option_text(option, given[option.name])

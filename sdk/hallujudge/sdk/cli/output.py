@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import click
 
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.sdk import cli
 
@@ -148,7 +149,7 @@ def check_formats(names: Iterable[str], known: Sequence[str]) -> None:
     """
     for name in names:
         if name not in known:
-            raise InvalidInputError(f"--format {name!r:.80}: choose from {', '.join(known)}")
+            raise InvalidInputError(f"--format {name!r:.80}: {choose_from(name, known)}")
 
 
 def _checked_format(name: str) -> str:

@@ -24,6 +24,7 @@ from hallujudge.judge_service.access.key_store import (
 )
 from hallujudge.judge_service.settings.loading import load_settings, names_of, spending_path
 from hallujudge.judge_service.tenancy import MAX_WEIGHT, Limits
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import added_sources
 from hallujudge.sdk import cli
 
@@ -247,7 +248,7 @@ def _scopes(given: Sequence[str]) -> tuple[Scope, ...]:
     scopes = [part.strip() for text in given for part in text.split(",")]
     if unknown := [one for one in scopes if one not in known]:
         raise InvalidInputError(
-            f"--scope {unknown[0]!r:.80} does not exist; choose from {', '.join(known)}"
+            f"--scope {unknown[0]!r:.80} does not exist; {choose_from(unknown[0], known)}"
         )
     return tuple(known[one] for one in dict.fromkeys(scopes))
 
@@ -299,7 +300,7 @@ def _removed(names: Sequence[str], limits: KeyLimits) -> dict[str, None]:
     known = {name.replace("_", "-"): name for name in _LIMITS}
     for name in names:
         if name not in known:
-            raise InvalidInputError(f"--no-limit {name!r:.80}: choose from {', '.join(known)}")
+            raise InvalidInputError(f"--no-limit {name!r:.80}: {choose_from(name, known)}")
         if known[name] in limits.given():
             raise InvalidInputError(f"--no-limit {name} contradicts --{name}; give one of them")
     return dict.fromkeys(known[name] for name in names)

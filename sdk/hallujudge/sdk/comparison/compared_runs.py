@@ -20,6 +20,7 @@ from hallujudge.metrics import (
     Tally,
 )
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.signature import (
     REFERENCES,
@@ -190,7 +191,7 @@ def checked_scores(metric: Metric, wanted: Sequence[str]) -> tuple[ScoreDefiniti
     for name in wanted:
         if name not in known:
             raise InvalidInputError(
-                f"{metric.name} has no score {name!r:.80}; choose from {', '.join(known)}"
+                f"{metric.name} has no score {name!r:.80}; {choose_from(name, known)}"
             )
     return tuple(known[name] for name in dict.fromkeys(wanted)) or tuple(metric.scores)
 

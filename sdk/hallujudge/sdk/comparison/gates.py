@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias, cast
 
 from hallujudge.metrics import Score
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.results import JsonValue
 
 from ..errors import InvalidInputError
@@ -66,7 +67,7 @@ class GateLimits:
         """
         if self.decide not in _RULES:
             raise InvalidInputError(
-                f"decide is {self.decide!r:.80}; choose from {', '.join(_RULES)}"
+                f"decide is {self.decide!r:.80}; {choose_from(self.decide, _RULES)}"
             )
         unscored = {} if self.max_unscored is None else {"max_unscored": self.max_unscored}
         if not (self.max_regression or self.maximum or self.minimum or unscored):

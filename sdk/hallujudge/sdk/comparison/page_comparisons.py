@@ -10,6 +10,7 @@ from typing import Any
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics import Report
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.papers import PublishedRow, published_rows
 from hallujudge.metrics.framework.signature import judge_of
 
@@ -331,9 +332,9 @@ def _published(name: str, report: Report, allow: Container[str]) -> tuple[str, d
     rows = published_rows(metric_entry(report.metric).metric)
     row = next((row for row in rows if row.name == name), None)
     if row is None:
-        known = ", ".join(row.name for row in rows) or "none"
+        known = choose_from(name, [row.name for row in rows])
         raise InvalidInputError(
-            f"no published row of {report.metric} has the name {name!r:.80}; the rows are: {known}"
+            f"no published row of {report.metric} has the name {name!r:.80}; {known}"
         )
     if JUDGE not in allow:
         _refuse_other_judge(row, rows, deciding_judges(report))

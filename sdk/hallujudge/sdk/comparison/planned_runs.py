@@ -13,6 +13,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from hallujudge.metrics.errors import choose_from
+
 from ..archives.archive_files import open_file
 from ..archives.found_files import FoundFile
 from ..archives.inputs import References
@@ -149,7 +151,7 @@ def chosen_runs(
         InvalidInputError: There is no such choice.
     """
     if choice not in RUN_CHOICES:
-        raise InvalidInputError(f"runs is {choice!r:.40}; choose from {', '.join(RUN_CHOICES)}")
+        raise InvalidInputError(f"runs is {choice!r:.40}; {choose_from(choice, RUN_CHOICES)}")
     tasks: dict[tuple[str, ...], list[PlannedRun]] = {}
     for run in runs:
         tasks.setdefault(_task(run), []).append(run)

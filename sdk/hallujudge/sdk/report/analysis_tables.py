@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from hallujudge.metrics.errors import choose_from
+
 from ..errors import ArchiveError, InvalidInputError
 from .charts import Chart, chart_from, words_of
 from .report_text import ABSENT, clean, cut
@@ -183,10 +185,8 @@ class Analysis(Shown):
         """
         known = [table.name for table in self.tables]
         if unknown := [name for name in names if name not in known]:
-            raise InvalidInputError(
-                f"no table has the name {unknown[0]!r:.60}; these runs have "
-                + (", ".join(known) or "no tables; leave --table out to see why")
-            )
+            there = choose_from(unknown[0], known) if known else "leave --table out to see why"
+            raise InvalidInputError(f"no table has the name {unknown[0]!r:.60}; {there}")
         tables = tuple(self[name] for name in dict.fromkeys(names))
         return Analysis(runs=self.runs, tables=tables, notes=self.notes, whole=True)
 

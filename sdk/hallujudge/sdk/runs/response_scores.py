@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.claims import json_kind
 from hallujudge.metrics.framework.results import UnscoredReason
@@ -187,7 +188,7 @@ def _known_scores(metric: Metric, names: Sequence[str]) -> tuple[str, ...]:
     known = [score.name for score in metric.scores]
     if unknown := [name for name in names if name not in known]:
         raise InvalidInputError(
-            f"{metric.name} has no score {unknown[0]!r}; known: {', '.join(known)}"
+            f"{metric.name} has no score {unknown[0]!r}; {choose_from(unknown[0], known)}"
         )
     return tuple(names) or (metric.main_score,)
 

@@ -16,6 +16,7 @@ from hallujudge.judge_service.engine.spec import (
 )
 from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import IntervalSettings, Item
+from hallujudge.metrics.errors import choose_from
 
 from .. import runs
 from ..errors import InvalidInputError, NotFoundError
@@ -105,8 +106,8 @@ def graph_source(name_or_path: str) -> GraphSource:
     # A link to nothing, or to itself, is a file that can't be read.
     if not name_or_path or not (path.exists() or path.is_symlink()):
         raise NotFoundError(
-            f"graph {name_or_path!r} is neither a shipped graph ({', '.join(shipped)}) "
-            "nor a file; give one of these names, or check the path",
+            f"graph {name_or_path!r} is neither a shipped graph nor a file; "
+            f"{choose_from(name_or_path, shipped)}, or check the path",
             reason="GRAPH_UNKNOWN",
             metadata={"graph": name_or_path},
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.entry_points import guarded, loaded, registered, registered_once
 from hallujudge.judge_service.threads import can_fork, usable_cores
+from hallujudge.metrics.errors import choose_from
 
 from .. import runs
 from ..errors import InvalidInputError
@@ -114,8 +115,8 @@ def worker_count(prepared: PreparedRun, *, local: bool) -> int:
     obstacle = _spreading_obstacle(run, prepared.spec, local=local)
     if run.engine != _LOCAL:
         if run.engine not in (others := registered(_ENGINES).names):
-            known = ", ".join((_LOCAL, *sorted(others)))
-            raise InvalidInputError(f"engine is {run.engine!r}; choose from {known}")
+            known = choose_from(run.engine, (_LOCAL, *sorted(others)))
+            raise InvalidInputError(f"engine is {run.engine!r}; {known}")
         if obstacle:
             raise InvalidInputError(f"engine is {run.engine}: {obstacle}; leave it out")
         return run.workers

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hallujudge.metrics import Metric, Outcome, Report
+from hallujudge.metrics.errors import choose_from
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.backends.run_header import metric_of
 from hallujudge.sdk.comparison.run_names import RunSource, check_distinct, run_keys, run_name
@@ -37,7 +38,7 @@ def checked_options(
     values = {name: option.default for name, option in known.items()}
     for name, value in given.items():
         if name not in known:
-            has = f"known: {', '.join(known)}" if known else "theirs have no options"
+            has = choose_from(name, known) if known else "theirs have no options"
             raise InvalidInputError(
                 f"no analysis of these runs has the option {name} (given {str(value)!r:.60}); {has}"
             )

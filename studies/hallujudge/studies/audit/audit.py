@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from hallujudge.metrics.errors import choose_from
 from hallujudge.sdk.archives.archive_files import Archive, first_values, gathered, open_file
 from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.found_files import FoundFile, found_files
@@ -214,13 +215,15 @@ def _harness(file: Archive, metric: str, given: str) -> str:
     """
     harness = given or _tool_of(file.reader)
     if metric not in HARNESSES.get(harness, ()):
-        known = ", ".join(name for name, metrics in HARNESSES.items() if metric in metrics)
+        known = [name for name, metrics in HARNESSES.items() if metric in metrics]
         if not harness:
             raise InvalidInputError(
                 f"{file.file.name}: the layout does not tell whose numbers these are; name "
-                f"the tool with --harness: {known}"
+                f"the tool with --harness: {', '.join(known)}"
             )
-        raise InvalidInputError(f"--harness {harness!r:.40}: choose from {known} for {metric}")
+        raise InvalidInputError(
+            f"--harness {harness!r:.40} has no number of {metric}; {choose_from(harness, known)}"
+        )
     return harness
 
 

@@ -201,7 +201,7 @@ def test_the_fallback_is_off_unless_it_is_set_up() -> None:
     [
         ({}, "llm", "no llm judge is configured; set llm.url"),
         ({"llm.url": "http://h/v1"}, "llm", "llm.url is set without a model; set llm.model"),
-        ({}, "gpt", "judge 'gpt' does not exist; choose one of matcher, llm, router, nli, "),
+        ({}, "gpt", "judge 'gpt' does not exist; choose from matcher, llm, router, nli, "),
         ({"small.models": "magic=/m"}, "hhem", "entry 'magic=/m'; write JUDGE=MODEL"),
         ({"small.models": "hhem"}, "hhem", "entry 'hhem'; write JUDGE=MODEL"),
         ({"judge_order": "nli,llm"} | LLM, "router", "judge nli needs the option small_model"),

@@ -94,8 +94,13 @@ def test_a_setting_may_be_at_its_limits_and_not_beyond(
     ("text", "said"),
     [
         ("[server", "not TOML"),
-        ("colour = 1", r"unknown colour; put settings into the tables \[server\], \[http\], "),
-        ("[llm]\nlink = 1", r"unknown link in \[llm\]; known: url, model, "),
+        ("colour = 1", "unknown colour; put settings into tables: choose from server, http, "),
+        (
+            "[llm]\nurll = 1",
+            r"unknown urll in \[llm\]; did you mean 'url'\? Choose from url, model",
+        ),
+        ("[sever]\nport = 1", r"unknown sever; put .* tables: did you mean 'server'\? Choose"),
+        ("[llm]\nlink = 1", r"unknown link in \[llm\]; choose from url, model, "),
         ("[server]\nprot = 1", "unknown prot"),
         ("[server]\nport = true", "port .* is True"),
         ("server = 3", r"a table \[server\]"),

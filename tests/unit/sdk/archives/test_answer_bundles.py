@@ -143,7 +143,7 @@ def test_a_table_gives_each_record_the_value_of_its_id() -> None:
     rows = [{"id": 1, "response": "B", "label": "first"}]
     [item] = read(declared, rows, own={"shown": {"1": {"A": 2, "B": 1}}})
     assert (item.label, dict(item.answers[0].options)) == ("B", {"A": "x", "B": "x"})
-    with pytest.raises(InvalidInputError, match="known: shown"):
+    with pytest.raises(InvalidInputError, match="choose from shown"):
         read(declared, rows, own={"other": {}})
 
 

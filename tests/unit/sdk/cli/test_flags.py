@@ -23,8 +23,8 @@ from hallujudge.sdk.cli.flags import in_flags
         ),
         ("give GateLimits(maximum=…) and baseline=…", "give --max and --baseline"),
         (
-            "the option count is 'things'; choose one of mentions, objects",
-            "--count is 'things'; choose one of mentions, objects",
+            "the option count is 'things'; choose from mentions, objects",
+            "--count is 'things'; choose from mentions, objects",
         ),
         ("the option failure_texts of chair: no", "--failure-text of chair: no"),
     ],

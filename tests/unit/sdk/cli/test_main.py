@@ -89,7 +89,7 @@ def test_a_command_that_cannot_be_loaded_stops_no_other_one(
     assert "\n  serve " in shown.out
 
     assert main(["serv"]) == 2
-    assert "Did you mean 'serve'" in capsys.readouterr().err
+    assert "did you mean 'serve'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["serve", "ask"])

@@ -28,7 +28,7 @@ def test_a_long_table_is_cut_only_where_several_are_shown() -> None:
 
 @pytest.mark.parametrize(
     ("tables", "said"),
-    [((LONG,), "these runs have long"), ((), "these runs have no tables; leave --table out")],
+    [((LONG,), "choose from long"), ((), "leave --table out to see why")],
 )
 def test_an_unknown_table_is_named_with_those_there_are(
     tables: tuple[AnalysisTable, ...], said: str

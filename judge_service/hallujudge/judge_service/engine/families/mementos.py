@@ -9,6 +9,7 @@ from hashlib import sha256
 from msgspec import structs
 
 from hallujudge.metrics import Item, ItemResult
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
@@ -98,9 +99,9 @@ class _Graphs:
     def lacking(self, domain: str) -> str:
         """Return the message for a domain without a graph."""
         return (
-            f"there are no {self.role} graphs for domain {domain!r}; known: "
-            f"{', '.join(sorted(self.by_domain))}. Give your own graphs, or omit the domain to use "
-            "the general ones"
+            f"there are no {self.role} graphs for domain {domain!r}; "
+            f"{choose_from(domain, sorted(self.by_domain))}. Give "
+            "your own graphs, or omit the domain to use the general ones"
         )
 
     def settings(self) -> dict[str, str]:

@@ -18,6 +18,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.metrics import Outcome
+from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 from hallujudge.metrics.responses.leftovers import response_in
 
@@ -263,9 +264,8 @@ class ChatCall:
         self._metric = metric_entry(spec["metric"])
         known = [score.name for score in self._metric.metric.score_definitions]
         if self._score and self._score not in known:
-            raise _invalid(
-                "model", f"names the score {self._score!r:.80}", f"known: {', '.join(known)}"
-            )
+            problem = f"names the score {self._score!r:.80}"
+            raise _invalid("model", problem, choose_from(self._score, known))
         task = task_of(self._metric.item_type)
         item = _item_of(task, _last_text(body.get("messages")))
         return json.dumps({"spec": spec, "items": [item]}).encode()
