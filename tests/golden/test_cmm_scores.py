@@ -157,6 +157,12 @@ def test_questions_without_a_record_are_unscored_and_null_answers_wrong() -> Non
     assert (report.accuracy, report.coverage.reasons) == (0.5, {"RESPONSE_MISSING": 1})
 
 
+def test_a_question_that_could_not_be_put_to_the_model_is_no_wrong_answer() -> None:
+    failed = {"unanswered": {"reason": "SOUND_MISSING", "detail": "'1.mp4' has no sound track"}}
+    report = scored([record(0, "no", "No."), record(1, "no", None, **failed)])
+    assert (report.accuracy, report.coverage.reasons) == (1.0, {"RESPONSE_MISSING": 1})
+
+
 def test_an_empty_cell_of_a_table_is_no_path(tmp_path: Path) -> None:
     table = tmp_path / "answers.csv"
     with table.open("w", newline="") as file:

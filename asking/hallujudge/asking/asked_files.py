@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hallujudge.metrics.answers.answer_items import UNANSWERED
 from hallujudge.sdk.errors import OutputError
 
 from .inquiries import Inquiry
@@ -74,7 +75,7 @@ def put_outcome(inquiry: Inquiry, outcome: Answered) -> None:
     if outcome.confidence is not None:
         part["confidence"] = outcome.confidence
     if outcome.reason:
-        part["unanswered"] = outcome.unanswered
+        part[UNANSWERED] = outcome.unanswered
 
 
 def lines_of(values: Iterable[Mapping[str, object]]) -> Iterable[str]:

@@ -69,7 +69,7 @@ def _identified(record: Mapping[str, object], _place: int, _key: str) -> Mapping
     tried, found = ", ".join((*_IDS, *_PATHS)), ", ".join(sorted(record))
     raise ValueError(
         f"neither an id nor a path: tried {tried}; found {found}",
-        "Give the released records with the model's answers",
+        "Give the records as they were released",
     )
 
 

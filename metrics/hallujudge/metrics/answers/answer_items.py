@@ -11,7 +11,10 @@ from ..framework.results import CanonicalRecord, Item, ItemRecords, JsonValue
 
 _NOTHING: Mapping[str, str] = {}
 UNANSWERED = "unanswered"
-"""Field of a question that an archive has no record of, and that a variant must not count."""
+"""Field of a question without a record, or that could not be put to the model: it counts nothing.
+
+As a key of a record that ``hallujudge ask`` wrote, it has the reason.
+"""
 
 
 class Answer(Struct, frozen=True, gc=False, array_like=True):

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
-from msgspec import structs
-
+from hallujudge.metrics.answers.answer_items import UNANSWERED
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.answers.held_answers import HeldAnswers
@@ -182,10 +181,8 @@ class _Bundles:
         for name in self._bundle.name if self._declared.needed and not self._bundle.by else ():
             # A question does not say which of its answers are missing: the required one is.
             values |= dict.fromkeys(self._keys.fields[name], self._declared.needed[0])
-        # Released scripts that count null answers as wrong never see a question without a record.
-        wrong = any(each.missing == "wrong" for each in self._declared.variants)
-        for entry in self._entries("", self._asked.with_tables(Record(values, 0, key))):
-            yield structs.replace(entry, unanswered=wrong and not self._declared.incomplete)
+        values[UNANSWERED] = True
+        yield from self._entries("", self._asked.with_tables(Record(values, 0, key)))
 
     def _entries_of(self, part: str, record: Record) -> Iterable[Entry]:
         """Return the answers of a record, which may be left out, or noted as a bad one."""

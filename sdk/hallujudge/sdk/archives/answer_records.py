@@ -47,8 +47,6 @@ class Entry(Struct, frozen=True, gc=False):
     """Position of the record in the archive."""
     empty: bool = False
     """Whether it represents a bundle without answers."""
-    unanswered: bool = False
-    """Whether it is a question without a record, which no variant may count as a null answer."""
 
     @property
     def record(self) -> Record:

@@ -91,6 +91,9 @@ class BundleItems:
         # One question under several conditions has one label.
         one_label = self._metric.overrides("conditions")
         self._same = (*["label"] * one_label, *declared.same)
+        # Released scripts that count null answers as wrong never see a question that was not asked.
+        wrong = any(each.missing == "wrong" for each in declared.variants)
+        self._counts_null = wrong and not declared.incomplete
         self._maker = maker
         self._group_by = group_by
         self._of_first = of_first
@@ -117,7 +120,7 @@ class BundleItems:
     def _answer(self, entry: Entry) -> Answer:
         try:
             answer = self._maker.answer(entry)
-            if not entry.unanswered:
+            if not self._counts_null or not entry.values.get(UNANSWERED):
                 return answer
             return structs.replace(answer, fields={**answer.fields, UNANSWERED: "true"})
         except HallujudgeError:
