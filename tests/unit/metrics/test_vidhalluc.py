@@ -48,6 +48,8 @@ def test_yes_or_no(text: str, published: str | None, corrected: str | None) -> N
         ("Not A but C.", "A, C", "C"),
         ("The answer is B and D", "B, D", "B, D"),
         ("running and skiing", "A", "A, C"),
+        ("A. running\nB. no\nC. skiing\nD. no\n\nAnswer: A, C", "A, B, C, D", "A, C"),
+        ("B and D are not shown.\nAnswers: **A** and **C**\nD is not.", "A, B, C, D", "A, C"),
         ("I am not sure.", None, None),
         ("", None, None),
     ],

@@ -79,6 +79,12 @@ _PRINTED_ERROR = re.compile(
     r"""\[?\{\s*'(?:error'\s*:(?!\s*(?:None\b|''|""|\{\}|\[\]))|object'\s*:\s*'error')""",
     re.IGNORECASE,
 )
+# An exception as Python prints it: ``ValueError: …``, ``litellm.RateLimitError: …``.
+_EXCEPTION = re.compile(
+    r"(?:[a-z_]\w*\.)+[A-Z]\w{3,}(?:: |\(|$)|[A-Z]\w*(?:Error|Exception)(?:: |\(|$)"
+)
+# How one begins: two words joined by a capital or a full stop. Few responses do.
+_EXCEPTION_BEGINS = re.compile(r"\s*[\"']?(?:[A-Z]+[a-z]*[A-Z]|[a-z_]\w*\.\w|[a-z_]\w{5,})")
 # Categories of characters that show nothing: controls, formats such as a zero-width space, blanks.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 # A few more than are compared: white space and quotes do not count.
@@ -208,11 +214,12 @@ class ResponseCheck:
             len(start) >= self._width
             and start[: self._width] not in self._starts
             and not start.startswith(("{", "["))
+            and not _EXCEPTION_BEGINS.match(opening)
         )
 
     def _is_failure(self, text: str) -> bool:
         head = _folded(text[: self._head])
-        if head.startswith(self._beginnings):
+        if head.startswith(self._beginnings) or _EXCEPTION.match(text.lstrip("\"'")):
             return True
         return (len(text) <= self._head and head in self._texts) or _is_error_object(text)
 

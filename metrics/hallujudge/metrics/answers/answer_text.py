@@ -32,6 +32,20 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
+# At the start of a clause; "they wait, then cross" is what a picture may show.
+_CORRECTION = re.compile(
+    r"(?:^|[.!?…,;:\n])\s*(?:(?:no|hmm|oh|but)\W+)?"
+    r"(?:wait|hold on|scratch that|on second thought|correction)\b[\s,.:;!…-]+(?=\w)",
+    re.IGNORECASE,
+)
+
+
+def after_correction(text: str) -> str:
+    """Return what follows the last "wait" or such by which a text corrects itself; or empty."""
+    *_, last = (0, *(found.end() for found in _CORRECTION.finditer(text)))
+    return text[last:] if last else ""
+
+
 _NOTHING_HASHED = blake2b(digest_size=6)
 
 

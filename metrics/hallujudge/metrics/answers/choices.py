@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from .answer_text import MAX_KEPT_CHARS, NEGATIONS, folded, plain, says_it_is_unsure, words_of
+from .answer_text import (
+    MAX_KEPT_CHARS,
+    NEGATIONS,
+    after_correction,
+    folded,
+    plain,
+    says_it_is_unsure,
+    words_of,
+)
 from .closed_questions import Answer, AnswerParser, Parsed
 from .yes_no import YES_NO_PARSERS
 
@@ -22,6 +30,7 @@ class ParsedChoice(NamedTuple):
     """The rule that parsed the answer, or the reason why none did."""
 
 
+_Rule: TypeAlias = "Callable[[str, _Options], list[str]]"
 _ALPHABET = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 _BARE = re.compile(r"[\s\"'(\[{<]*([A-Za-z])[\s\"')\]}>.,:;!]*")
@@ -48,25 +57,43 @@ _PUNCTUATION = str.maketrans(
 # can't follow: at the end of a clause, or before "is" and "because".
 _CLAUSE_END = r"(?=\s*(?:[.,;:!?)\]}\"'<$]|$)|\s+(?:is|because|since|or|and)\b|\s*[\n/])"
 _CLAUSE_END = rf"(?:{_CLAUSE_END}|(?=\s*[{_UNSPACED}]))"
+_NOT_GIVEN = r"(?!N/A\b)"  # No letter is chosen in it.
 _LETTER_NOT_WORD = rf"(?:[B-HJ-Z]|[AI]{_CLAUSE_END})"
 
 
-def _statement(nouns: str, letter: str) -> str:
+def _statement(begun: str, letter: str) -> str:
     """Return a pattern for ``answer: B`` and similar; a second letter may follow "or"."""
     return (
-        rf"(?<![\w/])(?i:{nouns})s?\b"
+        rf"(?<![\w/])(?i:{begun})\b"
         r"(?:\s+(?:is|would be|should be|must be))?\s*[:=>-]?\s*"
         # No apostrophe may follow the letter: "I'd" is a word.
-        rf"(?i:option\s+|choice\s+|caption\s+|letter\s+)?[\"'(\[]*({letter})\b(?!')[\"')\]]*"
+        rf"(?i:option\s+|choice\s+|caption\s+|letter\s+)?[\"'(\[]*{_NOT_GIVEN}({letter})\b(?!')[\"')\]]*"
         rf"(?:\s*(?:or|and|/|,)\s+(?i:option\s+)?[\"'(\[]*({letter})\b(?!'))?"
     )
 
 
-# After "option" an I is mostly the pronoun, as in "the option I chose", and A is no article.
-_STATED = re.compile(
-    f"{_statement('answer', _LETTER_NOT_WORD)}|"
-    f"{_statement('option|choice|caption|letter', '[A-HJ-Z]')}"
+_NOUNS = "option|choice|caption|letter"
+# What an answer that discusses several options says of the one that it chooses.
+_ANSWERS = (
+    rf"answers?|(?:correct|right|best|final) (?:{_NOUNS})"
+    "|I(?:'d| would|'ll| will)? (?:choose|pick|select|go with)"
 )
+_ANSWERED = re.compile(_statement(_ANSWERS, _LETTER_NOT_WORD))
+_IS_RIGHT = re.compile(
+    rf"(?<![\w'’])({_LETTER_NOT_WORD})[)\]]? (?:is|would be) the (?:correct|right|best)\b"
+)
+# After "option" an I is mostly the pronoun, as in "the option I chose", and A is no article.
+_STATED = re.compile(f"{_ANSWERED.pattern}|{_statement(_NOUNS, '[A-HJ-Z]')}")
+# What may stand before the letter in a last line of its own.
+_SO = re.compile(
+    r"\W*(?:(?:so|therefore|thus|hence)\b[\s,:]*)?(?:(?i:it's|it is)\s+)?", re.IGNORECASE
+)
+_IS_WRONG = re.compile(
+    r"\s+(?:(?:is|was|would be|can|could|does|has)\s+(?:not|never|incorrect|wrong|false)"
+    r"|isn't|wasn't|can't|cannot|doesn't)\b"
+)
+# A line of a list of options: "A. two", "- (B) three".
+_LISTED = re.compile(r"^\W*([A-Z])\W+(\S.*)$", re.MULTILINE)
 # "The answer is", "choose" and "correct" in Chinese, Japanese and Korean, before a letter.
 _STATED_UNSPACED = re.compile(
     r"(?:答案|答え|解答|回答|正解|正确选项|正確選項|选项|選項|选择|選擇|选|選|정답|답)"
@@ -74,23 +101,24 @@ _STATED_UNSPACED = re.compile(
     r"(?:[\"')\]]*\s*(?:还是|還是|或者|或|和|与|與|及|か|와|과|/|,)\s*[\"'(\[]*([A-Z])(?![\w']))?"
 )
 _STATED_ANY_CASE = re.compile(
-    r"(?:the\s+)?(?:(?:correct|best|final)\s+)?answer\s*(?:is|:)\s*[\"'(\[]*([a-z])\W*"
+    r"(?:the\s+)?(?:(?:correct|best|final)\s+)?answer\s*(?:is|:|)\s*[\"'(\[]*([a-z])\W*"
 )
 _BRACKETED = re.compile(r"[(\[{]\s*([A-Z])\s*[)\]}]")
 # A lone I is the pronoun.
-_LONE = re.compile(rf"(?<![\w'’])([B-HJ-Z]|A{_CLAUSE_END})(?![\w'’])")
+_LONE = re.compile(rf"(?<![\w'’])(?<!N/)([B-HJ-Z]|A{_CLAUSE_END})(?![\w'’])")
 
 # "A or B" names two options, so that neither is chosen.
-_EITHER = re.compile(r"(?<![\w'])([A-Z])\s*(?:\bor\b|\band\b|/|&)\s*([A-Z])(?![\w'])")
+_EITHER = re.compile(rf"(?<![\w']){_NOT_GIVEN}([A-Z])\s*(?:\bor\b|\band\b|/|&)\s*([A-Z])(?![\w'])")
 
 
 def read_choice(response: str, options: Mapping[str, str] | None = None) -> ParsedChoice:
     """Return the option that an answer chose.
 
-    In order: the answer is a letter and nothing else; it begins with one (``B. opening the door``,
-    ``(b) …``); it names one (``Answer: B``, ``option B is …``); it is the text of an option; one
-    letter is in brackets; it contains the text of exactly one option; one lone capital. If a
-    rule finds two different options, the answer is unparsed.
+    In order: the answer is a letter and nothing else; it concludes with one after it discussed
+    several (``A: no. B: yes. Answer: B``); it begins with one (``B. opening the door``, ``(b) …``);
+    it names one (``option B is …``); it is the text of an option; one letter is in brackets; it
+    contains the text of exactly one option; one lone capital. If a rule finds two different
+    options, the answer is unparsed. What follows a "wait" counts, if a letter does.
 
     Args:
         response: What the model wrote.
@@ -107,14 +135,22 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
     if not text:
         return ParsedChoice(None, "empty")
     table = _prepared(options)
-    # The surest rule first: the first one that finds anything decides, also that it is ambiguous.
-    for rule in (_bare, _leading, _stated, _whole_text, _bracketed, _contained, _lone):
-        found = rule(text, table)
+    if (after := after_correction(text)) and (read := _first_of(_LETTER_RULES, after, table)):
+        return read
+    if read := _first_of(_RULES, text, table):
+        return read
+    return ParsedChoice(None, "unsure" if says_it_is_unsure(text) else "no option found")
+
+
+def _first_of(rules: Iterable[_Rule], text: str, options: _Options) -> ParsedChoice | None:
+    """Return what the first rule that finds anything decides, also that it is ambiguous."""
+    for rule in rules:
+        found = rule(text, options)
         if len(found) == 1:
             return ParsedChoice(found[0], rule.__name__.strip("_").replace("_", "-"))
         if found:
             return ParsedChoice(None, f"ambiguous: {', '.join(found)}")
-    return ParsedChoice(None, "unsure" if says_it_is_unsure(text) else "no option found")
+    return None
 
 
 _kept = lru_cache(maxsize=1 << 15)(_read)
@@ -160,6 +196,42 @@ def _bare(text: str, options: _Options) -> list[str]:
     return options.known(match.groups()) if match else []
 
 
+def _concluded(text: str, options: _Options) -> list[str]:
+    """Return the options that an answer concludes with, and the one that it begins with.
+
+    A list of the options may begin with any of them.
+    """
+    answered = chain(_letters_of(_ANSWERED, text), _letters_of(_IS_RIGHT, text))
+    said = options.known(_last_line(text) or answered)
+    begun = _leading(text, options) if said and _LEADING.match(text) else []
+    return said if {*begun} <= {*_listed(text, options)} else options.known([*begun, *said])
+
+
+def _last_line(text: str) -> list[str]:
+    """Return the letter that the last of several lines is."""
+    _, several, line = text.rpartition("\n")
+    line = line[found.end() :] if several and (found := _SO.match(line)) else ""
+    # A small letter may be a bullet of a list.
+    return [found[1]] if (found := _BARE.fullmatch(line)) and found[1].isupper() else []
+
+
+def _letters_of(pattern: re.Pattern[str], text: str) -> list[str]:
+    """Return the letters that statements name, but for those that are denied."""
+    return [
+        letter
+        for match in pattern.finditer(text)
+        if not (_denied(text[: match.start()]) or _IS_WRONG.match(text, match.end()))
+        for letter in match.groups()
+        if letter
+    ]
+
+
+def _listed(text: str, options: _Options) -> list[str]:
+    """Return the options that are lines of a list; none of a line alone."""
+    found = options.known(match[1] for match in _LISTED.finditer(text))
+    return found if len(found) > 1 else []
+
+
 def _leading(text: str, options: _Options) -> list[str]:
     match = _LEADING.match(text)
     if not match:
@@ -168,6 +240,9 @@ def _leading(text: str, options: _Options) -> list[str]:
     next_letter = _NEXT.match(text, match.end())
     if next_letter and not _RULED_OUT.match(text, next_letter.end()):
         return options.known([*letters, next_letter[1]])  # "A, B": a list, not a choice.
+    restated = [m[1] for m in _LISTED.finditer(text) if options.texts.get(m[1]) == folded(m[2])]
+    if len(restated) > 1:
+        return restated  # The question's options, of which none is chosen yet.
     rest = folded(text[match.end() :])
     # "A. <the text of B>" names two options.
     others = [letter for letter, option in options.texts.items() if option == rest]
@@ -175,14 +250,8 @@ def _leading(text: str, options: _Options) -> list[str]:
 
 
 def _stated(text: str, options: _Options) -> list[str]:
-    found = options.known(
-        letter
-        for match in chain(_STATED.finditer(text), _STATED_UNSPACED.finditer(text))
-        if not _denied(text[: match.start()])
-        for letter in match.groups()
-        if letter
-    )
-    if found:
+    named = (_letters_of(pattern, text) for pattern in (_STATED, _STATED_UNSPACED))
+    if found := options.known(chain.from_iterable(named)):
         return found
     # A small "a" within a sentence is the article, so that nothing else may stand beside it.
     match = _STATED_ANY_CASE.fullmatch(text.lower())
@@ -220,8 +289,8 @@ def _turned(padded: str, option: str) -> bool:
     return _denied(padded.partition(f" {option} ")[0])
 
 
-# A negation does not reach beyond these: "It's not A; it's B", "not A but B".
-_NEW_CLAUSE = re.compile(r"[;.!?]|\bbut\b|,(?=\s*(?:it|the)\b)", re.IGNORECASE)
+# A negation does not reach beyond these: "It's not A; it's B", "not A but B", "A? No, B".
+_NEW_CLAUSE = re.compile(r"[;.!?\n]|\bbut\b|\bno,|,(?=\s*(?:it|the)\b)", re.IGNORECASE)
 _DENIED_UNSPACED = re.compile(r"(?:不是|不选|不選|并非|並非|而非|排除|不)\s*$")
 
 
@@ -246,9 +315,15 @@ def _lone(text: str, options: _Options) -> list[str]:
     return options.known([*either, *lone])
 
 
+_LETTER_RULES = (_bare, _concluded, _leading, _stated, _lone)
+# The surest rule first.
+_RULES = (_bare, _concluded, _leading, _stated, _whole_text, _bracketed, _contained, _lone)
+
+
 _AROUND_LETTERS = frozenset(
     ("and", "answer", "answers", "are", "choice", "choices", "is", "option", "options", "or", "the")
 )
+_ALL_ANSWERED = re.compile(r"\banswers?(?: is| are)?\s*:\s*(.+)", re.IGNORECASE)
 _NOT_BEFORE = re.compile(rf"\b(?:not|n't)\W*$|{_DENIED_UNSPACED.pattern}")
 
 
@@ -277,7 +352,9 @@ def all_chosen(letters: str, how: str) -> AnswerParser:
 
     def parse(answer: Answer) -> Parsed:
         text = _spaced(plain(answer.response or ""))
-        chosen = named(text)
+        # The last line that says so, after the options were discussed.
+        answered = _ALL_ANSWERED.findall(text)
+        chosen = (named(answered[-1]) if answered else set()) or named(text)
         if not chosen:
             texts = {letter: folded(option) for letter, option in answer.options.items()}
             chosen = set(_longest_in(f" {folded(text)} ", texts))

@@ -77,7 +77,7 @@ def read_order(response: str, options: Mapping[str, str]) -> ParsedOrder:
 
 _SEPARATED = re.compile(r"(?<![\w'])([A-Za-z])(?![\w'])")
 _RUN_TOGETHER = re.compile(r"(?<![\w'])[A-Z]{2,26}(?![\w'])")
-_LEAD_IN = re.compile(r"^.*?\b(?:order|ranking|answer|sequence)\b[^:\n]*?(?::|\bis\b)", re.I | re.S)
+_LEAD_IN = re.compile(r"\b(?:order|ranking|answer|sequence)\b[^:\n]*?(?::|\bis\b)", re.IGNORECASE)
 
 
 def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedOrder:
@@ -89,10 +89,10 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedOrder:
     by_text = _by_text(response, table)
     if by_text is not None:
         return _judged(by_text, table)
-    letters = _letters(_LEAD_IN.sub("", text, count=1), table)
-    if not letters:
-        return ParsedOrder((), "unknown")
-    return _judged(tuple(letters), table)
+    # The last one that an order follows: drafts may come before it.
+    begun = [found.end() for found in _LEAD_IN.finditer(text)] or [0]
+    orders = [_judged(tuple(_letters(text[at:], table)), table) for at in begun]
+    return next((order for order in reversed(orders) if order.valid), orders[0])
 
 
 _kept = lru_cache(maxsize=1 << 15)(_read)
@@ -145,6 +145,8 @@ def _by_text(response: str, options: Mapping[str, str]) -> tuple[str, ...] | Non
 
 
 def _judged(letters: tuple[str, ...], options: Mapping[str, str]) -> ParsedOrder:
+    if not letters:
+        return ParsedOrder((), "unknown")
     if any(letter not in options for letter in letters):
         return ParsedOrder(letters, "unknown")
     if len(set(letters)) < len(letters):

@@ -9,12 +9,15 @@
 ``lmms-eval``  the whole answer, stripped and in lower case, is ``yes`` or ``no``; else unread
 ``vlmevalkit`` punctuation dropped, lower case; one of the words ``yes`` and ``no`` and not the
                other; else unread (the tool then asks a language model; we do not)
-``strict``     ours: a clear yes or a clear no; an answer that contradicts itself, hedges or has
-               neither is unread
+``strict``     ours: a clear yes or a clear no, or what an answer that discusses both concludes
+               with, as in ``Answer: yes``; one that contradicts itself, hedges or has neither is
+               unread
 ``repope``     RePOPE and other scripts: ``yes`` anywhere, also in ``eyes``, is yes; else
                ``no`` anywhere, also in ``snow``, is no; else unread
 ``first-word`` ours: the first word ``yes``, or ``no`` where it is not part of a phrase such as
-               ``with no collar``; an answer that begins with neither and hedges is unread
+               ``with no collar``; before it, what an answer that begins with neither concludes
+               with; an answer that begins with neither and hedges is unread. What follows a
+               ``wait`` counts
 =============  ====================================================================================
 """
 
@@ -42,7 +45,14 @@ from .answer_scores import (
     is_right,
     share,
 )
-from .answer_text import NEGATIONS, plain, remembered, says_it_is_unsure, words_of
+from .answer_text import (
+    NEGATIONS,
+    after_correction,
+    plain,
+    remembered,
+    says_it_is_unsure,
+    words_of,
+)
 from .closed_questions import AnswerVariant, compared_by
 
 YesNo: TypeAlias = Literal["yes", "no"]
@@ -95,13 +105,56 @@ _EXISTENTIAL = re.compile(
 # "The answer is no", perhaps with a quote or a bracket before the word.
 _VERDICT = re.compile(r"\banswer(?: to the question)?(?: is|:|) *:? *[\"'(]?(?:yes|no)\b")
 
+# The words of other languages that answer a yes/no question, in lower case.
+_YES_ABROAD = (
+    "sí|si|sim|sì|oui|ja|da|да|так|tak|ano|evet|có|vâng|ya|हाँ|نعم|是|是的|对|对的|對|對的|有|有的|"
+    "はい|ええ|네|예"
+)
+_NO_ABROAD = (
+    "non|não|nao|nein|nee|нет|ні|nie|ne|hayır|không|tidak|नहीं|لا|不|不是|不是的|否|没有|沒有|没|无|無|"
+    "いいえ|いえ|아니요|아니오|아뇨"
+)
+_ANSWER_ABROAD = "答案|回答|答え|정답|답|respuesta|réponse|resposta|risposta|antwort|ответ"
+# With a mark or the end after it: "sim card" and "da vinci" are English.
+_ABROAD = re.compile(
+    rf"\W*(?:(?:answer|{_ANSWER_ABROAD})\s*:\s*)?"
+    rf"(?:({_YES_ABROAD})|{_NO_ABROAD})\s*(?=[,.!;:。、\n]|$)"
+)
+
+
+def _english(text: str) -> str:
+    """Return an answer in lower case whose first word is yes or no, also of other languages."""
+    if (found := _ABROAD.match(text)) is None:
+        return text
+    return f"{'yes' if found[1] else 'no'}{text[found.end() :]}"
+
+
+# "Answer: yes", or a last line of its own; "answer yes or no" repeats the question.
+_CONCLUSION = re.compile(
+    r"(?<!if the )\banswer(?: to (?:the|this|your) question)?[\"']?(?: is|\s*:)\s*:?\s*"
+    r"[\"'(\[]*(yes|no|true|false)\b(?!\W*(?:or |and |/)?\W*(?:yes|no|true|false)\b)"
+    r"|\n\W*(yes|no)\W*\Z"
+)
+_SAYS_YES = frozenset({"yes", "true"})
+
+
+def _concluded(text: str) -> YesNo | None:
+    """Return what an answer concludes with; None if it begins with, or concludes with, another."""
+    said = {(found[1] or found[2]) in _SAYS_YES for found in _CONCLUSION.finditer(text)}
+    if len(said) != 1 or _YES_NO_AT_START.match(text):
+        return None
+    return "yes" if said == {True} else "no"
+
 
 def _strict(text: str) -> YesNo | None:
-    text = plain(text).casefold()
+    text = _english(plain(text).casefold())
     words = words_of(text)
     yes, no = "yes" in words, "no" in words
-    if yes == no or says_it_is_unsure(text):
+    concluded = _concluded(text)
+    if says_it_is_unsure(text):
         return None
+    if concluded or yes == no:
+        return concluded
     if yes:
         turned = any(word in NEGATIONS or word.endswith("n't") for word in words)
         return None if turned or "cannot" in words else "yes"
@@ -123,7 +176,11 @@ _MARKS = ".,;:!?()[]\"'"
 
 
 def _first_word(text: str) -> YesNo | None:
-    text = plain(text).casefold()
+    text = _english(plain(text).casefold())
+    if (after := after_correction(text)) and (said := _first_word(after)):
+        return said
+    if concluded := _concluded(text):
+        return concluded
     for found in _YES_OR_NO.finditer(text):
         before, after = text[: found.start()].rstrip(), text[found.end() :].lstrip()
         alone = not after or after[0] in _MARKS

@@ -175,6 +175,11 @@ KIMI = "<|open|>think<|sep|>"
 BOXED = r"\boxed{}"
 """The name of the form ``\\boxed{…}``."""
 
+JSON = '{"answer"}'
+"""The name of the form of an object with a thought and an answer."""
+ANSWER_KEYS = ("answer", "final_answer", "finalanswer", "choice", "option", "caption", "response")
+"""Keys of the answer in such an object, in lower case and with ``_`` for spaces."""
+
 ANSWER_MARKS = (
     Form(
         "<answer>",
@@ -240,7 +245,7 @@ ANSWER_MARKS = (
     ),
     Form("<|content|>", "<|end|>", "Solar Open", "chat template of Solar-Open-100B", cut=True),
 )
-r"""The marks of answers; ``\boxed{…}`` has rules of its own."""
+r"""The marks of answers; ``\boxed{…}`` and objects have rules of their own."""
 
 
 def own_forms(text: str) -> tuple[Form, ...]:

@@ -10,7 +10,8 @@ The rules, in order:
    mark into the prompt. The last such mark counts.
 3. A thought without an end is not an answer, unless marks of an answer follow.
 4. In what remains, ``<answer>…</answer>``, ``\boxed{…}`` and the other marks of answers enclose the
-   answer; the text around them belongs to the thought.
+   answer; the text around them belongs to the thought. So does the rest of a JSON object with an
+   ``answer`` that a response ends with, if it has several words.
 
 A mark that the text only cites is text: one in quotes, or in the middle of a sentence. A response
 without marks is an answer as it is.
@@ -18,11 +19,12 @@ without marks is an answer as it is.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from .forms import ANSWER_MARKS, BOXED, CHANNELS, FORMS, KIMI, Form
+from .forms import ANSWER_KEYS, ANSWER_MARKS, BOXED, CHANNELS, FORMS, JSON, KIMI, Form
 
 
 class Said(NamedTuple):
@@ -311,7 +313,7 @@ def _innermost(text: str, kept: frozenset[str], *, opened: bool) -> Said | None:
                 continue
             if (found := _enclosed(text, lower, form, opened=opened)) is not None:
                 return found
-    return None if BOXED in kept else _boxed(text)
+    return (None if BOXED in kept else _boxed(text)) or _in_object(text)
 
 
 def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None:
@@ -333,6 +335,43 @@ def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None
         return None
     around = "\n".join(filter(None, [text[:start].strip(), text[past:].strip()]))
     return Said(text[inside:end].strip(), around, form.name)
+
+
+# The object that a text ends with, perhaps in a fence; no objects within it.
+_OBJECT_AT_END = re.compile(r"\{[^{}]*+\}\s*+(?:```\s*+)?\Z")
+# A key of one word is a name: {"object": "dog", "answer": "yes"} has no thought.
+_FEWEST_WORDS = 3
+
+
+def _in_object(text: str) -> Said | None:
+    """Return the answer of an object that a text ends with; None without a thought in it."""
+    # Before a search of a text with many braces.
+    if not text.rstrip("` \t\r\n").endswith("}"):
+        return None
+    start = text.rfind("{")
+    if start < 0 or not _OBJECT_AT_END.match(text, start):
+        return None
+    try:
+        held = json.loads(text[start : text.rindex("}") + 1])
+    except (ValueError, RecursionError):
+        return None
+    known = {str(key).lower().replace(" ", "_"): value for key, value in held.items()}
+    key = next((key for key in ANSWER_KEYS if key in known), None)
+    answer = None if key is None else _text_of(known.pop(key))
+    before = text[:start].rstrip("` \t\r\n").removesuffix("```json").strip()
+    thought = "\n".join(filter(None, [before, *map(_text_of, known.values())]))
+    if answer is None or len(thought.split()) < _FEWEST_WORDS:
+        return None
+    return Said(answer, thought, JSON)
+
+
+def _text_of(value: object) -> str | None:
+    """Return the text of a value of an object: a yes for true, and lists by lines."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_text_of, value)))
+    return str(value) if isinstance(value, (str, int, float)) else None
 
 
 # Models style letters in a box: \boxed{\text{B}} is the answer B.

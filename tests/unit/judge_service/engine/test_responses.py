@@ -197,6 +197,32 @@ def test_web_pages_and_exceptions_are_failures(text: str) -> None:
     assert ResponseCheck({}).problem(f"The screen shows: {text}") is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RateLimitError: Error code: 429 - too many requests",
+        "litellm.RateLimitError: too many requests",
+        "google.api_core.exceptions.ResourceExhausted: 429 Quota exceeded for this project",
+        "httpx.ReadTimeout",
+        "KeyError('choices')",
+        "OSError: [Errno 2] No such file or directory",
+        "ValueError",
+    ],
+)
+def test_names_of_exceptions_are_failures(text: str) -> None:
+    problem = ResponseCheck({}).problem(text)
+    assert problem is not None
+    assert problem[0] is UnscoredReason.RESPONSE_FAILED
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["TVs are on the wall", "e.g. Dogs: two of them", "iPhone: a phone", "yesterday", "McDonald's"],
+)
+def test_names_that_are_no_exceptions_are_answers(text: str) -> None:
+    assert ResponseCheck({}).problem(text) is None
+
+
 def test_the_shipped_texts_are_found() -> None:
     check = ResponseCheck({})
     assert failure_texts()

@@ -110,6 +110,48 @@ def test_options_that_are_ruled_out_are_not_chosen(text: str, wanted: str | None
     assert read_choice(text).choice == wanted
 
 
+NUMBERS = {"A": "two", "B": "three", "C": "four", "D": "five"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A. two\nB. three\nC. four\nD. five\n\nAnswer: B",
+        "Options: A) two B) three C) four D) five. I choose B.",
+        "The options are A, B, C and D. I'd go with B.",
+        "Let's see:\n\nA. two - no\nB. three - yes\nC. four - no\n\nThe correct answer is B.",
+        "- A: two. Incorrect.\n- B: three. Correct.\n- C: four. Incorrect.\n\n**B**",
+        "A: wrong\nB: right\nC: wrong\n\nSo, B.",
+        "Option A is wrong. Option C is wrong. The answer: B",
+        "Looking at option A: two, wrong. Option B: three. So the best option is B.",
+        "B is the correct answer; A and C are wrong.",
+        "It could be A or C, but the answer is B, not C.",
+        "Answer A is wrong. The answer is B.",
+        "A... wait, no. B",
+        "A. Wait, the answer is B.",
+        "Either A or B. Hmm, wait: B.",
+        "answer b",
+    ],
+)
+def test_the_conclusion_of_an_answer_counts(text: str) -> None:
+    assert read_choice(text, NUMBERS).choice == "B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A. two\nB. three\nC. four\nD. five",
+        "A. two. The answer is B.",
+        "The answer is A. The answer is B.",
+        "N/A",
+        "Answer: N/A",
+        "If they wait, the answer is A or B.",
+    ],
+)
+def test_an_answer_without_one_conclusion_is_no_choice(text: str) -> None:
+    assert read_choice(text, NUMBERS).choice is None
+
+
 def test_options_with_letters_in_other_scripts_are_texts() -> None:
     options = {"A": "T恤", "B": "裙子"}
     assert read_choice("T恤", options).choice == "A"

@@ -39,6 +39,8 @@ ORDERS = [
     ("I cannot tell", "partial", "unknown"),
     ("Three men\nTwo men, dancing.\nFour men", "BAC", "BAC"),
     ("Four men, then three men", "partial", "partial"),
+    ("The order of A, B and C is unclear: A? Final order: B, A, C", "unknown", "BAC"),
+    ("The answer is B, A, C, in this order.", "unknown", "BAC"),
     ("[" * 5000, "partial", "unknown"),
 ]
 
