@@ -18,24 +18,20 @@ from importlib import import_module
 from itertools import count
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import ordered_map
-from hallujudge.judge_service.llm.budget import Prices, Reservation
+from hallujudge.judge_service.llm.budget import Budget, Prices, Reservation, SharedCalls
+from hallujudge.judge_service.llm.cache_file import Record
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache
 from hallujudge.judge_service.settings.judge_settings import JudgeSettings, judge_values
 from hallujudge.judge_service.settings.loading import load_settings
+from hallujudge.sdk.archives import ItemSource
 from hallujudge.sdk.errors import InternalError, MissingExtraError, UnavailableError
 from hallujudge.sdk.runs.parts import Part, batch_size
 from hallujudge.sdk.runs.worker import Group, Worker, WorkerSettings, item_groups
-
-if TYPE_CHECKING:
-    from hallujudge.judge_service.llm.budget import Budget, SharedCalls
-    from hallujudge.judge_service.llm.cache_file import Record
-    from hallujudge.sdk.archives import ItemSource
-
 
 # Seconds to wait for an answer from a cluster's address.
 _PATIENCE = 10.0

@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
+from typing import Any, Literal, TypeAlias, TypeGuard
 
+from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 from hallujudge.metrics.responses.leftovers import response_in
 
 from .errors import InvalidInputError
@@ -35,9 +36,6 @@ from .reward_batches import (
     means_of_prompts,
 )
 from .scorer import Scorer
-
-if TYPE_CHECKING:
-    from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
 __all__ = [
     "Gathered",

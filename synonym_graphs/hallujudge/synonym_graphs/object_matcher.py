@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import compress, count, starmap
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from .caption_words import (
     EMPTY,
@@ -20,9 +20,6 @@ from .caption_words import (
 from .graph import SynonymGraph
 from .object_lexicon import Found, Lemma, Lexicon, Variant, WordFields, build_lexicon, walk
 from .word_forms import load_singulars
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 class Mention(NamedTuple):

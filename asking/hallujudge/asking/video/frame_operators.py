@@ -22,9 +22,10 @@ from itertools import chain, islice, pairwise
 from pathlib import Path
 from random import Random
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from av import VideoFrame
 from numpy.typing import NDArray
 
 from hallujudge.sdk.errors import InvalidInputError
@@ -39,10 +40,6 @@ from hallujudge.sdk.media.frame_colours import (
 from hallujudge.sdk.media.video_files import VideoInfo, read_frames
 
 from .video_writer import Encoding, StillsWriter
-
-if TYPE_CHECKING:
-    from av import VideoFrame
-
 
 Parameters: TypeAlias = Mapping[str, Any]
 """What was drawn for a file: values that JSON can hold."""

@@ -17,9 +17,10 @@ from dataclasses import asdict, dataclass, replace
 from html import unescape
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from av import VideoFrame
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
@@ -29,10 +30,6 @@ from hallujudge.sdk.media.frame_colours import Colours, frame_of_planes, planes_
 from hallujudge.sdk.media.video_files import VideoInfo
 
 from .frame_operators import FrameChange, Parameters
-
-if TYPE_CHECKING:
-    from av import VideoFrame
-
 
 CAPTION_KINDS = ("mixed", "irrelevant", "misleading")
 """The kinds of captions: ``mixed`` has one misleading line in five, the others are for Table A4."""

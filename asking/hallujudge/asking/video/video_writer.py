@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
 from hallujudge.sdk.errors import (
     InvalidInputError,
@@ -31,14 +31,12 @@ with MissingExtraError.unless_installed("writing videos", "video"):
     from av.codec.context import Flags
     from av.error import ExternalError, FFmpegError
 
+from av import Packet, VideoFrame
+from av.container import OutputContainer
+from av.video.stream import VideoStream
+
 from hallujudge.sdk.media.frame_colours import Colours
 from hallujudge.sdk.media.video_files import VideoInfo
-
-if TYPE_CHECKING:
-    from av import Packet, VideoFrame
-    from av.container import OutputContainer
-    from av.video.stream import VideoStream
-
 
 # Without it FFmpeg writes its version and the time into the file.
 _BITEXACT = {"fflags": "+bitexact"}

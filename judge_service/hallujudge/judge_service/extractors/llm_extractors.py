@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hallujudge.metrics.framework.claims import (
     InvalidEntry,
@@ -16,6 +16,8 @@ from hallujudge.metrics.framework.claims import (
     triplet_of,
 )
 
+from ..llm.budget import VerdictStore
+from ..llm.client import ChatClient
 from ..llm.prompt_templates import (
     EXTRACT,
     as_line,
@@ -45,10 +47,6 @@ from .llm_extractor_base import (
 from .rules.lexicon import Morphology
 from .rules.rule_extractors import RuleKeywordExtractor, shared_analyser
 from .rules.words import sentences
-
-if TYPE_CHECKING:
-    from ..llm.budget import VerdictStore
-    from ..llm.client import ChatClient
 
 _KEYWORD_TEMPLATES = {"keep": "extract_keywords", "transfer": "extract_keywords_transfer"}
 MAX_CLAIMS = 400

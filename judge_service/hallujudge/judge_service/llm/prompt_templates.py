@@ -28,12 +28,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from importlib.resources.abc import Traversable
 
 from ..errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 # A user's prompt file; a larger one is a mistake, such as a data file.
 _MOST_CHARS = 100_000

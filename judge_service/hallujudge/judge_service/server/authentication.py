@@ -13,7 +13,7 @@ from base64 import b64decode
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 import grpc
@@ -22,10 +22,8 @@ from ..access import Caller, Scope
 from ..access.key_store import KeyStore
 from ..errors import InvalidInputError, UnauthenticatedError
 from ..settings.connection import never_ends, with_port
+from ..settings.server_settings import ServerSettings, TlsSettings
 from ..threads import look_regularly
-
-if TYPE_CHECKING:
-    from ..settings.server_settings import ServerSettings, TlsSettings
 
 _Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 

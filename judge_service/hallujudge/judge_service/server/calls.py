@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from msgspec import structs
@@ -42,9 +41,6 @@ from .request_checks import (
     item_of,
     items_of,
 )
-
-if TYPE_CHECKING:
-    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 # Room for the note that `shrink` adds; a note has a few hundred bytes.
 _NOTE_BYTES = 1024

@@ -15,12 +15,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..settings.server_settings import LimitSettings
 from .authentication import network_of, peer_of
-
-if TYPE_CHECKING:
-    from ..settings.server_settings import LimitSettings
 
 _LOG = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
@@ -35,12 +34,10 @@ from ..settings.server_settings import LimitSettings
 from ..state_files import create_folder
 from ..tenancy import tenancy
 from ..wire.convert import spec_from_proto
+from .interceptors import Context
 from .request_checks import admitted_spec, check_count, check_unique, items_from_proto
 from .worker_tasks import Task
 from .workers import Tallies, Workers
-
-if TYPE_CHECKING:
-    from .interceptors import Context
 
 _PREFIX = "JOB_STATE_"
 # The fields that a job and its message have alike.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import Message
 
@@ -20,13 +20,11 @@ from ..engine.spec import ScoreSpec
 from ..engine.streams import TICK_SECONDS, distinct, ordered_map, with_ticks
 from ..errors import InvalidInputError
 from ..installation import __version__
+from ..settings.server_settings import LimitSettings
 from .calls import Calls, died_of, with_scores
 from .flow_control import Held, Window
+from .interceptors import Context
 from .request_checks import GroupLimit, groups_of
-
-if TYPE_CHECKING:
-    from ..settings.server_settings import LimitSettings
-    from .interceptors import Context
 
 _MessageT = TypeVar("_MessageT", bound=Message)
 

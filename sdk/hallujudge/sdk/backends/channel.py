@@ -11,17 +11,14 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.judge_service.settings.connection import SYSTEM, host_of, is_here
+from hallujudge.judge_service.settings.connection import SYSTEM, Connection, host_of, is_here
 
 from ..errors import InvalidInputError, UnsupportedError, VersionMismatchError
-
-if TYPE_CHECKING:
-    from hallujudge.judge_service.settings.connection import Connection
 
 # Certificates and keys have a few kilobytes; a device named by mistake is not read without end.
 _MAX_FILE_BYTES = 1 << 20

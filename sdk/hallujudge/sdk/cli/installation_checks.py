@@ -7,7 +7,7 @@ import platform
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.judge_options import configured_small_judges
@@ -23,18 +23,16 @@ from hallujudge.judge_service.installation import (
 from hallujudge.judge_service.judges.judge_checks import check_endpoint, check_small
 from hallujudge.judge_service.judges.single_checks import check_sight
 from hallujudge.judge_service.llm.vllm_sizing import ModelShape, local_gpus, local_verdict
+from hallujudge.judge_service.settings.connection import Connection
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
+from hallujudge.metrics import ItemResult
 from hallujudge.metrics.families import broken_benchmarks, metric_names
+from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.synonym_graphs import load_graph, shipped_graphs, validate_graph
 
 from ..backends import Timeouts
 from ..client import Client
 from ..errors import HallujudgeError, MissingExtraError
-
-if TYPE_CHECKING:
-    from hallujudge.judge_service.settings.connection import Connection
-    from hallujudge.metrics import ItemResult
-    from hallujudge.metrics.framework.report import JudgeShare
 
 _Result = TypeVar("_Result")
 # A check says what is wrong after seconds; a run would wait for a judge that comes back.

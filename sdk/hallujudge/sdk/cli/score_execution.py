@@ -10,14 +10,15 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.judge_service.llm.cache_file import kept_replies
 from hallujudge.metrics import Outcome, Report
+from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.sdk import cli
 
@@ -26,9 +27,10 @@ from ..archives.json_files import amount, named
 from ..client import Client
 from ..errors import InvalidInputError
 from ..runs import RunFolder
+from ..runs.folder import Started
 from ..runs.folder_guards import tidied
 from ..runs.manifest import VERDICTS
-from ..runs.parts import Part, UnscoredCounts
+from ..runs.parts import EarlyWorkers, Entry, Part, UnscoredCounts
 from ..runs.passing_reasons import passing_reasons
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.run_inputs import PreparedRun
@@ -50,13 +52,6 @@ from .output import (
     with_flags,
 )
 from .score_command import FORMATS, ScoreCommand
-
-if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import ScoreSpec
-    from hallujudge.metrics.framework.report import JudgeShare
-
-    from ..runs.folder import Started
-    from ..runs.parts import EarlyWorkers, Entry
 
 
 @dataclass(frozen=True, slots=True)

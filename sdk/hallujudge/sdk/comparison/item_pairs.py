@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from hallujudge.metrics import ItemResult, Metric, Outcome, ScoreDefinition, Tally
 from hallujudge.metrics.framework.comparison import PairedClusters
 from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.framework.statistics_table import Clusters
 
 from ..errors import InvalidInputError
 from ..runs.run_report import RunReport
@@ -18,10 +19,6 @@ from ..runs.stored_runs import read_run
 from .compared_runs import CompareOptions, RunData, read_runs
 from .results import PairCoverage, ScoreChanges
 from .run_names import RunSource
-
-if TYPE_CHECKING:
-    from hallujudge.metrics.framework.statistics_table import Clusters
-
 
 # Ids that an error names of each run.
 _NAMED = 3

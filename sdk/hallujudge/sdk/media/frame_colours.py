@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from ..errors import MissingExtraError
 
@@ -19,11 +19,9 @@ with MissingExtraError.unless_installed("reading videos", "video"):
     import av
 
 import numpy as np
+from av import VideoFrame
+from av.video.codeccontext import VideoCodecContext
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from av import VideoFrame
-    from av.video.codeccontext import VideoCodecContext
 
 Pixels: TypeAlias = NDArray[np.uint8]
 """Pixels: height, width and the channels red, green and blue; or the planes of yuv420p."""

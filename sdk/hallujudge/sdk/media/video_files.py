@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 from ..errors import ArchiveError, MissingExtraError
 
@@ -20,13 +20,12 @@ with MissingExtraError.unless_installed("reading videos", "video"):
     import av
     from av.error import FFmpegError
 
+from av import Packet, VideoFrame
+from av.container import InputContainer
+from av.video.stream import VideoStream
+
 from .frame_colours import Colours, upright_planes
 from .media_files import VIDEO_FORMATS
-
-if TYPE_CHECKING:
-    from av import Packet, VideoFrame
-    from av.container import InputContainer
-    from av.video.stream import VideoStream
 
 _UNREADABLE = "is not a video that FFmpeg can read"
 # FFmpeg's own default, for streams without a rate.

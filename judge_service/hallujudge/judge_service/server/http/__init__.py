@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import InvalidInputError, MissingExtraError
 from ...observe import Recorder
@@ -28,9 +28,8 @@ try:
 except ModuleNotFoundError as err:
     raise MissingExtraError.of("HTTP", "http") from err
 
-if TYPE_CHECKING:
-    from ...settings.server_settings import ServerSettings
-    from ..services import Services
+from ...settings.server_settings import ServerSettings
+from ..services import Services
 
 # A probe or two may get lost on the way without the client being gone.
 _KEEPALIVE_PROBES = 3

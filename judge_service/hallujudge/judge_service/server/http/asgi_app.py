@@ -20,7 +20,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
 import grpc
@@ -32,6 +32,7 @@ from ...errors import DeadlineError, HallujudgeError
 from ...installation import __version__
 from ...observe import Recorder
 from ...settings.connection import OTHER_HOST, is_own_host, web_address
+from ...settings.server_settings import ServerSettings
 from ...stopping import begun, cancel_all
 from ...wire.errors import status_of
 from ..authentication import Authenticator, describes_itself
@@ -67,9 +68,6 @@ from .exchange import (
     whole,
 )
 from .json_messages import to_json
-
-if TYPE_CHECKING:
-    from ...settings.server_settings import ServerSettings
 
 _Interceptors: TypeAlias = "Sequence[grpc.aio.ServerInterceptor]"
 
