@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -305,10 +306,15 @@ def test_the_rule_of_lmms_eval_is_its_own(text: str) -> None:
 
 def test_the_page_lists_every_mark_with_its_source() -> None:
     page = Path(__file__).resolve().parents[4] / "docs/how-to/models-that-think.md"
-    text = page.read_text(encoding="utf-8")
-    for form in (*MARKS, *ANSWER_MARKS):
-        row = f"| `{form.opening}` … `{form.closing}` | {form.families} | {form.source} |\n"
-        assert row in text, form.name
+    row = re.compile(r"^\| `(.+)` … `(.+)` \| .+ \| .+ \|$", re.MULTILINE)
+    listed = row.findall(page.read_text(encoding="utf-8"))
+    marks = [(form.opening, form.closing) for form in (*MARKS, *ANSWER_MARKS)]
+    with_own_rules = [
+        ("<think:…>", "</think:…>"),
+        ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+        (r"\boxed{", "}"),
+    ]
+    assert sorted(listed) == sorted([*marks, *with_own_rules])
 
 
 def test_lmms_evals_rule_reads_the_answer_beside_a_thought_of_a_key_of_its_own() -> None:
