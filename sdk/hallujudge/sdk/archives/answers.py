@@ -240,6 +240,7 @@ class Answers:
         chosen = (self._text_key, self._label_key, *keys.question)
         asked = [key for key in keys.asked if key not in chosen]
         self._present = present(keys.question, asked, keys.media, self._groups.begun)
+        self._ids: Mapping[str, str] = {} if questions is None else questions.identifiers
         of_rows: dict[str, Sequence[str]] = {
             "id": keys.id if options.id_key is None else (options.id_key,),
             "response": (self._text_key,),
@@ -270,7 +271,7 @@ class Answers:
                 if self._label_of(row.label) is None:
                     bad += self._unlabelled(key, row.label)
             elif repeats and row.question and (question := known.get(key)) is not None:
-                others += _others(row.question, question)
+                others += _others(self._ids.get(key, key), row.question, question)
             if held is not None:
                 held = self._held(held, key, row)
         if bad and not allowed.skip_bad:
@@ -338,7 +339,7 @@ class Answers:
             question = self._questions.table[key]  # type: ignore[union-attr]  # see above
             answer = Answer(None, question.label, "", question.text, _NOTHING, _NOTHING)
             yield AnswersItem(
-                id=question.identifier,
+                id=self._ids.get(key, key),
                 group_id=question.image,
                 fields=question.fields,
                 answers=(answer,),
@@ -401,7 +402,7 @@ class Answers:
         """Return the question of an answer; None if answers carry their labels."""
         if self._questions is None:
             return None
-        return self._questions.table.get(key) or Question(key, "", "", "", self._groups.blank)
+        return self._questions.table.get(key) or Question("", "", "", self._groups.blank)
 
     def _answer(self, row: Row, question: Question | None) -> Answer:
         """Return an answer; one whose label is not valid has none."""
@@ -414,18 +415,20 @@ class Answers:
 
     def _item(self, key: str, row: Row) -> AnswersItem:
         """Return the item of an answer."""
-        name, image, fields = key, row.image, self._groups.blank
+        image, fields = row.image, self._groups.blank
         if (question := self._question(key)) is not None:
-            name, image, fields = question.identifier, question.image, question.fields
+            image, fields = question.image, question.fields
         if row.groups and not (fields and all(fields.values())):
             # Fields of questions have precedence, unless they are empty.
             fields = self._groups.of(row.groups, fields)
         answers = (self._answer(row, question),)
-        return AnswersItem(id=name, group_id=image, fields=fields, answers=answers)
+        return AnswersItem(
+            id=self._ids.get(key, key), group_id=image, fields=fields, answers=answers
+        )
 
 
-def _others(text: str, question: Question) -> Iterator[str]:
+def _others(identifier: str, text: str, question: Question) -> Iterator[str]:
     """Yield the question that an answer repeats, if it differs from the joined one."""
     # Most answers repeat the very one.
     if text != question.text and not asks_the_same(text, question.text):
-        yield f"{question.identifier} ({text.strip()!r:.80} for {question.text!r:.80})"
+        yield f"{identifier} ({text.strip()!r:.80} for {question.text!r:.80})"

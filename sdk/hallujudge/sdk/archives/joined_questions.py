@@ -38,9 +38,11 @@ JOINS = ("auto", "id", "text", "order")
 
 
 class Question(Struct, frozen=True, gc=False):
-    """A question, its label, its image, and the fields that results are grouped by."""
+    """A question, its label, its image, and the fields that results are grouped by.
 
-    identifier: str
+    There may be a million of them: with a sixth value, each takes 16 bytes more.
+    """
+
     text: str
     label: str
     image: str
@@ -56,6 +58,8 @@ class Questions(Struct, frozen=True, kw_only=True):
     """``id``, ``text`` or ``order``."""
     table: Mapping[str, Question]
     """Key -> question."""
+    identifiers: Mapping[str, str]
+    """Key -> the question's id, where they differ."""
     notes: tuple[str, ...] = ()
     """Notes on what questions lack."""
 
@@ -88,6 +92,7 @@ def read_questions(declared: ClosedQuestions, given: ReaderInput) -> Questions:
     # The named key may be that of the answers alone.
     id_key = named_id if named_id in question.values else None
     table: dict[str, Question] = {}
+    identifiers: dict[str, str] = {}
     duplicates: list[str] = []
     bad: list[str] = []
     media = MediaCheck(declared.keys.media)
@@ -111,7 +116,9 @@ def read_questions(declared: ClosedQuestions, given: ReaderInput) -> Questions:
             shared.clear()
         text, image = once(row.question, row.question), once(row.image, row.image)
         fields = groups.of(row.groups) if row.groups else groups.blank
-        table[key] = Question(own, text, label or "", image, fields)
+        table[key] = Question(text, label or "", image, fields)
+        if key != own:
+            identifiers[key] = own
     if duplicates:
         raise refuse(
             "duplicate questions in the file of questions",
@@ -120,7 +127,9 @@ def read_questions(declared: ClosedQuestions, given: ReaderInput) -> Questions:
         )
     if bad:
         raise labels_are_wrong(declared, bad, "the file of questions")
-    return Questions(declared=declared, by=by, table=table, notes=media.notes())
+    return Questions(
+        declared=declared, by=by, table=table, identifiers=identifiers, notes=media.notes()
+    )
 
 
 class _QuestionReader:
