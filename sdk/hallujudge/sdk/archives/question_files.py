@@ -93,6 +93,12 @@ def _labels_by_text(
     for record in records:
         label = given_label(declared, record)
         key = normal_text(declared, record, declared.keys.asked)
+        if not key[1]:
+            raise ArchiveError(
+                f"{record.place}: a label is found by image and question, and this record has no "
+                f"question; found {', '.join(sorted(record.values))}. Add them to each label, or "
+                "write the labels into the file of questions"
+            )
         if labels.setdefault(key, label) != label:
             raise ArchiveError(
                 f"{record.place}: the label of {key[1]!r:.80} about {key[0]} is {label!r:.20}, but "

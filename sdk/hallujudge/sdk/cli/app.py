@@ -6,9 +6,11 @@ Also what every command needs: strict parsing, panels of help pages, exit codes 
 from __future__ import annotations
 
 import enum
+import shutil
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -66,6 +68,8 @@ _TASKS = {
     "Server": ("serve", "keys", "submit", "jobs", "fetch"),
     "Installation": ("doctor", "config"),
 }  # fmt: skip
+# Lines after the commands of the help page: its example, and the shell's prompt.
+_BELOW = 4
 # The heading of commands that other packages add.
 _FURTHER = "Further commands"
 
@@ -105,6 +109,20 @@ class _RootGroup(_KeepingGroup):
     def heading_of(self, name: str) -> str:
         """Return the task of a command."""
         return next((task for task, names in _TASKS.items() if name in names), _FURTHER)
+
+    def write_commands(
+        self, shown: Mapping[str, Sequence[tuple[str, str]]], formatter: click.HelpFormatter
+    ) -> None:
+        """Write the commands, of which a terminal that is too low for all lines gets the names."""
+        lines = formatter.getvalue().count("\n") + len(shown) + sum(map(len, shown.values()))
+        # What is not read in a terminal has no end of its screen.
+        if not sys.stdout.isatty() or lines + _BELOW <= shutil.get_terminal_size().lines:
+            super().write_commands(shown, formatter)
+            return
+        formatter.write_heading("Commands, each with --help of its own")
+        with formatter.indentation():
+            for heading, rows in shown.items():
+                formatter.write_text(f"{heading}: {', '.join(name for name, _ in rows)}")
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
         """Return the context of a command line; an interrupt is an error."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -137,6 +137,12 @@ class Group(PanelCommand, click.Group):
             if command is not None:
                 shown.setdefault(self.heading_of(name), []).append((name, _line_of(command)))
         formatter.write_paragraph()
+        self.write_commands(shown, formatter)
+
+    def write_commands(
+        self, shown: Mapping[str, Sequence[tuple[str, str]]], formatter: click.HelpFormatter
+    ) -> None:
+        """Write heading -> names and lines of commands."""
         # No blank line between headings: all commands are to be seen on one screen.
         for heading, rows in shown.items():
             formatter.write_heading(heading)

@@ -81,6 +81,18 @@ def test_swapped_files_are_not_scored(tmp_path: Path) -> None:
         read_items("pope", questions, answers)
 
 
+def test_a_label_in_a_file_of_its_own_needs_its_question(tmp_path: Path) -> None:
+    answers = [{"question_id": n, "answer": "Yes"} for n in (1, 2)]
+    files = [tmp_path / "questions.jsonl", tmp_path / "labels.jsonl"]
+    values = ({"image": "a.jpg", "text": "A cup?"}, {"label": "yes"})
+    for path, more in zip(files, values, strict=True):
+        path.write_text("".join(f"{json.dumps({'question_id': n, **more})}\n" for n in (1, 2)))
+    with pytest.raises(ArchiveError) as refused:
+        read_items("pope", answers, files)
+    assert str(refused.value).startswith(f"{files[1]} line 1: a label is found by image and ques")
+    assert "found label, question_id" in str(refused.value)
+
+
 def test_an_answer_may_ask_back() -> None:
     rows = [
         {"question_id": 1, "response": "Yes, why do you ask?", "label": "yes"},

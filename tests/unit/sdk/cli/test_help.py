@@ -33,11 +33,20 @@ def _needs(command: Any) -> bool:
     return any(parameter.required for parameter in command.params)
 
 
+class Terminal(io.StringIO):
+    """Standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @cache
-def help_of(path: tuple[str, ...]) -> str:
-    shown = io.StringIO()
+def help_of(path: tuple[str, ...], lines: int = 0) -> str:
+    """Return a help page as a pipe gets it, or a terminal of so many lines."""
+    shown = Terminal() if lines else io.StringIO()
     with contextlib.redirect_stdout(shown), pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "80")
+        patch.setenv("LINES", f"{lines}")
         ROOT.main([*path, "--help"], prog_name="hallujudge", standalone_mode=False)
     return shown.getvalue()
 
@@ -60,6 +69,17 @@ def test_the_root_lists_every_command_once_by_task_on_a_line_each() -> None:
 
 def test_the_root_fits_a_screen_of_50_lines() -> None:
     assert len(help_of(()).splitlines()) < 50
+    assert help_of((), 50) == help_of(())
+
+
+@pytest.mark.parametrize("lines", [24, 40, 49])
+def test_a_lower_terminal_shows_the_names_of_all_commands_by_task(lines: int) -> None:
+    page = help_of((), lines)
+    assert len(page.splitlines()) < 24
+    listed = re.findall("^  ([A-Z][^:]+): (.+)$", page, re.MULTILINE)
+    assert "score" in dict(listed)["Score"].split(", ")
+    names = [name for _, found in listed for name in found.split(", ")]
+    assert sorted(names) == sorted(path[0] for path in COMMANDS if len(path) == 1)
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=IDS)
