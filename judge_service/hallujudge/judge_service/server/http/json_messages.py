@@ -8,6 +8,7 @@ large one are therefore written one by one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -103,15 +104,20 @@ def _read(raw: bytes, kind: type[Message]) -> Message:
         raise _explained(text, kind, str(err)) from None
 
 
+# The parser names each step on its way to the fault, and adds a full stop at each.
+_STEPS = re.compile(r"^(?:Failed to (?:load JSON|parse \w+ field): )+")
+
+
 def _explained(text: str, kind: type[Message], said: str) -> InvalidInputError:
     """Return the error for a parser's message, with the field that does not fit."""
+    said = shortened(_STEPS.sub("", said).rstrip("."), _MAX_PROBLEM)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return _malformed(f"the body is not JSON: {shortened(said, _MAX_PROBLEM)}")
+        return _malformed(f"the body is not JSON: {said}")
     misfit = find_misfit(value, kind.DESCRIPTOR)  # type: ignore[arg-type]  # the only kind there is
     if misfit is None:
-        return _malformed(shortened(said, _MAX_PROBLEM))
+        return _malformed(said)
     if not misfit.field:
         return _malformed(f"the message {misfit.description}")
     return _malformed(f"{misfit.field} {misfit.description}", misfit)
