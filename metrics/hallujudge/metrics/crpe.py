@@ -183,8 +183,9 @@ def _whole(text: str) -> Said:
 
 def _question(record: Mapping[str, object], place: int, key: str) -> Mapping[str, object]:
     """Return a record; the text of a question is its question, and of an answer its response."""
-    own = {"question": record.get("text")} if key == "label" else {_PLACE: str(place + 1)}
-    return {**own, **record}
+    if key == "label":
+        return {"question": record.get("text"), **record}
+    return {_PLACE: str(place + 1), **record}
 
 
 BENCHMARK = ClosedQuestions(

@@ -94,14 +94,17 @@ def _one_answer_each(
     records: Sequence[Mapping[str, object]], key: str
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the four questions of each group, and answers with their group and combination."""
-    known = [str(each.get("Index")) for each in records if "Question_0" in each]
-    # Tables have whole numbers as texts or decimals, such as "7" and 7.0.
-    indexes = [float(each) for each in known if each.removesuffix(".0").isdecimal()]
-    # Answers without ids are joined by their number, which follows the order of the groups.
-    if key == "label" and indexes != sorted(indexes):
-        raise ValueError("groups are not in the order of Index", "Sort them by it")
+    if key == "label":
+        known = [str(each.get("Index")) for each in records if "Question_0" in each]
+        # Tables have whole numbers as texts or decimals, such as "7" and 7.0.
+        indexes = [float(each) for each in known if each.removesuffix(".0").isdecimal()]
+        # Answers without ids are joined by their number, which follows the order of the groups.
+        if indexes != sorted(indexes):
+            raise ValueError("groups are not in the order of Index", "Sort them by it")
     for place, record in enumerate(records):
-        if "Question_0" in record and "combination" not in record:
+        if "combination" in record:
+            yield place, record
+        elif "Question_0" in record:
             yield from ((place, each) for each in _questions(record, place))
         else:
             yield place, _placed(record, place)
@@ -112,7 +115,7 @@ def _placed(record: Mapping[str, object], place: int) -> Mapping[str, object]:
     numbers = [str(n) for k in _NUMBERS if (n := record.get(k)) is not None]
     # Texts of a plain list have no id: their place is their number.
     number = numbers[0] if numbers else str(place) if "listed_text" in record else ""
-    if "combination" in record or not number.isdecimal():
+    if not number.isdecimal():
         return record
     index, at = divmod(int(number), len(COMBINATIONS))
     return {**record, "Index": index, "combination": [*COMBINATIONS][at]}

@@ -119,16 +119,18 @@ class _Bundles:
         """
         items: dict[str, AnswersItem] = {}
         pairs: Pairs = []
+        entry_of, item_of = self._entry, self._items.alone
         for _, record in self._records(parts):
             try:
-                entry = self._entry(record)
+                entry = entry_of(record)
             except ArchiveError as err:
                 if note_bad(err, record.position, record.place):
                     continue
                 raise
-            if self._maker.chosen is None:
+            if not items:
+                # Without the keys of the first one there is no archive, whatever may be skipped.
                 self._maker.keys_of(entry.record)
-            item = self._items.alone(entry)
+            item = item_of(entry)
             if items.setdefault(entry.bundle, item) is not item:
                 self._faults.add(Fault.TWICE, placed(entry))
             if len(pairs) < LOOKED_AT:

@@ -34,6 +34,7 @@ class AnswerNames:
 
     def __init__(self, declared: ClosedQuestions, options: InputOptions, faults: Faults) -> None:
         self._declared = declared
+        self._known = declared.names
         self._faults = faults
         self._line_keys = (options.id_key, declared.keys.id[0])
         self._line_ids: set[str] = set()
@@ -41,7 +42,7 @@ class AnswerNames:
     def of(self, record: Record) -> str | None:
         """Return the name of a record within its bundle; None if it may not have it."""
         name = place_of(self._declared, record, self._declared.bundle.name)
-        if not (known := self._declared.names) or name in known:
+        if not (known := self._known) or name in known:
             return name
         folded = name.strip().casefold().replace("-", "_").replace(" ", "_")
         return folded if folded in known else None
@@ -86,6 +87,7 @@ class BundleItems:
         self._bundle = declared.bundle
         self._faults = faults
         self._asked = asked
+        self._names = declared.names
         self._metric = metric_of(declared)
         self._has_tasks = self._metric.overrides("is_question")
         # One question under several conditions has one label.
@@ -160,7 +162,7 @@ class BundleItems:
         if lacking and not self._metric.may_lack(first.outer):
             fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
             self._faults.add(fault, first.bundle, remedy=self._remedy)
-        in_order = [answers[name] for name in self._declared.names if name in answers]
+        in_order = [answers[name] for name in self._names if name in answers]
         # Some questions are duplicates with the halves of a video in the other order.
         group = media[0] if len(media) == 1 else min(filter(None, media), default="")
         fields = self._fields_of(entries, answers[first.name].fields if answers else {})
@@ -209,11 +211,8 @@ class BundleItems:
             self._media.found = True
         elif not self._own_media:
             self._media.add("", placed(entry), entry.whole, entry.position)
-        return self._group_of(found, entry.bundle)
-
-    def _group_of(self, media: str, bundle: str) -> str:
-        """Return what intervals group by; empty where the id of an item names its image."""
-        return "" if self._own_media and media == bundle else media
+        # Where the id of an item names its image, intervals group by nothing.
+        return "" if self._own_media and found == entry.bundle else found
 
     def media_notes(self) -> tuple[str, ...]:
         """Return a note if no item has an image or a video."""

@@ -11,7 +11,7 @@ from functools import cache, lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, EachRecord, Unfold
 from hallujudge.metrics.answers.declared_metrics import metric_of
@@ -288,7 +288,8 @@ def _changed(each: EachRecord, records: Iterable[Record], key: str) -> Iterator[
 
 def _content(record: Record) -> Mapping[str, object]:
     content = unwrapped(record.values)
-    assert isinstance(content, Mapping), "a list would have been read as records"
+    # An assertion that it is a mapping would take longer than all the rest.
+    assert not isinstance(content, list), "a list would have been read as records"
     return content
 
 
@@ -380,28 +381,19 @@ def place_of(declared: ClosedQuestions, record: Record, names: Sequence[str]) ->
         ArchiveError: The record lacks one; the message lists the tried and the found keys.
     """
     fields, values = declared.keys.fields, record.values
-    try:
-        # Nearly all records have the usual keys, with texts that are ids as they stand.
-        found: Any = [values[fields[name][0]] for name in names]
-        texts = [*map(str.strip, found)]
-    except (KeyError, TypeError):
-        texts = [""]
-    joined = "_".join(texts)
-    if all(texts) and joined.isascii() and ".0_" not in f"{joined}_":
-        return joined
-    return "_".join(_looked_up(fields, record, names))
-
-
-def _looked_up(
-    fields: Mapping[str, Sequence[str]], record: Record, names: Sequence[str]
-) -> Iterator[str]:
+    texts = []
     for name in names:
-        keys = fields[name]
-        key = keys[0]
-        if key not in record.values:
-            key = choose_key(record, None, keys, f"the {name}")
-        # An error names the key too.
-        yield canonical_id(record.values[key], f"{record.place}, {key}")
+        key = fields[name][0]
+        if key not in values:
+            key = choose_key(record, None, fields[name], f"the {name}")
+        value = values[key]
+        # Nearly all are such texts or numbers; only an error needs the place, which names the key.
+        text = value.strip() if type(value) is str and value.isascii() else ""
+        if not text or text.endswith(".0"):
+            is_int = type(value) is int
+            text = str(value) if is_int else canonical_id(value, f"{record.place}, {key}")
+        texts.append(text)
+    return "_".join(texts)
 
 
 def field_text(values: Mapping[str, object], keys: Sequence[str]) -> str:
