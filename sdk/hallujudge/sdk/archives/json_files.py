@@ -206,7 +206,7 @@ class _Reader:
     """Decodes values from a stream; the buffer grows only as far as the largest value needs."""
 
     def __init__(self, stream: IO[str], path: Path, chunk_chars: int, before: LineReader) -> None:
-        self._decode_block = before.decode_block
+        self._decode_block, self._objects_in = before.decode_block, before.objects_in
         self._stream = stream
         self._path = path
         self._chunk_chars = chunk_chars
@@ -314,7 +314,7 @@ class _Reader:
             return None
         block = f"[{self._buffer[self._at : end]}]".encode()
         values = None if self._decode_block is None else self._decode_block(block, False)
-        values = list_of(block) if values is None else values
+        values = self._objects_in(block, lines=False) if values is None else values
         if values is not None:
             self._single_before = end
             self._skip(end - self._at)

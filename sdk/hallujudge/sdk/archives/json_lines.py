@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypedDict
 
 from msgspec import MsgspecError, Struct
-from msgspec.json import Decoder, decode
+from msgspec.json import Decoder
 
 from .local_files import RawReader
 
@@ -169,13 +169,14 @@ class LineReader:
     ) -> None:
         self.decode_block = part.decode
         """What decodes blocks first."""
+        self.objects_in = ObjectDecoder()
+        """Decodes the other blocks."""
         self._file = file
         self._marks = part.marks
         self._left = part.size or sys.maxsize
         self._strict = strict
         self._piece = piece
-        decoder: Decoder[object] = Decoder()
-        self._decode, self._decode_lines = decoder.decode, decoder.decode_lines
+        self._decode = Decoder().decode
         self._refused = (MsgspecError, RecursionError)
         self._start = part.start
         self._held = b""
@@ -280,12 +281,9 @@ class LineReader:
             rows = self.decode_block(block, True)
             if rows is not None and len(rows) == lines:
                 return rows
-        try:
-            values = self._decode_lines(block)
-        # One of the lines is odd: each is then looked at by itself.
-        except (ValueError, RecursionError):
-            return None
-        return values if len(values) == lines and has_quotes(block, texts_in(values)) else None
+        # Where one of the lines is odd, each is then looked at by itself.
+        values = self.objects_in(block, lines=True)
+        return values if values is not None and len(values) == lines else None
 
     def _give_back(self, lines: list[bytes]) -> None:
         """Keep lines for :meth:`rest`; the last one of the file has no line end."""
@@ -311,13 +309,70 @@ class LineReader:
         return value if has_quotes(text, texts_in([value])) else self._strict(text)
 
 
-def list_of(data: bytes) -> list[object] | None:
-    """Return the values of a list; None if it is not one, or Python's decoder must look at it."""
+class ObjectDecoder:
+    """Decodes blocks of values, and finds duplicate keys in them.
+
+    Nearly all values are objects with the keys of the one before, and with texts under the same
+    keys. The decoder checks that, so that their texts need not be counted.
+    """
+
+    def __init__(self) -> None:
+        self._alike: _Decoders | None = None
+        self._texts = 0
+        self._misses = 0
+
+    def __call__(self, data: bytes, *, lines: bool) -> list[Any] | None:
+        """Return the values of a block; None if each must be looked at by itself.
+
+        Args:
+            data: The block.
+            lines: Whether it is lines rather than a list.
+        """
+        if self._alike is not None:
+            values = _decoded(self._alike, data, lines=lines)
+            # Duplicate keys, and others, have more quotes.
+            if values is not None and has_quotes(data, self._texts * len(values)):
+                return values
+            self._misses += 1
+        values = _values_in(data, lines=lines)
+        # One value shows none like it. Objects that differ within a file would be decoded twice.
+        shows = values is not None and len(values) > 1 and self._misses < _MOST_MISSES
+        self._alike = self._like(values[-1]) if values and shows else None
+        return values
+
+    def _like(self, value: object) -> _Decoders | None:
+        """Return the decoders of objects like one; None if it is no object, or holds another."""
+        kinds = {key: type(held) for key, held in value.items()} if type(value) is dict else {}
+        if not kinds or not {dict, list}.isdisjoint(kinds.values()):
+            return None
+        self._texts = len(kinds) + [*kinds.values()].count(str)
+        texts = {key: str if kind is str else Any for key, kind in kinds.items()}
+        alike = TypedDict("Alike", texts)  # type: ignore[misc]  # its keys are those of a file
+        return Decoder(alike), Decoder(list[alike])
+
+
+_Decoders: TypeAlias = "tuple[Decoder[Any], Decoder[list[Any]]]"
+# Of the values of lines, and of a list.
+_ANY: _Decoders = (Decoder(), Decoder(list[Any]))
+_MOST_MISSES = 4
+
+
+def _decoded(decoders: _Decoders, data: bytes, *, lines: bool) -> list[Any] | None:
+    of_lines, of_list = decoders
     try:
-        values = decode(data, type=list[Any])
+        return of_lines.decode_lines(data) if lines else of_list.decode(data)
     except (ValueError, RecursionError):
         return None
-    return values if has_quotes(data, texts_in(values)) else None
+
+
+def _values_in(data: bytes, *, lines: bool) -> list[Any] | None:
+    values = _decoded(_ANY, data, lines=lines)
+    return None if values is None or not has_quotes(data, texts_in(values)) else values
+
+
+def list_of(data: bytes) -> list[object] | None:
+    """Return the values of a list; None if it is not one, or Python's decoder must look at it."""
+    return _values_in(data, lines=False)
 
 
 class _Found(NamedTuple):

@@ -13,7 +13,7 @@ from support.messages import expected_message
 from support.sizes import examples
 
 from hallujudge.sdk.archives.json_files import read_values
-from hallujudge.sdk.archives.json_lines import FilePart, Mark, Marks
+from hallujudge.sdk.archives.json_lines import FilePart, Mark, Marks, ObjectDecoder
 from hallujudge.sdk.errors import ArchiveError
 
 LINES = (
@@ -66,6 +66,26 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=3)
+
+
+# Objects as they are in a file, with keys that may be duplicates.
+PAIRS = st.lists(st.tuples(st.sampled_from("abc"), VALUES), max_size=3)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(first=OBJECTS | PAIRS.map(dict), blocks=st.lists(st.lists(PAIRS, max_size=3), max_size=4))
+@pytest.mark.parametrize("lines", [False, True])
+def test_a_block_has_the_same_values_after_any_other_one(
+    first: dict[str, object], blocks: list[list[list[tuple[str, object]]]], lines: bool
+) -> None:
+    before, after, between = ("", "\n", "\n") if lines else ("[", "]", ", ")
+    decoder = ObjectDecoder()
+    decoder(f"{before}{between.join([json.dumps(first)] * 2)}{after}".encode(), lines=lines)
+    for block in blocks:
+        held = [", ".join(f'"{key}": {json.dumps(value)}' for key, value in row) for row in block]
+        objects = [f"{{{row}}}" for row in held]
+        text = f"{before}{between.join(objects)}{after}".encode()
+        assert repr(decoder(text, lines=lines)) == repr(ObjectDecoder()(text, lines=lines))
 
 
 @settings(max_examples=examples(200), deadline=None)
