@@ -61,7 +61,7 @@ def holds(end: str) -> bool:
     with tempfile.TemporaryDirectory() as work:
         python = make(Path(work, "env"), end)
         cache = ("-o", f"cache_dir={work}/cache")
-        # Warnings of old releases of others are not ours to mend.
+        # Warnings of other projects' old releases can't be fixed here.
         command = (python, "-m", "pytest", "-q", *cache, "-W", "default", *TESTS)
         passed = subprocess.run(command, cwd=ROOT, check=False).returncode == 0
     result = "passed" if passed else "FAILED"

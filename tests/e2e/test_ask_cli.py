@@ -400,12 +400,12 @@ def test_a_server_states_how_the_model_was_asked_as_this_process_does(tmp_path: 
     score = ("score", "pope", "-r", archive, "-f", "json")
     remote = ServerProcess()
     try:
-        afar = here(*score, "-o", tmp_path / "afar", "--server", remote.address)
+        remote_run = here(*score, "-o", tmp_path / "remote", "--server", remote.address)
     finally:
         remote.stop()
     local = here(*score, "-o", tmp_path / "local")
-    assert (afar.returncode, local.returncode) == (0, 0), afar.stderr
-    assert afar.stdout == local.stdout
+    assert (remote_run.returncode, local.returncode) == (0, 0), remote_run.stderr
+    assert remote_run.stdout == local.stdout
     assert "|prompts:0a1b|asked:chat,plain,max=512|" in json.loads(local.stdout)["signature"]
     inspected = here("archive", "inspect", archive)
     assert "an archive that hallujudge ask wrote (json), by asked" in inspected.stdout

@@ -1,4 +1,4 @@
-"""Nobody reads standard error or standard output: calls are answered, and the server ends."""
+"""Standard error and standard output are not read: calls are answered, and the server ends."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 @cache
 def questions(goldens: Path) -> tuple[Question, ...]:
-    """The three splits, one after the other: question ids begin anew in each."""
+    """The three splits, one after the other: question ids begin again in each."""
     found = []
     for split in SPLITS:
         name = f"llava-1.5-7b_coco_{split}_greedy.answers.jsonl"

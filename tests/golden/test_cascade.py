@@ -1,7 +1,7 @@
 """The share of GPT-4o's judgements of descriptions that the matcher can decide, as docs quote it.
 
 ``tests/data/cascade`` keeps the matcher's scores, which ``benchmarks/bench_cascade.py --write``
-makes anew. Those of triplets are of the rule extractor ``rules-2``; those of sentences depend on no
+updates. Those of triplets are of the rule extractor ``rules-2``; those of sentences depend on no
 extractor, so that a test computes some of them.
 """
 

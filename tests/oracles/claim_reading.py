@@ -2,7 +2,7 @@
 
 The table is in docs/explanation/rule-extractor-quality.md.
 ``PYTHONPATH=tests python -m oracles.claim_reading [PIPELINE]`` prints the table, with a spaCy
-pipeline where one is named, and every claim that nobody has read yet. A reader then adds it to
+pipeline where one is named, and every claim that was not read yet. A reader then adds it to
 ``tests/data/claims/sentences.jsonl``: ``read`` maps a claim to the places of the obvious claims
 that it says, or to null if it is wrong.
 """

@@ -53,7 +53,7 @@ _ANSWERS = (
     ("no", "Ich weiß es nicht – 犬"),
     ("yes", "Failed to obtain answer via API."),
 )
-# As in POPE, the ids begin anew in each category.
+# As in POPE, the ids begin again in each category.
 QUESTIONS = tuple(
     Question(
         id=number,

@@ -60,7 +60,7 @@ def _ended(command: Callable[[], int]) -> int:
         problem = _written(sys.stdout)
     if problem is None or code in (_FAILED, 2):  # such a command has said what is wrong
         return int(code or 0)
-    if not isinstance(problem, BrokenPipeError):  # whoever reads wants no more, as `head` does
+    if not isinstance(problem, BrokenPipeError):  # the reader wants no more, as `head` does
         sys.stderr.write(f"error: {output_problem(problem)}\n")
     return _FAILED
 

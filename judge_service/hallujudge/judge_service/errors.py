@@ -203,8 +203,7 @@ class MissingExtraError(HallujudgeError):
         """
         try:
             yield
-        # Not ImportError: a package that is installed and can't be imported is not told to be
-        # missing.
+        # Not ImportError: an installed package that can't be imported is not reported as missing.
         except ModuleNotFoundError as err:
             raise cls(
                 f"{package} is not installed: pip install {package}", metadata={"feature": package}

@@ -100,7 +100,7 @@ class FairQueue:
         line = self._line(caller)
         # Keys are edited while a server runs, so the newest weight counts.
         line.weight = weight
-        # Nobody passes those who wait, even where a place is free for a moment.
+        # A call does not overtake waiting ones, even if a place is free for a moment.
         if (self._inside < self._places and not self._waiting) or self._has_own(line):
             self._admit(line, cost)
             return

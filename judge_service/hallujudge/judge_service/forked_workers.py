@@ -32,7 +32,7 @@ ONE_WORKER = b"w"
 """The request for a worker; one end of a socket is passed with it."""
 
 # A terminal or service manager sends these signals to every process of a program. Workers ignore
-# them, because whoever started them ends them in an orderly way.
+# them, because the process that started them ends them in an orderly way.
 IGNORED = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )

@@ -1,7 +1,7 @@
 """A pool of worker processes, to which blocks of bytes go and from which they come back.
 
 The server's tasks and the parts of a run are made by it. Each worker has a socket of its own, which
-ends with it at whatever moment: a worker that is killed while it writes keeps nobody waiting.
+ends with it at whatever moment: no process waits for a worker that is killed while it writes.
 """
 
 from __future__ import annotations

@@ -332,7 +332,7 @@ def match_labels(labels: Sequence[Label], items: Iterable[DecidedItem]) -> Match
         items: The items of the run.
     """
     items = list(items)
-    # Sheets guard ids against formulas, and a label must find its item all the same.
+    # Sheets guard ids against formulas, and a label must still find its item.
     names = _names_in_sheets(items)
     by_item: dict[str, list[Label]] = defaultdict(list)
     for label in labels:

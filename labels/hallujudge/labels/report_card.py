@@ -431,7 +431,7 @@ def _sum(parts: Sequence[Mapping[str, Any]], key: str) -> float:
 
 def _costs(name: str, parts: Sequence[Mapping[str, Any]]) -> JudgeCosts:
     claims = int(_sum(parts, "answered"))
-    # A judge that decided nothing may have costs all the same: they are shown undivided.
+    # A judge that decided nothing may still have costs: they are shown undivided.
     each = max(claims, 1)
     # Calls without a price would make the mean too low.
     priced = all(part["cost"] is not None for part in parts)

@@ -158,7 +158,7 @@ class _Modes(AnswersMetric):
             "noise_image": "the labels are those of the real images, which the model did not see: "
             "e_share, how often it says none of the above, is the figure that matters",
         }
-        # super() does not work in a class that slots=True makes anew.
+        # super() does not work in a class that slots=True recreates.
         own = [notes[mode]] if mode in notes and totals[_LINES.name] else []
         return (*AnswersMetric.notes_on(self, totals), *own)
 

@@ -63,7 +63,7 @@ class AsyncClient:
         connection: Connection | None = None,
     ) -> None:
         self._backend: ScoringBackend | None = None
-        # A mistake in the address is told here, not by the first call, which may be hours away.
+        # A wrong address is reported here, not by the first call, which may come hours later.
         self._address = checked_address(server) if isinstance(server, str) else "the server"
         if not isinstance(server, str):
             self._backend = server

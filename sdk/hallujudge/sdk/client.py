@@ -94,7 +94,7 @@ class Client:
 
     def _renew(self) -> None:
         """Leave the loop to the process that this one was forked from."""
-        # The parent may have held the lock when it forked; nobody would release this copy.
+        # The parent may have held the lock when it forked; this copy would stay locked.
         self._lock = threading.Lock()
         loop, self._loop = self._loop, None
         if loop is not None:
@@ -163,7 +163,7 @@ class _LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        # A program that forgets to close its client must end all the same.
+        # A program that forgets to close its client must still end.
         self._thread = threading.Thread(target=self._serve, name="hallujudge-client", daemon=True)
         self._thread.start()
 
@@ -196,7 +196,7 @@ class _LoopThread:
             while not concurrent.futures.wait([future], timeout=_SIGNAL_SECONDS).done:
                 pass
             return future.result()
-        # Nobody cancelled this call: the client was closed by another thread.
+        # The call was not cancelled: the client was closed by another thread.
         except concurrent.futures.CancelledError as err:
             raise CancelledError("the client was closed during a call") from err
         except BaseException:

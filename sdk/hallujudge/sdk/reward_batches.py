@@ -264,7 +264,7 @@ _PAUSES = 10
 def finite(rewards: Sequence[float | None]) -> list[float | None]:
     """Return rewards without NaN and infinity, which a function of a user's may return.
 
-    A warning tells of them, since a trainer shows a mean that is a number all the same.
+    A warning reports them, since a trainer's mean of the other rewards does not show them.
 
     Raises:
         InvalidInputError: One is no number.

@@ -184,7 +184,7 @@ class _JsonParser:
 
     def graph(self, data: object) -> SynonymGraph:
         top = self._object(data, "$")
-        # First of all: what a newer release added would be told as unknown keys.
+        # Checked first: keys that a newer release added would be reported as unknown.
         if problem := newer_format(top.get("format"), FORMAT):
             self._fail(problem, "$.format")
         # Without ``format``, the file has a layout that other tools write.

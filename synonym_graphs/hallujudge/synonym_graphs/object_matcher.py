@@ -140,7 +140,7 @@ class ObjectMatcher:
 
         The loop runs for every run of every caption, so it calls no function in Python.
         """
-        # A translation without any sign would look at every character all the same.
+        # A translation without any sign would still look at every character.
         low = text.lower().translate(self._signs) if self._signs else text.lower()
         cache = self._runs
         # Lower-casing some letters adds characters, after which places would be those of another

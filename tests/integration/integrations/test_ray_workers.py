@@ -230,7 +230,7 @@ def test_a_cluster_that_is_not_there_is_said_at_once(
     monkeypatch.setitem(sys.modules, "ray", module)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with socket.socket() as closed:
-        # Bound and not listening: nobody else gets the port, and nothing answers at it.
+        # Bound and not listening: no other process gets the port, and nothing answers at it.
         closed.bind(("127.0.0.1", 0))
         where = address.format(port=closed.getsockname()[1])
         with Client.embedded() as client, pytest.raises(UnavailableError, match=said):

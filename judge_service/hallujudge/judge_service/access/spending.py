@@ -208,7 +208,7 @@ class Ledger:
         try:
             return await shielded(work)
         except asyncio.CancelledError:
-            # It is written down all the same, or will be, for a call that is not made.
+            # It is still written down, now or later, for a call that is not made.
             work.add_done_callback(self._undo)
             raise
 

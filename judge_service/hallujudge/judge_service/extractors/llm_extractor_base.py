@@ -120,8 +120,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         await self.client.settle()
         request = self._request(source)
         key = self._key(request.messages)
-        # Reading checks a kept reply again, so that a reply that newer checks refuse is asked for
-        # anew.
+        # Reading checks a kept reply again: one that newer checks refuse is requested again.
         known = await self._calls.known(key, self._reading(source))
         return PlannedCall(key=key, cached=known is not None, request=request)
 

@@ -110,7 +110,7 @@ class CacheFile:
         try:
             with self._refused():
                 self._prepare()
-        # Nobody else has the file yet, so nobody else can close it.
+        # No other code has the file yet, so none can close it.
         except BaseException:
             self._db.close()
             raise

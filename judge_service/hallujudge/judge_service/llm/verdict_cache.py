@@ -6,7 +6,7 @@ version), the template's hash, every parameter and the prompt itself. Failures a
 
 Its file is used in a thread of its own, so that another program's lock does not block the event
 loop. While the file cannot be written, one warning is logged, records wait in memory, and calls go
-on. Where the disk is full, the caller's gate is told: a run that is kept in files then sends no
+on. Where the disk is full, the caller's gate is notified: a run that is kept in files then sends no
 further call.
 """
 

@@ -86,7 +86,7 @@ class LineWriter:
             self.dropped += len(lines)
             if self._on_error is not None:
                 self._on_error(err.strerror or str(err))
-                # Told once, because the next lines fail in the same way.
+                # Reported once: the next lines fail in the same way.
                 self._on_error = None
 
     def _send(self, data: bytes) -> None:

@@ -285,7 +285,7 @@ def load_judge_keys(environ: Mapping[str, str], settings: JudgeSettings | None =
     names = (entry.name for entry in fields(JudgeKeys))
     own = {name: read_secret(environ, f"HALLUJUDGE_{name.upper()}_API_KEY") for name in names}
     for name in ("llm", "fallback"):
-        # Without settings, nobody knows to whom a provider's key would be sent, so that none is
+        # Without settings, it is unknown to whom a provider's key would be sent, so that none is
         # read.
         url = settings.language_model(name).url if settings else ""
         own[name] = own[name] or _providers_key(url, environ)

@@ -76,7 +76,7 @@ def status_of(error: HallujudgeError) -> status_pb2.Status:
 
     Texts are shortened so that the status fits into a header.
     """
-    # By the reason, so that an error has the same code wherever it is told.
+    # By the reason, so that an error has the same code wherever it is reported.
     code = grpc.StatusCode[REASONS[error.reason].code]
     details: list[Message] = [
         error_details_pb2.ErrorInfo(

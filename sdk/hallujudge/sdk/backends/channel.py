@@ -201,7 +201,7 @@ async def responses_of(call: Any) -> AsyncGenerator[pb.ScoreStreamResponse, None
             raise
         raise (await status.arrived() or err) from err
     finally:
-        # The caller may stop early, and the server would judge on for nobody.
+        # The caller may stop early, and the server would go on judging in vain.
         call.cancel()
 
 

@@ -206,7 +206,7 @@ class Outbox:
     async def _read_all(self) -> None:
         try:
             async for batch in self._batches:
-                # A batch above the limit alone is read all the same, or it would wait for ever.
+                # A single batch above the limit is still read, or it would wait for ever.
                 while self._items and self._items + len(batch) > self._limit:
                     await self._changed.wait()
                 self._items += len(batch)
@@ -223,7 +223,7 @@ class Outbox:
     def _wake(self) -> None:
         """Wake everything that waits for a change."""
         self._changed.set()
-        # A new event for the next change: whoever waits has the old one.
+        # A new event for the next change: waiting tasks hold the old one.
         self._changed = asyncio.Event()
 
 

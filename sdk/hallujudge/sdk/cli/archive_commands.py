@@ -251,7 +251,7 @@ def inspect(
         click.echo("\n\n".join("\n".join(_summary_lines(summary)) for summary in summaries))
         if len(summaries) > 1:
             click.echo(f"\n{_total_line(summaries)}")
-    # One file that can't be read among others is told, and is no failure.
+    # One unreadable file among others is reported, and is not a failure.
     readable = any(not summary.problem for summary in summaries)
     return ExitCode.OK if readable else ExitCode.FAILED
 

@@ -253,7 +253,7 @@ def _graphs() -> str:
 
 
 def _server_findings(target: str, connection: Connection | None) -> Iterator[Finding]:
-    # A server that does not answer is a finding, for which nobody waits long.
+    # A server that does not answer is a finding; the check waits only briefly.
     with Client(target, timeouts=Timeouts(call_timeout=10), connection=connection) as client:
         reached = _finding_of(f"server {target}", lambda: f"release {client.server_info().version}")
         yield reached

@@ -316,7 +316,7 @@ def parameters_of(
         built |= {name: click.get_current_context() for name in contexts}
         return function(**given, **built)
 
-    # Families' commands are told apart by the module of their function.
+    # Families' commands differ by the module of their function.
     called.__module__ = function.__module__
     return [_parameter(each, each.annotation) for each in shown], called
 

@@ -93,7 +93,7 @@ def report(
         raise InvalidInputError("--to takes one run; leave out the other")
     if (model or dataset) and not to:
         raise InvalidInputError("--model and --dataset are for --to; leave them out, or add --to")
-    # A tracker's mistake is told now, not after pages were made and written.
+    # A wrong tracker is reported now, not after pages were made and written.
     for tracker in to or ():
         tracker_named(tracker, model=model, dataset=dataset)
     names = _report_formats(format, runs)

@@ -90,7 +90,7 @@ class ScoreExecution:
         return code
 
     def _score_one(self) -> ExitCode:
-        # Times from before: whether this command wrote anything is told by comparing them.
+        # The times before the run show afterwards whether this command wrote anything.
         unscored, before = UnscoredCounts(), Written.of(self.command.out)
         report = self._score(unscored)
         if report is None:

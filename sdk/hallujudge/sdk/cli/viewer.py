@@ -39,7 +39,7 @@ class Viewer:
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self._folder = folder
-        # A wrong folder is told at once, not by the first page.
+        # A wrong folder is reported at once, not by the first page.
         find_runs(folder)
         viewer = self
 

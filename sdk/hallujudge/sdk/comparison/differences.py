@@ -64,7 +64,7 @@ def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparis
         ArchiveError: A folder does not hold a complete run.
     """
     options = options or CompareOptions()
-    # Settings first: a wrong option is told before a million items are read.
+    # Settings first: a wrong option is reported before a million items are read.
     settings, data = options.settings(), read_runs(runs, options)
     first, *others = data
     scores = checked_scores(first.metric, options.scores)

@@ -241,7 +241,7 @@ def _making(runs: Sequence[PageRun], method: str) -> Markup:
 def _trust(runs: Sequence[PageRun], notes: Sequence[str], items: Sequence[_Items]) -> Markup:
     points = [element("li", note) for note in notes]
     for run, each, other in zip(runs, items, reversed(items), strict=True):
-        # What a page leaves out of a large run may be in it all the same.
+        # An item that the page of a large run leaves out may still be in the run.
         missing = sum(name not in other.places for name in each.columns.ids) if other.whole else 0
         if missing:
             points.append(element("li", f"{counted(missing, 'item')} only in {run.title}."))

@@ -137,7 +137,7 @@ async def test_the_judges_of_a_server_with_its_own_vllm(tmp_path: Path) -> None:
     assert str(factory.llm().identity) == "some/model (vllm 0.32.0)"
     log = (tmp_path / "vllm.log").read_text()
     assert '"--max-model-len", "auto", "--quantization", "fp8", ' in log
-    # vLLM's key guards a part of its routes only, so nobody else may reach its socket.
+    # vLLM's key guards a part of its routes only, so no other user may reach its socket.
     socket = Path(server.endpoint.socket)
     assert f'["serve", "some/model", "--uds", "{socket}", ' in log
     assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700

@@ -72,7 +72,7 @@ def test_vtt_is_read_and_written_back(tmp_path: Path) -> None:
         "00:01.000 --> 00:02.500", "00:00:01.000 --> 00:00:02.500"
     )
     again = wrong(found)
-    assert again.blocks[:3] == found.blocks[:3], "a note is shown to nobody"
+    assert again.blocks[:3] == found.blocks[:3], "a note is not shown"
     assert again.cues[0].settings == " align:start"
 
 

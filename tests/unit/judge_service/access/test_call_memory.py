@@ -51,7 +51,7 @@ def test_an_answer_gives_back_its_message_and_its_result() -> None:
     assert budget.held == 75
     memory.answered()
     assert budget.held == 20
-    memory.result(200)  # it is there already: counted, and nobody else gets in
+    memory.result(200)  # it is there already: counted, and no other call gets in
     with pytest.raises(OverloadedError):
         budget.take(1)
     memory.close()

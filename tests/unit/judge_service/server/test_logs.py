@@ -1,4 +1,4 @@
-"""Lines for a reader that does not read are dropped and counted; nobody waits for it."""
+"""Lines for a reader that does not read are dropped and counted; no call waits for it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from hallujudge.sdk.errors import ArchiveError
 
 
 def pope_files(folder: Path, *names: str) -> list[Path]:
-    """Write POPE's question files, whose ids begin anew in each."""
+    """Write POPE's question files, whose ids begin again in each."""
     for name, label in zip(names, ("yes", "no"), strict=False):
         rows = [
             {

@@ -97,7 +97,7 @@ def test_no_line_is_longer_than_80_columns(path: tuple[str, ...]) -> None:
 def test_help_ends_with_an_example_that_parses(path: tuple[str, ...]) -> None:
     epilog = COMMANDS[path].epilog or ""
     mark, head, *lines = epilog.splitlines()
-    # The mark keeps click from breaking the lines anew.
+    # The mark keeps click from breaking the lines again.
     assert (mark, head) == ("\b", "Example:")
     # The page shows it as it is written: no line is wrapped.
     shown = [line.strip() for line in help_of(path).splitlines()]

@@ -261,7 +261,7 @@ class Clause:
         self._had_main_verb = False
         # An adjective after a copula, which a preposition may complete: "is full of".
         self._predicate: Chunk | None = None
-        # In a phrase that tells of evidence or of examples, or of examples that are guessed.
+        # In a phrase about evidence, about examples, or about guessed examples.
         self._aside = self._examples = False
         # The subjects around a relative clause that has a subject of its own.
         self._outer: tuple[NounPhrase, ...] = ()

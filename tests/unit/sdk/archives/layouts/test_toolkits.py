@@ -79,7 +79,7 @@ def write(root: Path, kind: str, task: str, samples: list[tuple[str, dict[str, A
 
 
 def pope(subset: str) -> list[tuple[str, dict[str, Any]]]:
-    """Ids of questions begin anew in each subset."""
+    """Ids of questions begin again in each subset."""
     labels = {"YES": "Yes, there is.", "NO": "Yes."}
     return [
         (text, {"id": str(n), "answer": label, "category": subset, "question_id": str(n)})
