@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
-from support.choice_judge import blocks_of, scripted, step
+from support.choice_judge import blocks_of, judged_here_and_there, scripted, step
 from support.qa_running import report_of
-from support.running import ServerProcess, here, read_rows
+from support.running import here, read_rows
 
 SOURCE = "A man opens a wooden box. Then he takes out a small key. He locks the door."
 LINES = {
@@ -40,21 +40,8 @@ def test_lines_are_judged_once_and_a_server_writes_the_same_bytes(tmp_path: Path
     (tmp_path / "captions.json").write_text(records(TARGET, "He locks the door. REFUSE this line."))
     given = ("--responses", tmp_path / "captions.json", "--verdicts", "llm")
     judge = step({**LINES, "He locks the door.": "action 3"}, "LINE")
-    with scripted(judge) as server:
-        cache = ("--verdict-cache", str(tmp_path / "verdicts.sqlite"))
-        flags = ("--llm-url", server.url, "--llm-model", "tiny", *cache)
-        run = here("score", "argus", *given, *flags, "--out", tmp_path / "here")
-        assert run.returncode == 3, run.stderr
-        asked = list(server.requests)
-        remote = ServerProcess(*flags, "--data-folder", str(tmp_path / "data"))
-        try:
-            there = ("--server", remote.address, "--out", tmp_path / "there")
-            assert here("score", "argus", *given, *there).returncode == 3
-        finally:
-            remote.stop()
-        assert server.chats == len(asked) + 1, "only the refusal is asked again"
-    for name in ("report.json", "items.jsonl"):
-        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+    asked, more = judged_here_and_there("argus", given, judge, tmp_path)
+    assert more == 1, "only the refusal is asked again"
     lines = [blocks_of(body)["LINE"] for body in asked]
     # Calls run at the same time, in any order.
     assert sorted(lines) == sorted([*LINES, "He locks the door. REFUSE this line."])

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from support.choice_judge import blocks_of, scripted, step
+from support.choice_judge import blocks_of, judged_here_and_there, step
 from support.qa_running import report_of
-from support.running import ServerProcess, here, read_rows
+from support.running import read_rows
 
 ANSWERS = {"It is yellow.": "6", "It is red.": "1", "A yellow cap.": "4", "REFUSE": None}
 
@@ -34,21 +34,8 @@ def test_answers_are_rated_and_a_server_writes_the_same_bytes(tmp_path: Path) ->
     (tmp_path / "answers.json").write_text(json.dumps(records))
     given = ("--responses", tmp_path / "answers.json", "--ratings", "llm")
     judge = step({text: rating for text, rating in ANSWERS.items() if rating}, "ANSWER")
-    with scripted(judge) as server:
-        cache = ("--verdict-cache", str(tmp_path / "verdicts.sqlite"))
-        flags = ("--llm-url", server.url, "--llm-model", "tiny", *cache)
-        run = here("score", "mmhal", *given, *flags, "--out", tmp_path / "here")
-        assert run.returncode == 3, run.stderr
-        asked = list(server.requests)
-        remote = ServerProcess(*flags, "--data-folder", str(tmp_path / "data"))
-        try:
-            there = ("--server", remote.address, "--out", tmp_path / "there")
-            assert here("score", "mmhal", *given, *there).returncode == 3
-        finally:
-            remote.stop()
-        assert server.chats == len(asked) + 1, "only the refusal is asked again"
-    for name in ("report.json", "items.jsonl"):
-        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+    asked, more = judged_here_and_there("mmhal", given, judge, tmp_path)
+    assert more == 1, "only the refusal is asked again"
     blocks = blocks_of(asked[0])
     assert (blocks["OBJECTS"], blocks["REFERENCE"]) == ("Fire hydrant, Cap", "The cap is yellow.")
     report = report_of(tmp_path / "here")

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from support.choice_judge import blocks_of, scripted, step
+from support.choice_judge import blocks_of, judged_here_and_there, step
 from support.qa_running import report_of
-from support.running import ServerProcess, here, read_rows
+from support.running import read_rows
 
 THINGS = {"dog": "yes", "airplane": "no", "wall": "unsure", "REFUSE": None}
 
@@ -26,20 +26,7 @@ def test_objects_are_judged_and_a_server_writes_the_same_bytes(tmp_path: Path) -
     (tmp_path / "captions.json").write_text(json.dumps(records))
     given = ("--responses", tmp_path / "captions.json", "--judgements", "llm")
     judge = step({thing: said for thing, said in THINGS.items() if said}, "OBJECT")
-    with scripted(judge) as server:
-        cache = ("--verdict-cache", str(tmp_path / "verdicts.sqlite"))
-        flags = ("--llm-url", server.url, "--llm-model", "tiny", *cache)
-        run = here("score", "openchair", *given, *flags, "--out", tmp_path / "here")
-        assert run.returncode == 3, run.stderr
-        asked = list(server.requests)
-        remote = ServerProcess(*flags, "--data-folder", str(tmp_path / "data"))
-        try:
-            there = ("--server", remote.address, "--out", tmp_path / "there")
-            assert here("score", "openchair", *given, *there).returncode == 3
-        finally:
-            remote.stop()
-    for name in ("report.json", "items.jsonl"):
-        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+    asked, _ = judged_here_and_there("openchair", given, judge, tmp_path)
     assert not any(blocks_of(each)["OBJECT"] == "photo" for each in asked), "it is ignored"
     assert blocks_of(asked[0])["CAPTION"] == "A dog sleeps."
     report = report_of(tmp_path / "here")

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from support.choice_judge import blocks_of, scripted, step
+from support.choice_judge import blocks_of, judged_here_and_there, step
 from support.qa_running import report_of
 from support.qa_samples import write_lines
-from support.running import ServerProcess, here, read_rows
+from support.running import here, read_rows
 
 PEOPLE = ["cat"] * 6 + ["kitten"] * 3 + ["dog"]
 # Response -> the judge's choice; None is refused, and e is not offered for three answers.
@@ -33,20 +33,8 @@ def test_responses_are_matched_and_table_6_is_made(tmp_path: Path) -> None:
     answers = write_lines(tmp_path / "answers.jsonl", rows)
     given = ("-r", answers, "-R", tmp_path / "questions.json", "--judgements", "llm")
     judge = step({text: choice for text, choice in ANSWERS.items() if choice}, "RESPONSE")
-    with scripted(judge) as server:
-        cache = ("--verdict-cache", str(tmp_path / "verdicts.sqlite"))
-        flags = ("--llm-url", server.url, "--llm-model", "tiny", *cache)
-        run = here("score", "vqa", *given, *flags, "--out", tmp_path / "here")
-        assert run.returncode == 3, run.stderr
-        blocks = blocks_of(server.requests[0])
-        remote = ServerProcess(*flags, "--data-folder", str(tmp_path / "data"))
-        try:
-            there = ("--server", remote.address, "--out", tmp_path / "there")
-            assert here("score", "vqa", *given, *there).returncode == 3
-        finally:
-            remote.stop()
-    for name in ("report.json", "items.jsonl"):
-        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+    requests, _ = judged_here_and_there("vqa", given, judge, tmp_path)
+    blocks = blocks_of(requests[0])
     assert blocks["QUESTION"] == "What is it?"
     assert blocks["ACCEPTED"] == "a: cat; b: kitten; c: dog"
     report = report_of(tmp_path / "here")

@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from support import scripted_llm as llm
+from support.running import ServerProcess, here
 
-__all__ = ["blocks_of", "scripted", "step"]
+__all__ = ["blocks_of", "judged_here_and_there", "scripted", "step"]
 
 _MARKS = re.compile(r"<\||\[/?INST\]|</?s>")
 
@@ -54,3 +56,37 @@ def scripted(*steps: llm.Step, model: str = "tiny") -> Iterator[llm.ScriptedLlm]
         yield server
     finally:
         stop()
+
+
+def judged_here_and_there(
+    metric: str, given: tuple[str | Path, ...], judge: llm.Step, folder: Path
+) -> tuple[list[llm.Body], int]:
+    """Score in this process and at a server, which share a verdict cache, into the same bytes.
+
+    Some items have no verdict. The run of this process is in ``here``.
+
+    Args:
+        metric: The metric's name.
+        given: The options that name archives and ask for the judge.
+        judge: What the judge answers.
+        folder: The folder of both runs.
+
+    Returns:
+        The requests of the first run, and how many the second one added.
+    """
+    with scripted(judge) as server:
+        cache = ("--verdict-cache", str(folder / "verdicts.sqlite"))
+        flags = ("--llm-url", server.url, "--llm-model", "tiny", *cache)
+        run = here("score", metric, *given, *flags, "--out", folder / "here")
+        assert run.returncode == 3, run.stderr
+        asked = list(server.requests)
+        remote = ServerProcess(*flags, "--data-folder", str(folder / "data"))
+        try:
+            there = ("--server", remote.address, "--out", folder / "there")
+            assert here("score", metric, *given, *there).returncode == 3
+        finally:
+            remote.stop()
+        more = server.chats - len(asked)
+    for name in ("report.json", "items.jsonl"):
+        assert (folder / "here" / name).read_bytes() == (folder / "there" / name).read_bytes()
+    return asked, more

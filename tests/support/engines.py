@@ -6,12 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from hallujudge.judge_service.access import current_caller
+from hallujudge.judge_service.access import Caller, current_caller
 from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.errors import HallujudgeError
 from hallujudge.metrics import Item, ItemResult
 
-__all__ = ["EndlessEngine", "WatchedEngine"]
+__all__ = ["EndlessEngine", "NotingEngine", "WatchedEngine"]
 
 
 class EndlessEngine(Engine):
@@ -33,6 +33,16 @@ class EndlessEngine(Engine):
 
         session.score = score  # type: ignore[method-assign]  # the point of the stand-in
         return session
+
+
+class NotingEngine(Engine):
+    """An engine that notes for whom it works."""
+
+    caller: Caller
+
+    async def open(self, spec: ScoreSpec) -> ScoringSession:
+        self.caller = current_caller()
+        return await super().open(spec)
 
 
 class WatchedEngine(Engine):

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
+from support.engines import NotingEngine
 from support.rpc import health_stub, raw_call, refused
 from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import jobs_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.access import Caller, current_caller
-from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.server.interceptors import METHODS
 from hallujudge.judge_service.server.server import start
@@ -139,16 +139,6 @@ async def test_one_connection_without_a_key_does_not_have_all_places_of_its_mach
             await asyncio.gather(*reads, return_exceptions=True)
     finally:
         await server.stop(0)
-
-
-class NotingEngine(Engine):
-    """An engine that notes for whom it works."""
-
-    caller: Caller
-
-    async def open(self, spec: ScoreSpec) -> ScoringSession:
-        self.caller = current_caller()
-        return await super().open(spec)
 
 
 async def test_the_work_knows_its_caller() -> None:

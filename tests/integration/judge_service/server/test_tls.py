@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from support.certificates import Certificates, make_certificates, make_server_certificate
+from support.engines import NotingEngine
 from support.messages import expected_message
 from support.threads import until
 
-from hallujudge.judge_service.access import Caller, current_caller
-from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
+from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import ServerSettings, TlsSettings
@@ -41,16 +41,6 @@ async def serving(
         yield server
     finally:
         await server.stop(0)
-
-
-class NotingEngine(Engine):
-    """An engine that notes for whom it works."""
-
-    caller: Caller
-
-    async def open(self, spec: ScoreSpec) -> ScoringSession:
-        self.caller = current_caller()
-        return await super().open(spec)
 
 
 async def test_a_client_that_trusts_the_authority_scores(certificates: Certificates) -> None:

@@ -16,7 +16,7 @@ from urllib.error import URLError
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 from support.certificates import Certificates, make_certificates
-from support.engines import EndlessEngine
+from support.engines import EndlessEngine, NotingEngine
 from support.http_calls import (
     JUDGE,
     LINES,
@@ -31,22 +31,11 @@ from support.loop_audit import io_audit
 from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import jobs_pb2, judge_service_pb2
-from hallujudge.judge_service.access import Caller, Scope, current_caller
+from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
-from hallujudge.judge_service.engine import Engine, ScoreSpec, ScoringSession
 from hallujudge.judge_service.installation import __version__
 
 _SCORE = JUDGE + "Score"
-
-
-class NotingEngine(Engine):
-    """An engine that notes for whom it works."""
-
-    caller: Caller
-
-    async def open(self, spec: ScoreSpec) -> ScoringSession:
-        self.caller = current_caller()
-        return await super().open(spec)
 
 
 @pytest.fixture(scope="module")
