@@ -29,9 +29,7 @@ import needs
 import numpy as np
 from arguments import Arguments
 
-from hallujudge.judge_service.extractors.llm_extractors import (
-    SentenceExtractor,
-)
+from hallujudge.judge_service.extractors.llm_extractors import SentenceExtractor
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels

@@ -30,9 +30,7 @@ import needs
 from arguments import Arguments
 
 from hallujudge.judge_service.engine.judge_quality import Agreement, read_agreements
-from hallujudge.judge_service.extractors.llm_extractors import (
-    SentenceExtractor,
-)
+from hallujudge.judge_service.extractors.llm_extractors import SentenceExtractor
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels

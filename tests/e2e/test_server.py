@@ -24,9 +24,7 @@ from hallujudge.judge.v1 import chair_pb2, scoring_pb2
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.judge_service.engine import ScoreSpec
-from hallujudge.judge_service.errors import (
-    InvalidInputError,
-)
+from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.metrics import ChairItem
 from hallujudge.sdk import Client
 

@@ -15,9 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hallujudge.judge_service.extractors.llm_extractors import (
-    SentenceExtractor,
-)
+from hallujudge.judge_service.extractors.llm_extractors import SentenceExtractor
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings
 from hallujudge.judge_service.matchers.matcher_models import MatcherModels
 from hallujudge.metrics import Answer

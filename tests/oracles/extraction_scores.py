@@ -19,13 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from hallujudge.judge_service.extractors import (
-    ExtractedTriplet,
-    Keywords,
-)
-from hallujudge.judge_service.extractors.library_extractors import (
-    shared_extractor,
-)
+from hallujudge.judge_service.extractors import ExtractedTriplet, Keywords
+from hallujudge.judge_service.extractors.library_extractors import shared_extractor
 from hallujudge.judge_service.extractors.rules.lexicon import Morphology, load_lexicon
 from hallujudge.judge_service.extractors.rules.rule_extractors import (
     Analyser,

@@ -21,9 +21,7 @@ from typing import Any, NamedTuple
 
 from oracles.extraction_scores import Extractor
 
-from hallujudge.judge_service.extractors.library_extractors import (
-    shared_extractor,
-)
+from hallujudge.judge_service.extractors.library_extractors import shared_extractor
 from hallujudge.judge_service.extractors.rules.rule_extractors import RuleTripletExtractor
 
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?]+(?=\s|$)|(?=\n|$))")

@@ -9,11 +9,7 @@ from typing import Any
 from papers.paper_items import Items
 
 from hallujudge.judge_service.extractors.llm_extractors import root_form
-from hallujudge.judge_service.llm.prompt_templates import (
-    EXTRACT,
-    paper_prompt,
-    read_keyword_lists,
-)
+from hallujudge.judge_service.llm.prompt_templates import EXTRACT, paper_prompt, read_keyword_lists
 from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.metrics.mementos import ASKING, MementosMetric, keyword_scores
 from hallujudge.sdk.media.video_frames import Sampling

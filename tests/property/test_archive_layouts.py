@@ -9,13 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.archive_samples import (
-    CAPTION_LAYOUTS,
-    PLAIN_MAP,
-    QUESTION_LAYOUTS,
-    Caption,
-    Question,
-)
+from support.archive_samples import CAPTION_LAYOUTS, PLAIN_MAP, QUESTION_LAYOUTS, Caption, Question
 from support.sizes import examples
 
 from hallujudge.metrics import AnswersItem

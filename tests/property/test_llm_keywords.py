@@ -9,14 +9,8 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hallujudge.judge_service.extractors import (
-    DescriptionPair,
-    Keywords,
-)
-from hallujudge.judge_service.extractors.llm_extractors import (
-    LlmKeywordExtractor,
-    Places,
-)
+from hallujudge.judge_service.extractors import DescriptionPair, Keywords
+from hallujudge.judge_service.extractors.llm_extractors import LlmKeywordExtractor, Places
 from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.llm.chat import ChatRequest
 from hallujudge.judge_service.llm.chat_replies import ChatReply

@@ -10,10 +10,7 @@ from pathlib import Path
 from support.running import read_rows
 
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
-from hallujudge.sdk.calibration import (
-    CalibrateOptions,
-    calibrate,
-)
+from hallujudge.sdk.calibration import CalibrateOptions, calibrate
 
 __all__ = ["calibrated", "labels_file"]
 

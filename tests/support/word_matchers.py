@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hallujudge.judge_service.matchers import (
-    ClaimMatcher,
-    ClaimQuery,
-    MatcherSettings,
-    VectorStore,
-)
+from hallujudge.judge_service.matchers import ClaimMatcher, ClaimQuery, MatcherSettings, VectorStore
 from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher
 from hallujudge.judge_service.matchers.small_matcher import SmallMatcher
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Triplet, reference_of

@@ -30,12 +30,7 @@ from hallujudge.sdk.runs.run_inputs import described_file
 
 from .asked_benchmarks import Benchmark, benchmark_of
 from .asked_files import AskedFiles, put_outcome
-from .first_checks import (
-    checked_parameters,
-    notes_on_labels,
-    shown_parameters,
-    waits_if_asked,
-)
+from .first_checks import checked_parameters, notes_on_labels, shown_parameters, waits_if_asked
 from .inquiries import Inquiries, read_inquiries
 from .replies import CUT_OFF, Answered, Asker
 from .shown_media import ShownMedia

@@ -35,13 +35,7 @@ from .answers.answer_scores import (
     unparsed_rate,
 )
 from .answers.answers_metric import AnswersMetric
-from .answers.closed_questions import (
-    Bundling,
-    ClosedQuestions,
-    EachRecord,
-    Keys,
-    one_answer,
-)
+from .answers.closed_questions import Bundling, ClosedQuestions, EachRecord, Keys, one_answer
 from .answers.yes_no import CONTAINS_VARIANTS, labelled
 from .framework.arrays import FloatArray, np
 from .framework.asking import YES_OR_NO, Shown, plain

@@ -6,11 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from hallujudge.asking.first_checks import (
-    checked_parameters,
-    parsed_parameters,
-    shown_parameters,
-)
+from hallujudge.asking.first_checks import checked_parameters, parsed_parameters, shown_parameters
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.errors import InvalidInputError
 

@@ -14,12 +14,7 @@ from typing import Any
 import pytest
 from support.threads import PATIENCE, eventually
 
-from hallujudge.judge_service.threads import (
-    SharedLoads,
-    look_regularly,
-    shielded,
-    usable_cores,
-)
+from hallujudge.judge_service.threads import SharedLoads, look_regularly, shielded, usable_cores
 
 
 class Work:

@@ -12,10 +12,7 @@ from support.messages import expected_message
 from support.pages import Page
 from support.running import here, read_rows
 
-from hallujudge.sdk.calibration import (
-    CalibrateOptions,
-    calibrate,
-)
+from hallujudge.sdk.calibration import CalibrateOptions, calibrate
 from hallujudge.sdk.runs import read_run
 
 

@@ -12,11 +12,7 @@ from support.comparison_runs import chair_run, pope_run
 from support.messages import expected_message
 from support.running import here, read_rows
 
-from hallujudge.sdk.calibration import (
-    calibrate,
-    read_calibration,
-    write_calibration,
-)
+from hallujudge.sdk.calibration import calibrate, read_calibration, write_calibration
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, UnsupportedError
 from hallujudge.sdk.schemas import calibration_schema
 

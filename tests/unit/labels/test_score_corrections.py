@@ -15,9 +15,7 @@ from support.running import here, read_rows
 from hallujudge.labels.calibration_tables import calibration_page
 from hallujudge.metrics.calibration.calibrated_scores import ScoreEstimate
 from hallujudge.sdk import Client
-from hallujudge.sdk.calibration import (
-    write_calibration,
-)
+from hallujudge.sdk.calibration import write_calibration
 from hallujudge.sdk.report.report_text import calibration_sentences
 
 

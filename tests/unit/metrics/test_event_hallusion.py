@@ -6,11 +6,7 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.metrics import Answer, AnswersItem
-from hallujudge.metrics.event_hallusion import (
-    BENCHMARK,
-    DESCRIPTION,
-    EventHallusionMetric,
-)
+from hallujudge.metrics.event_hallusion import BENCHMARK, DESCRIPTION, EventHallusionMetric
 
 
 @pytest.mark.parametrize(

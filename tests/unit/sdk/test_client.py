@@ -18,14 +18,7 @@ from support.threads import PATIENCE, busy_switching, eventually, run_in_threads
 
 from hallujudge.judge_service.engine.session import ScoringSession
 from hallujudge.metrics import Item, ItemResult
-from hallujudge.sdk import (
-    AsyncClient,
-    Client,
-    EmbeddedBackend,
-    Outcome,
-    ScoreRun,
-    async_client,
-)
+from hallujudge.sdk import AsyncClient, Client, EmbeddedBackend, Outcome, ScoreRun, async_client
 from hallujudge.sdk import client as sync_client
 from hallujudge.sdk.archives import inspect_archives, read_items
 from hallujudge.sdk.backends import BatchResult

@@ -15,9 +15,7 @@ from support.threads import run_in_threads
 
 from hallujudge.metrics import Outcome
 from hallujudge.sdk import AsyncClient, Client, Scorer, scorer
-from hallujudge.sdk.errors import (
-    InvalidInputError,
-)
+from hallujudge.sdk.errors import InvalidInputError
 
 REFERENCES = {"1": ["dog", "couch"], "2": ["cat"]}
 RESPONSES = [

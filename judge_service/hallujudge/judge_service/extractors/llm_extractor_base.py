@@ -25,11 +25,7 @@ from ..llm.chat_replies import SHOWN_CHARS, reply_problem, without_thought
 from ..llm.client import Answer, ChatClient
 from ..llm.estimate import PlannedCall
 from ..llm.failures import CallFailedError
-from ..llm.prompt_templates import (
-    Template,
-    load_template,
-    own_template,
-)
+from ..llm.prompt_templates import Template, load_template, own_template
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")

@@ -27,23 +27,8 @@ from ..llm.prompt_templates import (
     read_keyword_lists,
 )
 from ..threads import map_cpu, of_each
-from . import (
-    SYNONYMS,
-    DescriptionPair,
-    ExtractedTriplet,
-    Keyword,
-    Keywords,
-    PairKeywords,
-    Span,
-)
-from .llm_extractor_base import (
-    Extraction,
-    LlmExtractor,
-    list_under,
-    shown,
-    sift,
-    with_keys,
-)
+from . import SYNONYMS, DescriptionPair, ExtractedTriplet, Keyword, Keywords, PairKeywords, Span
+from .llm_extractor_base import Extraction, LlmExtractor, list_under, shown, sift, with_keys
 from .rules.lexicon import Morphology
 from .rules.rule_extractors import RuleKeywordExtractor, shared_analyser
 from .rules.words import sentences

@@ -13,16 +13,7 @@ from hallujudge.metrics.framework.tally import cluster_key
 from ..engine.streams import repeated_id
 from ..errors import InvalidInputError, NotFoundError, OverloadedError
 from ..settings.server_settings import JobSettings
-from . import (
-    FINISHED,
-    Job,
-    JobDetails,
-    JobState,
-    NewItem,
-    NewJob,
-    ResultPage,
-    StoredResult,
-)
+from . import FINISHED, Job, JobDetails, JobState, NewItem, NewJob, ResultPage, StoredResult
 from .database import LISTED, WHOLE, Database, fitting, job_of, marks
 
 # SQLite takes 32,766 values in one statement.

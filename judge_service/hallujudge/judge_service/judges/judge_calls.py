@@ -27,14 +27,7 @@ from ..llm.failures import CallFailedError
 from . import DIGITS, Declined, JudgedItem, JudgeRequestItem, Recalled, count_verdicts
 from .judge_rules import ShareRule
 from .questions import Question
-from .replies import (
-    WRAPPING,
-    ReadAnswer,
-    choice_begun_by,
-    read_choice,
-    read_keyed,
-    read_stated,
-)
+from .replies import WRAPPING, ReadAnswer, choice_begun_by, read_choice, read_keyed, read_stated
 
 # vLLM and OpenAI list at most so many.
 _MOST_LISTED = 20

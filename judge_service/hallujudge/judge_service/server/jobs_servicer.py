@@ -18,14 +18,7 @@ from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, UnsupportedError
 from ..flights import Flights
-from ..jobs import (
-    Job,
-    NewItem,
-    NewJob,
-    ScoredChunk,
-    current_owner,
-    kept_caller,
-)
+from ..jobs import Job, NewItem, NewJob, ScoredChunk, current_owner, kept_caller
 from ..jobs.job_service import JobService
 from ..jobs.job_store import JobStore
 from ..settings.judge_settings import JudgeSettings

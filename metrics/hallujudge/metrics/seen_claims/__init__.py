@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from ..framework.arrays import FloatArray, np
-from ..framework.claims import (
-    ClaimVerdict,
-    Verdict,
-    invalid_note,
-    no_verdicts,
-    support_probability,
-)
+from ..framework.claims import ClaimVerdict, Verdict, invalid_note, no_verdicts, support_probability
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import OptionDefinition, Paper, SoftMetric, VariantDefinition, soft_option
 from ..framework.papers import paper

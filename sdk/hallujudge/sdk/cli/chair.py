@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..archives import InputOptions
-from .app import (
-    examples,
-    score_app,
-)
+from .app import examples, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .run_options import InputsOf, ObjectFiles, ObjectGraph, Responses, RunOptions
 from .score_command import ScoreCommand

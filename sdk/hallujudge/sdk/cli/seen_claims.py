@@ -7,11 +7,7 @@ from typing import Annotated
 import click
 
 from ..archives import InputOptions
-from .app import (
-    examples,
-    input_option,
-    score_app,
-)
+from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .options import Estimate, JudgeOptions, say_where_pictures_go
 from .run_options import InputsOf, Responses, RunOptions

@@ -10,18 +10,9 @@ from hallujudge.metrics.framework.metric import SEES
 
 from ..archives import InputOptions
 from ..errors import InvalidInputError
-from .app import (
-    examples,
-    input_option,
-    score_app,
-)
+from .app import examples, input_option, score_app
 from .declared_options import DeclaredBy, MetricOptions
-from .options import (
-    Estimate,
-    JudgeOptions,
-    MatcherDownload,
-    say_where_pictures_go,
-)
+from .options import Estimate, JudgeOptions, MatcherDownload, say_where_pictures_go
 from .run_options import InputsOf, References, RunOptions
 from .score_command import ScoreCommand
 

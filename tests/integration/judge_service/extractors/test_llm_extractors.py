@@ -11,11 +11,7 @@ import pytest
 from support import scripted_llm as llm
 from support.threads import PATIENCE
 
-from hallujudge.judge_service.extractors import (
-    DescriptionPair,
-    Keywords,
-    PairKeywords,
-)
+from hallujudge.judge_service.extractors import DescriptionPair, Keywords, PairKeywords
 from hallujudge.judge_service.extractors.llm_extractor_base import Extraction
 from hallujudge.judge_service.extractors.llm_extractors import (
     LlmKeywordExtractor,

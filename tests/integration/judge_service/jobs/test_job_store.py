@@ -17,14 +17,7 @@ from hallujudge.judge_service.errors import (
     UnavailableError,
     VersionMismatchError,
 )
-from hallujudge.judge_service.jobs import (
-    Answer,
-    Job,
-    JobState,
-    NewItem,
-    NewJob,
-    Problem,
-)
+from hallujudge.judge_service.jobs import Answer, Job, JobState, NewItem, NewJob, Problem
 from hallujudge.judge_service.jobs.database import Database
 from hallujudge.judge_service.jobs.job_progress import JobProgress
 from hallujudge.judge_service.jobs.job_store import JobStore

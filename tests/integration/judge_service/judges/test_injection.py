@@ -16,9 +16,7 @@ import pytest
 from support import scripted_llm as llm
 
 from hallujudge.judge_service.engine.judge_prompts import choice_question
-from hallujudge.judge_service.extractors import (
-    DescriptionPair,
-)
+from hallujudge.judge_service.extractors import DescriptionPair
 from hallujudge.judge_service.extractors.llm_extractors import (
     LlmKeywordExtractor,
     LlmTripletExtractor,

@@ -11,15 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2
-from support.http2 import (
-    CONTINUATION,
-    END_HEADERS,
-    HEADERS,
-    RST_STREAM,
-    connected,
-    frame,
-    headers,
-)
+from support.http2 import CONTINUATION, END_HEADERS, HEADERS, RST_STREAM, connected, frame, headers
 from support.messages import expected_message
 from support.rpc import health_stub, refused
 from support.running import ServerProcess

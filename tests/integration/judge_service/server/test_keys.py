@@ -17,12 +17,7 @@ from support.rpc import health_stub, raw_call, refused
 from support.threads import PATIENCE
 
 from hallujudge.judge_service.access import Scope
-from hallujudge.judge_service.access.key_store import (
-    create_key,
-    edit_key,
-    revoke_key,
-    rotate_key,
-)
+from hallujudge.judge_service.access.key_store import create_key, edit_key, revoke_key, rotate_key
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.streams import RunProgress
 from hallujudge.judge_service.jobs.job_service import JobService
@@ -34,11 +29,7 @@ from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.tenancy import Limits
 from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import AsyncClient, Connection, ScoreSpec, Secret
-from hallujudge.sdk.errors import (
-    InvalidInputError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-)
+from hallujudge.sdk.errors import InvalidInputError, PermissionDeniedError, UnauthenticatedError
 
 RUN: dict[str, Any] = {"responses": {"1": "A dog and a cat."}, "references": {"1": ["dog"]}}
 _SCORE = "/hallujudge.judge.v1.JudgeService/Score"

@@ -28,11 +28,7 @@ from hallujudge.judge_service.access.key_store import (
     revoke_key,
     rotate_key,
 )
-from hallujudge.judge_service.errors import (
-    InvalidInputError,
-    NotFoundError,
-    UnauthenticatedError,
-)
+from hallujudge.judge_service.errors import InvalidInputError, NotFoundError, UnauthenticatedError
 from hallujudge.judge_service.tenancy import Limits
 
 

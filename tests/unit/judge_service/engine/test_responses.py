@@ -9,11 +9,7 @@ import pytest
 from support.messages import expected_message
 
 from hallujudge.judge_service.engine import Engine, ScoreSpec
-from hallujudge.judge_service.engine.responses import (
-    ResponseCheck,
-    failure_texts,
-    language_problem,
-)
+from hallujudge.judge_service.engine.responses import ResponseCheck, failure_texts, language_problem
 from hallujudge.metrics import (
     Answer,
     AnswersItem,

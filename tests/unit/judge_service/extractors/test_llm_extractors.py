@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge_service.extractors import Keyword
-from hallujudge.judge_service.extractors.llm_extractors import (
-    Places,
-    SentenceExtractor,
-    root_form,
-)
+from hallujudge.judge_service.extractors.llm_extractors import Places, SentenceExtractor, root_form
 
 
 @pytest.mark.parametrize("verb", ["ride", "saw", "found", "sing", "lie", "pick", "photobomb"])

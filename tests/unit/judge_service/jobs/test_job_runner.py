@@ -24,11 +24,7 @@ from hallujudge.judge_service.jobs import Death, Job, JobState, Problem, kept_ca
 from hallujudge.judge_service.jobs.database import FileLock
 from hallujudge.judge_service.jobs.job_progress import Activity, Changes
 from hallujudge.judge_service.jobs.job_runner import JobRunner
-from hallujudge.judge_service.jobs.job_scoring import (
-    DatabaseThreads,
-    JobScoring,
-    Lanes,
-)
+from hallujudge.judge_service.jobs.job_scoring import DatabaseThreads, JobScoring, Lanes
 from hallujudge.judge_service.llm.ask_once import SingleFlight, run_bounded
 from hallujudge.judge_service.llm.client import Turn
 from hallujudge.judge_service.settings.server_settings import JobSettings

@@ -8,11 +8,7 @@ import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
 
-from hallujudge.judge_service.llm.failures import (
-    FailureKind,
-    failure_in_reply,
-    failure_of_status,
-)
+from hallujudge.judge_service.llm.failures import FailureKind, failure_in_reply, failure_of_status
 
 KEY = "sk-" + "a1" * 20
 

@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.judge_service.errors import InvalidInputError
-from hallujudge.judge_service.llm.prompt_templates import (
-    load_template,
-    own_template,
-)
+from hallujudge.judge_service.llm.prompt_templates import load_template, own_template
 
 
 def test_every_template_has_a_name_a_version_and_a_hash_that_is_pinned() -> None:

@@ -9,11 +9,7 @@ from oracles import tri_he_published as oracle
 from support.sizes import examples
 from support.word_matchers import GRAPH, WordEncoder, WordPairs, judged, published, query, small
 
-from hallujudge.judge_service.matchers import (
-    ClaimMatcher,
-    ClaimQuery,
-    VectorStore,
-)
+from hallujudge.judge_service.matchers import ClaimMatcher, ClaimQuery, VectorStore
 from hallujudge.judge_service.matchers.cosine_matcher import MAX_CLAIM_CHARS, PartRule
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict, reference_of
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.judge_service.server.authentication import (
-    anonymous,
-    host_of,
-    network_of,
-    peer_of,
-)
+from hallujudge.judge_service.server.authentication import anonymous, host_of, network_of, peer_of
 
 
 @pytest.mark.parametrize(

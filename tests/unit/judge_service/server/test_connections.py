@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hallujudge.judge_service.server.authentication import network_of
-from hallujudge.judge_service.server.connections import (
-    Connection,
-    ConnectionLimits,
-    surplus,
-)
+from hallujudge.judge_service.server.connections import Connection, ConnectionLimits, surplus
 from hallujudge.judge_service.settings.server_settings import LimitSettings
 
 

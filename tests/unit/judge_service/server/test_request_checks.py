@@ -8,11 +8,7 @@ from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.judge_service.access import Caller, Scope, acting_as
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, PermissionDeniedError
-from hallujudge.judge_service.server.request_checks import (
-    GroupLimit,
-    admitted_bytes,
-    admitted_spec,
-)
+from hallujudge.judge_service.server.request_checks import GroupLimit, admitted_bytes, admitted_spec
 from hallujudge.judge_service.wire.convert import spec_to_proto
 
 JUDGED = ScoreSpec(metric="tri-he", options={"judge": "llm"})

@@ -6,11 +6,7 @@ from msgspec import structs
 
 from hallujudge.metrics.answers.answer_bounds import ends_of
 from hallujudge.metrics.answers.answer_scores import accuracy, are_right, count_groups, share
-from hallujudge.metrics.answers.closed_questions import (
-    Answer,
-    AnswersItem,
-    Bundling,
-)
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, Bundling
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.dash_b import BENCHMARK as DASH_B
 from hallujudge.metrics.pope import BENCHMARK as POPE

@@ -15,13 +15,7 @@ from support.messages import expected_message
 from hallujudge.metrics import AnswersItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import inspect_archives, read_items
-from hallujudge.sdk.archives.local_files import (
-    OpenPath,
-    as_path,
-    is_plain,
-    open_binary,
-    read_bytes,
-)
+from hallujudge.sdk.archives.local_files import OpenPath, as_path, is_plain, open_binary, read_bytes
 from hallujudge.sdk.errors import ArchiveError
 
 # Enough for several pieces of the file; the characters take one, two, three and four bytes.

@@ -9,13 +9,7 @@ import pytest
 from support import report_samples as samples
 from support.pages import Page
 
-from hallujudge.metrics import (
-    AnswersItem,
-    ItemResult,
-    MentionVerdict,
-    Outcome,
-    one_answer,
-)
+from hallujudge.metrics import AnswersItem, ItemResult, MentionVerdict, Outcome, one_answer
 from hallujudge.sdk.comparison import page_comparisons
 from hallujudge.sdk.comparison.page_comparisons import Differences, PageRun, render_comparison
 from hallujudge.sdk.report.page import document, page_part

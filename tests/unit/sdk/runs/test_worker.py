@@ -8,13 +8,7 @@ from support.messages import expected_message
 from hallujudge.judge_service.process_pool import DiedError
 from hallujudge.metrics import ChairItem, ItemResult, Outcome
 from hallujudge.sdk.errors import InternalError
-from hallujudge.sdk.runs.worker import (
-    AloneScored,
-    ItemAlone,
-    ItemGroup,
-    Task,
-    parts_of,
-)
+from hallujudge.sdk.runs.worker import AloneScored, ItemAlone, ItemGroup, Task, parts_of
 
 ITEMS = [ChairItem(id=str(n), response="A dog.", reference_objects=()) for n in range(10)]
 GROUP = ItemGroup([ITEMS[:6], ITEMS[6:]], 100)

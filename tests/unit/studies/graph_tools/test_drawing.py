@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.synonym_graphs import (
-    load_graph,
-)
-from hallujudge.synonym_graphs.tools import (
-    draw_domain,
-    draw_neighbourhood,
-    statistics_of,
-)
+from hallujudge.synonym_graphs import load_graph
+from hallujudge.synonym_graphs.tools import draw_domain, draw_neighbourhood, statistics_of
 
 
 def test_figures_and_pictures() -> None:

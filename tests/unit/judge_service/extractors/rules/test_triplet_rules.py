@@ -6,9 +6,7 @@ import asyncio
 
 import pytest
 
-from hallujudge.judge_service.extractors import (
-    TripletExtractor,
-)
+from hallujudge.judge_service.extractors import TripletExtractor
 from hallujudge.judge_service.extractors.rules.rule_extractors import (
     RuleKeywordExtractor,
     RuleTripletExtractor,
