@@ -7,10 +7,10 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.messages import expected_message
+from support.qa_running import tables_of
 from support.running import assert_refused, here, read_rows
 
 OBJECTS = ["person", "dog", "cat", "car", "dining table", "chair", "bicycle", "bird"]
@@ -37,13 +37,6 @@ def generated(seed: int) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     images = [str(number) for number in rng.sample(range(1, 2000), 90)]
     shown = {image: rng.sample(OBJECTS, rng.randint(0, 5)) for image in images}
     return {image: rng.choices(OBJECTS, k=rng.randint(1, 9)) for image in images}, shown
-
-
-def tables_of(*arguments: str | Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
-    ran = here("analyze", *arguments, "--format", "json")
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)["analyses"]
-    return {name: table["rows"] for name, table in found.items()}, ran.stderr
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

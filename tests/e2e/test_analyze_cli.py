@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 from support.messages import expected_message
+from support.qa_running import analyses_of
 from support.running import here
 from support.tri_he_samples import FALSE, SCENE, TRUE, answer, report_of, score
 from support.wordnet_sample import write_wordnet
@@ -230,18 +231,11 @@ def test_the_same_from_python(tmp_path: Path) -> None:
             analyze(report, options=wrong)
 
 
-def analysed(out: Path) -> tuple[dict[str, Any], str]:
-    ran = here("analyze", out, "--format", "json")
-    assert ran.returncode == 0, ran.stderr
-    analyses: dict[str, Any] = json.loads(ran.stdout)["analyses"]
-    return analyses, ran.stderr
-
-
 def test_likes_and_dislikes_have_no_ratio(tmp_path: Path) -> None:
     people = [[-1, 1], [1, -1], [-1, -1], [1, 1]]
     answers = [answer(str(n), TRUE, human_score=given) for n, given in enumerate(people)]
     assert score(tmp_path, answers).returncode == 0
-    rows = analysed(tmp_path / "out")[0]["krippendorff_alpha"]["rows"]
+    rows = analyses_of(tmp_path / "out")[0]["krippendorff_alpha"]["rows"]
     alphas = {row["level"]: row["alpha"] for row in rows}
     assert alphas["nominal"] == pytest.approx(0.125)
     assert alphas["ratio"] is None
@@ -254,7 +248,7 @@ def test_annotators_agree_on_unscored_answers_too(tmp_path: Path) -> None:
         answer("3", human_score=[3, 1]),
     ]
     assert score(tmp_path, answers).returncode == 3
-    analyses, notes = analysed(tmp_path / "out")
+    analyses, notes = analyses_of(tmp_path / "out")
     assert [row["answers"] for row in analyses["krippendorff_alpha"]["rows"]] == [3] * 4
     assert analyses["human_agreement"]["rows"][0]["answers"] == 2
     assert (

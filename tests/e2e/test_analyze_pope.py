@@ -6,10 +6,10 @@ import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.messages import expected_message
+from support.qa_running import tables_of
 from support.running import assert_refused, here
 
 SAMPLINGS = ("adversarial", "popular", "random")
@@ -52,13 +52,6 @@ def captioned(folder: Path, captions: dict[str, str]) -> Path:
     ran = here("score", "chair", "-r", folder / "c.json", "-R", folder / "o.json", "-o", out)
     assert ran.returncode == 0, ran.stderr
     return out
-
-
-def tables_of(*arguments: str | Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
-    ran = here("analyze", *arguments, "--format", "json")
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)["analyses"]
-    return {name: table["rows"] for name, table in found.items()}, ran.stderr
 
 
 def scores_of(run: Path) -> dict[str, float | None]:

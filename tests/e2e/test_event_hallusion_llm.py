@@ -11,7 +11,7 @@ import pytest
 from support import scripted_llm as llm
 from support.choice_judge import blocks_of, scripted, step
 from support.messages import expected_message
-from support.qa_running import assert_refused, report_of
+from support.qa_running import assert_refused, bytes_of, report_of
 from support.running import ServerProcess, here, read_rows
 
 JUDGE = step({"runs": "yes", "sleeps": "no"}, "DESCRIPTION")
@@ -48,10 +48,6 @@ def score(folder: Path, out: str, *more: str | Path) -> Any:
     return here("score", "event-hallusion", *given, "--judgements", "llm", *more)
 
 
-def files(folder: Path, out: str) -> list[bytes]:
-    return [(folder / out / name).read_bytes() for name in ("report.json", "items.jsonl")]
-
-
 def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: Path) -> None:
     archive(tmp_path)
     with scripted(JUDGE) as server:
@@ -74,7 +70,7 @@ def test_each_split_has_its_prompt_and_a_server_writes_the_same_bytes(tmp_path: 
         finally:
             code, said = remote.stop()
     assert (code, "Traceback" in said) == (0, False)
-    assert files(tmp_path, "here") == files(tmp_path, "there")
+    assert bytes_of(tmp_path / "here") == bytes_of(tmp_path / "there")
     events = {blocks_of(body)["DESCRIPTION"]: blocks_of(body)["EVENT"] for body in asked}
     assert (events["A dog runs."], events["A cat runs."]) == ("The dog runs.", "It falls.")
     assert len({body["messages"][0]["content"] for body in asked}) == 3

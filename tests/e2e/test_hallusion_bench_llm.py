@@ -12,7 +12,7 @@ from support import scripted_llm as llm
 from support.choice_judge import blocks_of, scripted, step
 from support.hallusion_bench_samples import record
 from support.messages import expected_message
-from support.qa_running import assert_refused, report_of, values_of
+from support.qa_running import assert_refused, bytes_of, report_of, values_of
 from support.qa_samples import write_lines
 from support.running import ServerProcess, here, read_rows
 
@@ -54,10 +54,6 @@ def score(folder: Path, out: str, *more: str | Path, source: str = "llm") -> Any
     return here("score", "hallusion-bench", *given, "--correctness", source, *more)
 
 
-def files(folder: Path, out: str) -> list[bytes]:
-    return [(folder / out / name).read_bytes() for name in ("report.json", "items.jsonl")]
-
-
 def test_verdicts_failures_and_the_same_bytes_from_the_cache_and_at_a_server(
     tmp_path: Path,
 ) -> None:
@@ -82,7 +78,7 @@ def test_verdicts_failures_and_the_same_bytes_from_the_cache_and_at_a_server(
         "REFERENCE": "The figure shows it.",
         "PREDICTION": "Perhaps not.",
     }
-    assert files(tmp_path, "here") == files(tmp_path, "there")
+    assert bytes_of(tmp_path / "here") == bytes_of(tmp_path / "there")
     lines = read_rows(tmp_path / "here" / "items.jsonl")
     found = [
         line["evidence"]["answers"][0]["answer"] if line["outcome"] == "scored" else line["reason"]
@@ -160,7 +156,7 @@ def test_a_fallback_answers_what_the_first_judge_does_not(
         assert score(tmp_path, "one", *kept, source="router").returncode == 0
         assert score(tmp_path, "two", *kept, source="router").returncode == 0
         assert (server.chats, second.chats) == (1, 1)
-    assert files(tmp_path, "one") == files(tmp_path, "two")
+    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
     (line,) = read_rows(tmp_path / "one" / "items.jsonl")
     first, last = line["evidence"]["judging"]
     assert first["declined"]["JUDGE_REFUSED"]["claims"] == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.qa_running import assert_refused, report_of, values_of
+from support.qa_running import assert_refused, report_of, tables_of, values_of
 from support.qa_samples import infact_lines, infact_questions, write_lines
 from support.running import here
 
@@ -116,17 +115,10 @@ def ranks(values: Sequence[float]) -> list[float]:
     return [sum(o < v for o in values) + sum(o == v for o in values) / 2 for v in values]
 
 
-def analysed(*arguments: str | Path) -> tuple[dict[str, Any], str]:
-    run = here("analyze", *arguments, "--format", "json")
-    assert run.returncode == 0, run.stderr
-    analyses: dict[str, Any] = json.loads(run.stdout)["analyses"]
-    return {name: table["rows"] for name, table in analyses.items()}, run.stderr
-
-
 def test_modes_taxonomy_and_overconfidence(tmp_path: Path) -> None:
     lines = drawn(2)
     assert infact(tmp_path, lines).returncode == 0
-    found, notes = analysed(tmp_path / "out")
+    found, notes = tables_of(tmp_path / "out")
     assert [row["dimension"] for row in found["modes"]] == ["all", *LEAVES]
     for row in found["modes"]:
         own = [each for each in lines if row["dimension"] in ("all", each["dimension"])]
@@ -153,7 +145,7 @@ def test_modes_taxonomy_and_overconfidence(tmp_path: Path) -> None:
 def test_categories_of_another_taxonomy_are_named(tmp_path: Path) -> None:
     lines = [{**line, "category": f"my/{line['category']}"} for line in drawn(2)]
     assert infact(tmp_path, lines).returncode == 0
-    found, notes = analysed(tmp_path / "out")
+    found, notes = tables_of(tmp_path / "out")
     assert "taxonomy" not in found
     names = ", ".join(sorted({line["category"] for line in lines}))
     assert f"categories are not leaves of the paper: {names}" in notes
@@ -170,7 +162,7 @@ def test_reliability_over_models(tmp_path: Path) -> None:
         by = [plain_modes([row for row in lines if row["dimension"] == name]) for name in LEAVES]
         wanted.append({score: statistics.fmean(each[score] for each in by) for score in by[0]})
     names = [part for seed in range(1, 5) for part in ("--name", f"m{seed}")]
-    found, _ = analysed(*folders, *names)
+    found, _ = tables_of(*folders, *names)
     assert [row["model"] for row in found["reliability"]] == ["m1", "m2", "m3", "m4"]
     for row, values in zip(found["reliability"], wanted, strict=True):
         assert {name: row[name] for name in values} == pytest.approx(values)
@@ -196,7 +188,7 @@ def test_the_audit_of_operators(tmp_path: Path) -> None:
         ),
     ]
     audit = write_lines(tmp_path / "audit.jsonl", people)
-    found, _ = analysed(tmp_path / "out", "--audit", audit)
+    found, _ = tables_of(tmp_path / "out", "--audit", audit)
     rows = [tuple(row.values()) for row in found["audit"]]
     assert rows == [
         ("caption_injection", "irrelevant", 1, 1, 1, 1, 0),
@@ -234,7 +226,7 @@ def test_an_audit_with_a_question_twice(tmp_path: Path) -> None:
 def test_analyses_without_categories_and_confidences(tmp_path: Path) -> None:
     bare = {key: LINE[key] for key in ("question_id", "operator", "label", "response")}
     assert infact(tmp_path, [bare]).returncode == 0
-    found, notes = analysed(tmp_path / "out")
+    found, notes = tables_of(tmp_path / "out")
     assert list(found) == ["modes"]
     assert found["modes"][0]["average"] is None
     assert "add the key category" in notes

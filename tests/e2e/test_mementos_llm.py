@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import scripted_llm as llm
+from support.qa_running import bytes_of
 from support.qa_samples import write_lines
 from support.running import ServerProcess, here, read_rows
 from support.tri_he_samples import report_of
@@ -99,10 +100,6 @@ def score(folder: Path, out: str, rows: list[tuple[str, str, str, str]], *more: 
     return run.returncode
 
 
-def files(folder: Path, out: str) -> list[bytes]:
-    return [(folder / out / name).read_bytes() for name in ("report.json", "items.jsonl")]
-
-
 def test_scores_failures_and_the_same_bytes_at_a_server(tmp_path: Path) -> None:
     with scripted() as server:
         flags = ("--llm-url", server.url, "--llm-model", "tiny")
@@ -114,7 +111,7 @@ def test_scores_failures_and_the_same_bytes_at_a_server(tmp_path: Path) -> None:
         finally:
             code, said = remote.stop()
     assert (code, "Traceback" in said) == (0, False)
-    assert files(tmp_path, "here") == files(tmp_path, "there")
+    assert bytes_of(tmp_path / "here") == bytes_of(tmp_path / "there")
     rows = read_rows(tmp_path / "here" / "items.jsonl")
     outcomes = [row["outcome"] if row["outcome"] == "scored" else row["reason"] for row in rows]
     assert outcomes == [expected for *_, expected in ROWS]
@@ -161,8 +158,8 @@ def test_a_rerun_from_the_cache_makes_no_call_and_gives_the_same_bytes(tmp_path:
         changed = [(good[0][0], good[0][1], "A dog runs.", "scored"), *good[1:]]
         assert score(tmp_path, "three", changed, *kept) == 0
         assert server.chats == asked + 1
-    assert files(tmp_path, "one") == files(tmp_path, "two")
-    assert files(tmp_path, "one") != files(tmp_path, "three")
+    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+    assert bytes_of(tmp_path / "one") != bytes_of(tmp_path / "three")
 
 
 def test_given_lists_are_kept_and_only_the_other_text_is_read() -> None:

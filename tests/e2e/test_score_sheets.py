@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import random
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.messages import expected_message
+from support.qa_running import tables_of
 from support.qa_samples import write_lines
 from support.running import assert_refused, here, read_rows
 
@@ -57,13 +56,6 @@ def filled(path: Path, rows: Sequence[Row], scores: Mapping[str, object], annota
         for row in rows:
             writer.writerow({**row, "score": scores.get(row["key"], ""), "annotator": annotator})
     return path
-
-
-def tables_of(*arguments: str | Path) -> tuple[dict[str, list[dict[str, Any]]], str]:
-    ran = here("analyze", *arguments, "--format", "json")
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)["analyses"]
-    return {name: table["rows"] for name, table in found.items()}, ran.stderr
 
 
 def test_a_sheet_mixes_the_responses_of_runs_to_drawn_images(tmp_path: Path) -> None:

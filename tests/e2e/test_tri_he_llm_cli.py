@@ -6,11 +6,11 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import scripted_llm as llm
 from support.messages import expected_message
+from support.qa_running import analyses_of
 from support.qa_samples import write_lines
 from support.running import ServerProcess, assert_refused, here, read_rows
 from support.tri_he_samples import FALSE, TRUE, answer, flags, report_of, score
@@ -38,13 +38,6 @@ def model() -> Iterator[llm.ScriptedLlm]:
     stop = server.in_thread()
     yield server
     stop()
-
-
-def analysed(out: Path) -> tuple[dict[str, Any], str]:
-    ran = here("analyze", out, "--format", "json")
-    assert ran.returncode == 0, ran.stderr
-    analyses: dict[str, Any] = json.loads(ran.stdout)["analyses"]
-    return analyses, ran.stderr
 
 
 def test_claims_without_verdict_never_pass_unseen(tmp_path: Path, model: llm.ScriptedLlm) -> None:
@@ -206,7 +199,7 @@ def test_a_trend_over_the_claims_whose_place_is_known(
     texts = [{"image_id": "1", "response": "A man is riding a horse."}]
     ran = score(tmp_path, texts, *flags(model), "--extractor", "llm", kind="--responses")
     assert ran.returncode == 0, ran.stderr
-    analyses, notes = analysed(tmp_path / "out")
+    analyses, notes = analyses_of(tmp_path / "out")
     assert expected_message("sdk.cli.score_execution:of-claims-are-left-out") in notes
     (row,) = analyses["trend"]["rows"]
     assert (row["claims"], row["hallu_q"]) == (1, 0.0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.messages import expected_message
-from support.qa_running import assert_refused, report_of, values_of
+from support.qa_running import assert_refused, report_of, tables_of, values_of
 from support.qa_samples import write_lines
 from support.running import here
 
@@ -192,13 +192,6 @@ def test_display_orders_of_more_videos_are_noted(tmp_path: Path) -> None:
     )
 
 
-def analysed(*arguments: str | Path) -> tuple[dict[str, Any], str]:
-    run = here("analyze", *arguments, "--format", "json")
-    assert run.returncode == 0, run.stderr
-    analyses: dict[str, Any] = json.loads(run.stdout)["analyses"]
-    return {name: table["rows"] for name, table in analyses.items()}, run.stderr
-
-
 def scored(folder: Path, predictions: Any, metric: str, display: Any = DISPLAY) -> Path:
     folder.mkdir()
     assert vidhal(folder, predictions, metric=metric, display=display).returncode == 0
@@ -218,7 +211,7 @@ def test_input_order_bias(tmp_path: Path) -> None:
         scored(tmp_path / "b", orders_of("CBA ABC ABC ABC"), "vidhal-ordering", other),
     ]
     names = ("--name", "model=m,order=1 2 3", "--name", "model=m,order=3 2 1")
-    found, _ = analysed(*runs, *names)
+    found, _ = tables_of(*runs, *names)
     assert [(row["order"], row["score"]) for row in found["input_order"]] == [
         ("1 2 3", 0.75),
         ("3 2 1", 0.25),
@@ -240,11 +233,11 @@ def test_reliance_on_a_frame_and_consensus(tmp_path: Path) -> None:
         for kind, text in letters.items()
     }
     names = ("--name", "model=m,input=video", "--name", "model=m,input=frame")
-    found, notes = analysed(*runs.values(), *names)
+    found, notes = tables_of(*runs.values(), *names)
     (row,) = found["frame_reliance"]
     assert (row["overall"], row["correct"], row["incorrect"], row["n"]) == (0.5, 0.5, 0.5, 4)
     assert "give runs of vidhal-mcqa of several models" in notes
-    found, _ = analysed(*runs.values(), "--name", "one", "--name", "two")
+    found, _ = tables_of(*runs.values(), "--name", "one", "--name", "two")
     assert [row["consensus"] for row in found["consensus"]] == [0.5, 0.5]
     assert [row["consensus"] for row in found["consensus_pairs"]] == [0.5]
     assert "frame_reliance" not in found
@@ -263,7 +256,7 @@ def test_answers_about_pairs(tmp_path: Path) -> None:
     ]
     rows = [{"video": video, "pair": list(pair), "chosen": chosen} for video, pair, chosen in pairs]
     path = write_lines(tmp_path / "pairs.jsonl", rows)
-    found, notes = analysed(run, "--pairs", path)
+    found, notes = tables_of(run, "--pairs", path)
     assert "--pairs" not in notes
     (row,) = found["transitive_inconsistency"]
     # Both orders are B, A, C; the fourth is invalid.
@@ -310,7 +303,7 @@ def test_people_and_judges_of_captions(tmp_path: Path) -> None:
         for kind in ("realism", "ordering", "relevance")
         for judge, said in (("a", "yes"), ("b", "no"), ("c", None))
     ]
-    found, notes = analysed(
+    found, notes = tables_of(
         *(run, "--people", write_lines(tmp_path / "people.jsonl", people)),
         *("--votes", write_lines(tmp_path / "votes.jsonl", votes)),
     )
@@ -337,6 +330,6 @@ def test_sub_aspects(tmp_path: Path) -> None:
         *("--out", tmp_path / "out"),
     )
     assert ran.returncode == 0, ran.stderr
-    found, _ = analysed(tmp_path / "out")
+    found, _ = tables_of(tmp_path / "out")
     groups = {row["group"]: (row["score"], row["videos"]) for row in found["sub_aspects"]}
     assert groups == {"action": (0.5, 2), "color": (0, 1), "order": (1, 2)}

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support import scripted_llm as llm
+from support.qa_running import bytes_of
 from support.running import ServerProcess, here
 
 __all__ = ["blocks_of", "judged_here_and_there", "scripted", "step"]
@@ -87,6 +88,5 @@ def judged_here_and_there(
         finally:
             remote.stop()
         more = server.chats - len(asked)
-    for name in ("report.json", "items.jsonl"):
-        assert (folder / "here" / name).read_bytes() == (folder / "there" / name).read_bytes()
+    assert bytes_of(folder / "here") == bytes_of(folder / "there")
     return asked, more
