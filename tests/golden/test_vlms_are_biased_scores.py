@@ -31,9 +31,13 @@ READ = {
     "a superscript is a digit": ("{5²}", NEITHER, UNREAD),
     "digits of another script are digits": ("{٥}", NEITHER, RIGHT),
     "a refusal is wrong": ("I cannot count them.", UNREAD, UNREAD),
+    "tens in words are no ones": ("{twenty-five}", UNREAD, NEITHER),
+    "words with a comma are two numbers": ("twenty, five", UNREAD, UNREAD),
+    "a number of hundreds is not read": ("five hundred", UNREAD, UNREAD),
 }
 # The right answer is no, and the remembered one yes.
 WORDS = {
+    "nobody is no number": ("There is no one.", UNREAD, RIGHT),
     "a full stop after the braces": ("{Yes}.", UNREAD, BIASED),
     "a sentence": ("Yes, they are equal.", UNREAD, BIASED),
     "bold": ("**{No}**", UNREAD, RIGHT),

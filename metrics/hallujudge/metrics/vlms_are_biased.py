@@ -23,9 +23,9 @@ its ``accuracy`` and ``bias_ratio`` are means over topics, as the paper reports 
 tasks (and VLMEvalKit as ``macro_acc``): 20.25 where the pooled figure is 14.58. The published rows
 are the task means of the authors' page, ``mean_accuracy`` here.
 
-``corrected`` reads the text in the last braces, else the whole answer: one number, in digits or as
-a word, or a clear yes or no. Numbers are compared as numbers. An answer with several unequal
-numbers or without any is unscored.
+``corrected`` reads the text in the last braces, else the whole answer: one number, in digits or in
+words up to ninety-nine, or a clear yes or no. Numbers are compared as numbers. An answer with
+several unequal numbers, with one of hundreds or more in words, or without any is unscored.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ from .answers.declared_metrics import MeansMetric
 from .answers.yes_no import YES_NO_PARSERS
 from .framework.arrays import FloatArray, np
 from .framework.columns_and_scores import Sums, ratio
+from .responses.number_words import NUMBER_WORDS, number_named
 from .responses.thoughts import Division, lmms_eval_division
 
 TOPICS = (
@@ -87,20 +88,18 @@ def _harness(text: str, wanted: Sequence[str]) -> _Found:
 
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_WORDS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
-    *("ten", "eleven", "twelve"),
-)
-# Digits within a word, as in "3D" and "v2", count nothing.
-_NUMBER = re.compile(rf"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)|\b(?:{'|'.join(_WORDS)})\b")
+# Digits within a word, as in "3D" and "v2", count nothing, and neither does "no one".
+_NUMBER = re.compile(rf"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)|\b(?<!\bno ){NUMBER_WORDS}\b")
+# A number beside one of these is a part of another.
+_LARGE = re.compile(r"\b(?:dozen|hundred|thousand|million)\b")
 
 
 def _value(text: str) -> str | None:
     """Return the one number of a text, or else its clear yes or no."""
     text = text.lower()
-    found = {float(_WORDS.index(n) if n in _WORDS else n) for n in _NUMBER.findall(text)}
+    found = {number_named(each) for each in _NUMBER.findall(text)}
     if found:
-        return f"{found.pop():g}" if len(found) == 1 else None
+        return f"{found.pop():g}" if len(found) == 1 and not _LARGE.search(text) else None
     return YES_NO_PARSERS["first-word"](text)
 
 

@@ -20,20 +20,20 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..responses.number_words import NUMBER_WORDS, number_named
+
 # A caption says "at 0:12" of something that takes a moment, and rounds to whole seconds.
 _AROUND = 2.0
 # "At the start" is a tenth of the video, and at least so many seconds.
 _SHARE, _LEAST = 0.1, 3.0
 # What "the first seconds" and "the last few seconds" mean.
 _FEW = 3.0
-_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBERS = {word: float(number) for number, word in enumerate(_WORDS, 1)}
 
 _VIDEO = r"(?:video|clip|film|footage|recording|sequence|movie)"
 # Of the video, or of nothing: "the start of the road" and "the start line" are places.
 _OF_VIDEO = rf"(?:\s+of\s+(?:the|this)\s+{_VIDEO}\b|(?!\s+(?:of|line)\b))"
 _CLOCK = r"(?:\d{1,2}:)?\d{1,3}:\d{2}(?:\.\d{1,3})?"
-_COUNT = rf"(?:\d{{1,5}}(?:\.\d{{1,3}})?|{'|'.join(_WORDS)})"
+_COUNT = rf"(?:\d{{1,5}}(?:\.\d{{1,3}})?|{NUMBER_WORDS})"
 _UNIT = r"(?:seconds?|secs?|s|minutes?|mins?)"
 _TIME = rf"(?:{_CLOCK}|{_COUNT}[ -]?{_UNIT})"
 _TO = r"(?:to|and|until|till|through|[-\u2013\u2014])"
@@ -202,15 +202,18 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], float], Moment | N
 )
 
 
+_LEADING = _form(_COUNT)
+
+
 def _seconds_of(text: str, unit: str = "") -> float:
     """Return a time in seconds: ``1:02:03``, ``12.5 seconds``, ``two minutes``, or a number."""
     if ":" in text:
         parts = [float(part) for part in text.split(":")]
         return sum(part * 60.0**place for place, part in enumerate(reversed(parts)))
-    words = [word for word in re.split(r"[ -]", text.lower()) if word]
-    number = re.match(r"\d+(?:\.\d+)?", words[0])
-    count = float(number[0]) if number else _NUMBERS[words[0]]
-    named = (words[0][number.end() :] if number else "") or "".join(words[1:]) or unit.lower()
+    number = _LEADING.match(text)
+    assert number is not None, "a time that is no clock begins with a count"
+    count = number_named(number[0])
+    named = text[number.end() :].strip(" -").lower() or unit.lower()
     return count * 60 if named.startswith("m") else count
 
 

@@ -20,6 +20,7 @@ from hallujudge.metrics.seen_claims.moments import Moment, frames_near, moment_o
         ("A man waves at 12s.", "0:12", 10, 14),
         ("A man waves at one second.", "0:01", 0, 3),
         ("Twelve people wave 12 seconds into the video.", "0:12", 10, 14),
+        ("Twenty-five seconds into the video a man waves.", "0:25", 23, 27),
         ("A man waves at 1 minute.", "1:00", 58, 62),
         ("From 0:10 to 0:15 a man waves.", "0:10-0:15", 10, 15),
         ("A man waves (0:10-0:15).", "0:10-0:15", 10, 15),
