@@ -1,5 +1,6 @@
-"""What each word list of the rule extractors is for: how many texts have other claims without it.
+"""What each word list and number of the rule extractors is for: how many texts it changes.
 
+A list is left out, a number is halved and doubled, and texts that then have other claims count.
 The table is in docs/explanation/rule-extractor-quality.md.
 ``PYTHONPATH=tests python -m oracles.rule_lists GOLDENS`` prints it, in some ten minutes.
 """
@@ -57,6 +58,15 @@ def is_list(value: object) -> TypeGuard[Words]:
     return bool(parts) and all(isinstance(each, frozenset) for each in parts)
 
 
+def numbers() -> Iterator[tuple[ModuleType, str, int]]:
+    """Yield the numbers of the rules, each with its module and name."""
+    for module in modules():
+        source = Path(str(module.__file__)).read_text(encoding="utf-8")
+        for name, value in list(vars(module).items()):
+            if type(value) is int and f"\n{name} = " in source:
+                yield module, name, value
+
+
 def size(words: Words) -> int:
     """Return the number of words."""
     return sum(map(len, words.values())) if isinstance(words, dict) else len(words)
@@ -72,6 +82,8 @@ def put(old: Words, new: Words) -> None:
 
 def extracted(texts: Texts) -> list[object]:
     """Return the claims and keywords of texts, by extractors that know nothing of earlier ones."""
+    # It keeps what it looked up.
+    load_lexicon.cache_clear()
     analyser = Analyser(load_lexicon())
     triplets, keywords = RuleTripletExtractor(analyser), RuleKeywordExtractor(analyser)
     return [(triplets.extract(text, asked), keywords.extract(text)) for text, asked in texts]
@@ -98,8 +110,16 @@ def pairs(data: object) -> Iterator[dict[str, str]]:
             yield from pairs(value)
 
 
+def changed(samples: Sequence[Texts], usual: Sequence[list[object]]) -> list[int]:
+    """Return how many texts of each sample have other claims or keywords than usual."""
+    return [
+        sum(one != other for one, other in zip(before, extracted(texts), strict=True))
+        for before, texts in zip(usual, samples, strict=True)
+    ]
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     samples = [sentences(), answers(Path(sys.argv[1]))]
     usual = [extracted(texts) for texts in samples]
     print(f"| list | words | of {len(usual[0])} sentences | of {len(usual[1]):,} answers |")
@@ -108,12 +128,18 @@ def main() -> None:
         # An object of its own, which can be put back.
         empty: Words = {} if isinstance(words, dict) else frozenset([""])
         put(words, empty)
-        changed = [
-            sum(one != other for one, other in zip(before, extracted(texts), strict=True))
-            for before, texts in zip(usual, samples, strict=True)
-        ]
+        few, many = changed(samples, usual)
         put(empty, words)
-        print(f"| `{name}` | {size(words)} | {changed[0]} | {changed[1]} |", flush=True)
+        print(f"| `{name}` | {size(words)} | {few} | {many} |", flush=True)
+    print("\n| number | value | half | twice |\n|---|---|---|---|")
+    for module, name, value in numbers():
+        found = []
+        for other in (value // 2, value * 2):
+            setattr(module, name, other)
+            found.append("{} and {}".format(*changed(samples, usual)))
+        setattr(module, name, value)
+        shown = f"{module.__name__.rpartition('.')[2]}.{name}"
+        print(f"| `{shown}` | {value} | {found[0]} | {found[1]} |", flush=True)
 
 
 if __name__ == "__main__":

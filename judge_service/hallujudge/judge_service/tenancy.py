@@ -174,7 +174,7 @@ class Hold:
     key: str
     """The key's id."""
     day: str
-    """The day."""
+    """The day that it counts for, in UTC."""
     cost: float
     """The most that the call can cost."""
 

@@ -29,7 +29,7 @@ class Sampling:
     """The labels of a run, and how they were drawn."""
 
     labels: MatchedLabels
-    """The labels."""
+    """By claim and by item, of all annotators together."""
     by: By
     """What was drawn."""
     plan: LabelPlan | None

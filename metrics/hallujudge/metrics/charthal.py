@@ -54,7 +54,7 @@ TYPES = ("desc", "reason", "open")
 RELATIONS = ("irrel", "inexist", "contra", "normal")
 """The relations of questions to their charts."""
 MARKS = ("0", "1")
-"""The marks."""
+"""What the judge writes of a wrong and of a right answer."""
 _MOST, _LINES, _HUGE = 10, 3, 1e300
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 # As in the released script, one after the other.

@@ -43,7 +43,7 @@ class LoggedReport:
     step: int | None
     """The step of training; None without one."""
     report: Report
-    """The report."""
+    """All scores, with intervals and groups."""
     lines: Callable[[], Iterable[Mapping[str, Any]]]
     """Returns its items as ``items.jsonl`` has them; none if the report does not hold them."""
     model: str = ""

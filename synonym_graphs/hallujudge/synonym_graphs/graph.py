@@ -95,7 +95,7 @@ class QualifierRule:
     """Qualifiers that do not change which object the next word names ("baby" elephant)."""
 
     qualifiers: tuple[str, ...]
-    """The qualifiers."""
+    """Words that may stand before a head."""
     heads: tuple[str, ...]
     """The words that may follow them; a pair counts as its second word."""
 

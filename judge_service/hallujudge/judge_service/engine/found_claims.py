@@ -21,7 +21,7 @@ class FoundClaim(Struct, frozen=True, kw_only=True):
     end: int
     """One past the last character."""
     claim: ClaimValue
-    """The claim."""
+    """What the text says there."""
     kind: str = ""
     """The kind of a keyword: ``objects`` or ``behaviors``."""
     modality: Modality | None = None

@@ -33,7 +33,7 @@ class Pipeline(Protocol):
 
     @property
     def metric(self) -> Metric:
-        """The metric."""
+        """What items are scored by, in the variant of the run."""
 
     @property
     def settings(self) -> Mapping[str, str]:

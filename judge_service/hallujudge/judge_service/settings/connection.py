@@ -334,7 +334,7 @@ class Connection:
     tls_key: str = ""
     """PEM file of its private key."""
     api_key: Secret = field(default_factory=lambda: Secret(""))
-    """The API key."""
+    """What tells the server who calls, as ``hallujudge keys`` made it."""
 
     @property
     def is_tls(self) -> bool:

@@ -61,7 +61,7 @@ class AmberWord(NamedTuple):
     """An object word of a description."""
 
     word: str
-    """The word."""
+    """A noun of the description, as AMBER's script finds it."""
     verdict: str
     """``true``, ``safe`` or ``hallucinated``."""
 

@@ -27,7 +27,7 @@ class Answer(Struct, frozen=True, gc=False, array_like=True):
     name: str = ""
     """What distinguishes it within its bundle, such as ``basic``; empty for the only answer."""
     question: str = ""
-    """The question."""
+    """What the model was asked; empty where the archive does not say."""
     options: Mapping[str, str] = _NOTHING
     """Choices: letter -> text; empty if there are none, or if they are unknown."""
     fields: Mapping[str, str] = _NOTHING
@@ -39,7 +39,7 @@ class AnswersItem(Item, frozen=True, kw_only=True):
     """A bundle of answers that count together, often of one."""
 
     answers: tuple[Answer, ...] = ()
-    """The answers."""
+    """Those of one bundle, such as the two of a pair."""
 
     @property
     def response(self) -> str | None:

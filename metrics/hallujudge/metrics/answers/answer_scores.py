@@ -200,13 +200,13 @@ class AnswerScore(Struct, frozen=True, kw_only=True):
     definition: ScoreDefinition
     """The score as a function of sums."""
     counts: tuple[Count, ...]
-    """The counts."""
+    """What the sums are of."""
     own: bool = False
     """Whether each bundle has a score of its own, in ``items.jsonl``."""
     over: str = ""
     """For a mean: the field of items over whose values it is."""
     values: tuple[str, ...] = ()
-    """For a mean: the values."""
+    """For a mean: those of the field that count."""
 
 
 _Counts: TypeAlias = "Count | tuple[Count, ...]"

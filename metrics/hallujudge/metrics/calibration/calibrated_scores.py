@@ -213,9 +213,9 @@ class Calibration:
     metric: str
     """The metric's name."""
     variant: str
-    """The variant."""
+    """The named version of the metric that the run was scored by."""
     run_signature: str
-    """Signature of the run."""
+    """How the scores were made that are corrected."""
     labels: int
     """Number of labelled claims and items."""
     labels_sha256: str

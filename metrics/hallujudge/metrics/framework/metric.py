@@ -184,7 +184,7 @@ class Metric:
     variants: ClassVar[tuple[VariantDefinition, ...]]
     """The variants, the default first."""
     options: ClassVar[tuple[OptionDefinition, ...]] = ()
-    """The options."""
+    """What a run may choose besides the variant."""
     unit: ClassVar[str]
     """The plural noun for items in totals, such as ``captions``; also a column of ones."""
     folds: ClassVar[bool] = True

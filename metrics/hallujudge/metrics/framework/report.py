@@ -37,7 +37,7 @@ class Report:
     metric: str
     """The metric's name."""
     variant: str
-    """The variant."""
+    """The named version of the metric, such as ``published``."""
     signature: str
     """The run's signature; quote it with the scores."""
     scores: Mapping[str, Score]

@@ -40,7 +40,7 @@ class TriHeItem(Item, frozen=True, kw_only=True):
     """An answer to a question about an image, and the image's scene graph."""
 
     question: str = ""
-    """The question."""
+    """What the model was asked about the image; empty where the archive does not say."""
     response: str | None = None
     """What the model wrote; None if only its claims are known."""
     claims: tuple[ClaimParts, ...] | None = None

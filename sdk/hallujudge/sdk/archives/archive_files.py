@@ -42,7 +42,7 @@ class Archive(Struct, frozen=True, kw_only=True):
     """A file whose layout is known, or is plain records."""
 
     file: FoundFile
-    """The file."""
+    """Its path, and the name that the user gave."""
     content: Content
     """Its format and records."""
     reader: ArchiveReader | None

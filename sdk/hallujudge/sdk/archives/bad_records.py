@@ -33,7 +33,7 @@ class BadRecord(NamedTuple):
     position: int
     """Its position in the archive."""
     place: str
-    """Its place."""
+    """Its file and line, for messages."""
     problem: str
     """What is wrong with it, with its place."""
     response_key: str = ""

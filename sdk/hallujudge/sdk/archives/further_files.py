@@ -82,7 +82,7 @@ class JoinedArchive:
     summary: ArchiveSummary
     """The archive."""
     metric: str
-    """The metric."""
+    """The name of what scores it."""
     references: References | None = None
     """Its references; None if the archive needs none."""
     own: Mapping[str, object] = field(default_factory=dict)

@@ -48,7 +48,6 @@ class Placed(NamedTuple):
     """A JSON value and its line number."""
 
     value: object
-    """The value."""
     line: int
     """First line of the value, counted from one."""
 
@@ -57,7 +56,6 @@ class Batch(NamedTuple):
     """JSON values that follow each other."""
 
     values: Sequence[object]
-    """The values."""
     lines: Sequence[int]
     """The first line of each, counted from one."""
 
@@ -379,7 +377,6 @@ class _Found(NamedTuple):
     """What a block of lines holds."""
 
     values: list[object]
-    """The values."""
     indices: Sequence[int]
     """Which lines hold them, counted from zero."""
     unread: int | None = None

@@ -74,7 +74,7 @@ class ChangedLabel:
     id: str
     """Its id within the split."""
     image: str
-    """Its image."""
+    """The image that it asks about."""
     question: str
     """Its text."""
     before: str

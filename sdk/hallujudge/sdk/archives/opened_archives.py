@@ -44,7 +44,7 @@ class Opened:
     about_scores: tuple[str, ...] = ()
     """Those of the notes that concern the scores."""
     files: Sequence[FoundFile] = ()
-    """Its files."""
+    """What it was read from, each with the name that the user gave."""
     asked: Mapping[str, str] = field(default_factory=dict)
     """How the model was asked, as options of a spec, if its records say that."""
 

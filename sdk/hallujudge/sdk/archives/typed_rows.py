@@ -30,15 +30,15 @@ class Row(Struct, frozen=True, gc=False):
     key: str = ""
     """What it is joined by where that is not its id: a position, or image and text."""
     response: str | None = None
-    """The response."""
+    """What the model wrote; None without one."""
     label: object = None
     """The label as the file has it."""
     question: str = ""
-    """The question."""
+    """What the model was asked; empty without one."""
     added: str = ""
     """The question of a record of a question file that an answer was added to."""
     image: str = ""
-    """The image."""
+    """What the question is about; empty without one."""
     groups: Mapping[str, object] = _NOTHING
     """Values to group by, under their keys; empty without any."""
     record: Record | None = None

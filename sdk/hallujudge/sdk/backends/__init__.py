@@ -68,7 +68,7 @@ class BatchResult:
     """Items of one batch with their results."""
 
     items: Batch
-    """The items."""
+    """As they were read: answers in place of whole responses."""
     results: Sequence[ItemResult]
     """One result for each, in order."""
 

@@ -104,9 +104,9 @@ class Manifest:
     release: str
     """Release of Hallujudge that scores."""
     metric: str
-    """The metric."""
+    """The name of what the run measures."""
     variant: str
-    """Its variant."""
+    """The named version of the metric."""
     signature: str
     """The signature up to what depends on the items."""
     items: int

@@ -216,7 +216,7 @@ class Part(Struct, frozen=True, kw_only=True):
     lines: bytes
     """Their lines of ``items.jsonl``, without the run's signature."""
     lines_crc: int
-    """CRC-32 of the lines."""
+    """Their CRC-32, by which a resumed run knows them."""
     tally: bytes
     """Their statistics, as :meth:`Tally.merge_bytes` takes them."""
     unscored: UnscoredCounts

@@ -36,11 +36,11 @@ class Entry(Protocol):
 
     @property
     def item(self) -> Item:
-        """The item."""
+        """What was scored."""
 
     @property
     def result(self) -> ItemResult:
-        """Its result."""
+        """Its outcome, scores and evidence."""
 
     @property
     def response(self) -> object:

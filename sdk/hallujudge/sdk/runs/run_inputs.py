@@ -61,7 +61,7 @@ class PreparedRun:
     spec: ScoreSpec
     """How items are scored, with defaults and the contents of graph files."""
     items: ItemSource
-    """The items."""
+    """What the archive holds; they are read again each time."""
     workers: EarlyWorkers | None = None
     """Workers that were started while the items were read; None without."""
 

@@ -56,7 +56,7 @@ class StoredRun:
     """A complete run in its folder. Items are read from the disk whenever they are iterated."""
 
     folder: Path
-    """The folder."""
+    """Where its files are."""
     manifest: Manifest | None
     """What was scored and how; None if the folder has no manifest."""
     report: Report

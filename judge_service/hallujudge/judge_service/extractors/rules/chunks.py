@@ -15,8 +15,8 @@ from .word_lists import (
 )
 from .words import Token, Word
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 # Adjectives that sort or count and do not describe the thing itself.
 _EMPTY_ADJECTIVES = listed(

@@ -15,8 +15,8 @@ from .lexicon import VOWELS, Lexicon
 from .phrases import Chunk, NounPhrase, VerbGroup
 from .word_lists import COPULAS, FEMALE, MALE, MEDIUM_NOUNS, listed
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 # "It is winter" speaks of no thing that "it" could name.
 _TIMES_SAID = listed(

@@ -12,8 +12,8 @@ from .lexicon import Lexicon
 from .phrases import CAUSING, LOOSE, SPENDING, STANDING, TELLING, Chunk, NounPhrase, Role, VerbGroup
 from .word_lists import COPULAS, listed
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 # Prepositions of motion, exchange and time, which describe what the verb says.
 _VERBAL = listed(

@@ -21,8 +21,8 @@ from .word_lists import (
     paired,
 )
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 _FILE = "data/lexicon.txt.gz"
 # Weights are digits of base 36: "0" to "9" and then "a" to "z"; see tools/build_lexicon.py.

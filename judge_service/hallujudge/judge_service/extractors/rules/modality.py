@@ -14,8 +14,8 @@ from .phrases import Chunk, NounPhrase, VerbGroup
 from .word_lists import EVIDENCE_PREPOSITIONS, listed
 from .words import Word
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 MODALS = listed("might may could would should must 'd")
 """Auxiliaries that hedge."""

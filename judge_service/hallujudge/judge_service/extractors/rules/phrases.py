@@ -9,8 +9,8 @@ from hallujudge.metrics.framework.claims import Modality
 from .word_lists import MEDIUM_NOUNS, PRESENTING_VERBS, RAISING, listed
 from .words import Word
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 
 class Chunk:

@@ -31,8 +31,8 @@ from .word_lists import (
 )
 from .words import Token, Word, WordBook, sentences
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 LABEL = "rules-3"
 """The version of the rules and the lexicon, increased when their results change."""

@@ -15,8 +15,8 @@ from .lexicon import Lexicon
 from .word_lists import COPULAS, FEELINGS, PLURAL_ONLY, listed
 from .words import NEVER, Word
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 _LIVING = frozenset("dof")
 """Lexicographer files of nouns that can act, other than persons: tops, animals and groups."""

@@ -5,8 +5,8 @@ All lists were compiled by hand for Hallujudge.
 
 from __future__ import annotations
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 
 def listed(words: str, separator: str | None = None) -> frozenset[str]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from .lexicon import Lexicon, Morphology
 from .word_lists import ABBREVIATIONS, CLOSED, MULTIWORD, listed
 
-# The line of each word list in docs/explanation/rule-extractor-quality.md, "What each word list
-# is for", says how many texts have other claims without it.
+# The line of each word list and number in docs/explanation/rule-extractor-quality.md, "What each
+# word list is for", says how many texts have other claims without it.
 
 _LONGEST_SENTENCE = 240
 """The maximum number of tokens of a sentence, which limits the cost of the rules."""
