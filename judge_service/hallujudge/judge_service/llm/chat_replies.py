@@ -9,10 +9,13 @@ Marks within a text, such as ``<think>``, are read by :func:`without_thought` on
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from hallujudge.metrics.responses.forms import JSON
+from hallujudge.metrics.responses.leftovers import without_ends
 from hallujudge.metrics.responses.thoughts import divided
 
 from ..errors import fault_of
@@ -25,6 +28,11 @@ _THOUGHT_PARTS = ("reasoning", "thinking")
 _TEXTS_OF_PARTS = ("thinking", "reasoning", "text", "content", "summary")
 # A list of parts, each with a list of parts with texts; deeper values are of no known server.
 _MOST_LEVELS = 6
+
+
+# Verdicts and claims may be objects, which their readers know.
+_OWN_OBJECTS = frozenset({JSON})
+_FENCE = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
 class Said(NamedTuple):
@@ -367,13 +375,20 @@ TIME_ADVICE = f"raise llm.timeout_seconds, allow fewer tokens, or {NO_THOUGHT}"
 
 
 def without_thought(reply: ChatReply) -> ChatReply:
-    """Return a reply whose thought, which a server without a reasoning parser sends, is apart."""
-    said = divided(reply.content)
-    if not said.thought:
-        # Other marks are no part of an answer: a judge may repeat them from a judged text.
+    """Return a reply whose thought, which a server without a reasoning parser sends, is apart.
+
+    Tokens of templates at the end are dropped, and after a thought also marks of an answer and a
+    fence around it. Without one they are no part of a reply: a judge may repeat them from a judged
+    text.
+    """
+    text = without_ends(reply.content)
+    said = divided(text, kept=_OWN_OBJECTS)
+    if said.thought or reply.thought:
+        text = without_ends(said.answer) if said.finished else ""
+        text = fence[1] if (fence := _FENCE.fullmatch(text)) else text
+    if text == reply.content:
         return reply
-    answer = said.answer if said.finished else ""
-    return replace(reply, content=answer, thought=reply.thought or said.thought)
+    return replace(reply, content=text, thought=reply.thought or said.thought)
 
 
 def is_cut_thought(reply: ChatReply) -> bool:

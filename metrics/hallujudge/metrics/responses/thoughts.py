@@ -313,7 +313,9 @@ def _innermost(text: str, kept: frozenset[str], *, opened: bool) -> Said | None:
                 continue
             if (found := _enclosed(text, lower, form, opened=opened)) is not None:
                 return found
-    return (None if BOXED in kept else _boxed(text)) or _in_object(text)
+    if BOXED not in kept and (found := _boxed(text)):
+        return found
+    return None if JSON in kept else _in_object(text)
 
 
 def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None:

@@ -40,10 +40,25 @@ def reply(content: str, **fields: object) -> ChatReply:
         '{"verdict": "supported"}',
         '{"verdict":"Supported"}\n',
         "`supported`",
+        "```\nsupported\n```",
+        '<think>Is it object1?</think>\n```json\n{"verdict": "supported"}\n```',
+        "<think>object1?</think><|begin_of_box|>supported<|end_of_box|>",
+        "supported<|im_end|>",
+        "<think>object1?</think>supported<end_of_turn></s>",
     ],
 )
 def test_a_choice_with_wrapping_is_the_choice(content: str) -> None:
     assert read_choice(reply(content), TRIPLET_CHOICES).choice == "supported"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["<|begin_of_box|>supported<|end_of_box|>", '```json\n{"verdict": "supported"}\n```'],
+)
+def test_marks_around_a_choice_are_dropped_after_a_thought_alone(content: str) -> None:
+    thought = ChatReply(content=content, thought="Is it object1?")
+    assert read_choice(thought, TRIPLET_CHOICES).choice == "supported"
+    assert read_choice(reply(content), TRIPLET_CHOICES).reason == "REPLY_OUT_OF_CHOICE"
 
 
 @pytest.mark.parametrize(
