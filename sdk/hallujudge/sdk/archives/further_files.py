@@ -23,7 +23,9 @@ from .readers import read_items
 from .set_files import split_of_file
 
 # File names of one run differ in these words.
-_WHAT_IT_HOLDS = re.compile(r"(answer|response|prediction|review|noun)s?", re.IGNORECASE)
+_WHAT_IT_HOLDS = re.compile(
+    r"[._-]?(answer|response|prediction|review|noun|question)s?", re.IGNORECASE
+)
 _PACKED = (".gz", ".zst")
 _REFERENCES_FLAG = "-R"
 _COMMAND = "command"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from hallujudge.judge_service.settings.connection import masked
-from hallujudge.metrics.families import benchmarks_of, families
+from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
 
 from ..errors import ArchiveError, HallujudgeError
 from .archive_files import Archive, open_file, value_at
@@ -40,6 +41,7 @@ _RESPONSE_KEYS = (
 _LABEL_KEYS = ("label", "gt_answer", "ground_truth", "gt")
 _OF_MODELS = ("response", "prediction", "model_prediction", "predict", "output")
 _OBJECT_FILE = "-R objects.json"  # what commands need for records without objects
+_ONE_FILE = re.compile(r"-R \S+")
 # Ids and duplicates that a summary shows as examples.
 _SHOWN_IDS = 3
 _MOST_DUPLICATES = 10
@@ -255,9 +257,19 @@ def _command(archive: Archive, metrics: tuple[str, ...]) -> str:
 
 
 def _without_own(archive: Archive, reader: ArchiveReader) -> ArchiveReader:
-    """Return a reader that asks for no file of objects if the records have their own."""
-    own = any(archive.first.get(key) is not None for key in OBJECT_KEYS)
-    return replace(reader, arguments="") if own and reader.arguments == _OBJECT_FILE else reader
+    """Return a reader that asks for no file of what the records have."""
+    if reader.arguments == _OBJECT_FILE:
+        needed: list[Sequence[str]] = [OBJECT_KEYS]
+    elif _ONE_FILE.fullmatch(reader.arguments) and (declared := benchmark_named(reader.metrics[0])):
+        # Logs without the questions may have labels, but not what results are grouped by.
+        groups = declared.group_by or ("",)
+        needed = [declared.keys.label, *(declared.keys.fields.get(name, ()) for name in groups)]
+    else:
+        return reader
+    own = Record(archive.first, 0, "")
+    first = next(reader.converted(iter([own])), own)
+    held = [any(first.values.get(key) is not None for key in keys) for keys in needed]
+    return replace(reader, arguments="") if all(held) else reader
 
 
 def _argument(archive: Archive) -> str:

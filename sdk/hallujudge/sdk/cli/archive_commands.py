@@ -308,7 +308,7 @@ def _duplicates(summary: ArchiveSummary) -> str:
 
 def _responses(summary: ArchiveSummary) -> str:
     counts = (
-        (summary.missing, "missing (unscored)"),
+        (summary.missing, "missing (unscored, or wrong where the variant says so)"),
         (summary.failures, "failure texts (unscored)"),
         (summary.truncated, "cut off"),
     )
