@@ -23,8 +23,8 @@ from .local_files import OpenPath
 from .records import Record, Records, name_of, read_records, unwrapped
 from .table_files import recoded
 
-FilesOf: TypeAlias = Callable[[str | Path], list[FoundFile]]
-"""Returns the files of a path, pattern or URL."""
+FilesOf: TypeAlias = Callable[[tuple[str | Path, ...]], list[FoundFile]]
+"""Returns the files of paths, patterns or URLs."""
 # Half of the files that macOS lets a process have open, of which a run has others.
 _MOST_OPEN = 128
 # Tools give each record that they write other values of these.
@@ -61,17 +61,18 @@ class Opened:
         return next(iter(self.names.values()), "")
 
 
-def files_of(source: str | Path, encoding: str = "") -> list[FoundFile]:
-    """Return the files of a path, pattern or URL, which are opened once each.
+def files_of(sources: tuple[str | Path, ...], encoding: str = "") -> list[FoundFile]:
+    """Return the files of paths, patterns or URLs, which are opened once each.
 
     Args:
-        source: The path, pattern or URL.
+        sources: The paths, patterns or URLs of an archive.
         encoding: Code of the files that are not UTF-8; empty if all are.
 
     Raises:
         ArchiveError: There are none, or one can't be read.
     """
-    return opened_once([recoded(file, encoding) for file in found_files(source)])
+    found = (file for source in sources for file in found_files(source))
+    return opened_once([recoded(file, encoding) for file in found])
 
 
 def open_responses(
@@ -86,7 +87,7 @@ def open_responses(
     Args:
         responses: The archive.
         metric: The metric that scores it.
-        files_of: Returns the files of a path.
+        files_of: Returns the files of paths.
         may_repeat: Whether several files may have equal ids.
 
     Raises:
@@ -95,12 +96,12 @@ def open_responses(
     if isinstance(responses, Mapping):
         return Opened(source=unwrapped(responses))
     if are_paths(responses):
-        files = [file for path in responses for file in files_of(path)]
+        files = files_of(tuple(responses))
         return _opened_files(
             files, ", ".join(map(str, responses)), metric, are_named=True, may_repeat=may_repeat
         )
     if isinstance(responses, (str, Path)):
-        files = files_of(responses)
+        files = files_of((responses,))
         if len(files) == 1 and files[0].root is None:
             return replace(_opened_file(open_file(files[0], metric), metric), files=files)
         return _opened_files(files, str(responses), metric, may_repeat=may_repeat)
@@ -112,16 +113,16 @@ def open_references(references: References | None, files_of: FilesOf = files_of)
 
     Args:
         references: The archive.
-        files_of: Returns the files of a path.
+        files_of: Returns the files of paths.
 
     Raises:
         ArchiveError: It can't be read.
     """
     if are_paths(references):
-        files = [file for path in references for file in files_of(path)]
+        files = files_of(tuple(references))
         return Opened(source=[file.path for file in files], files=files)
     if isinstance(references, (str, Path)):
-        files = files_of(references)
+        files = files_of((references,))
         if len(files) == 1 or files[0].root is None:
             return _plain_file(files[0])
         raise ArchiveError(

@@ -60,3 +60,17 @@ def test_other_texts_of_one_id_stop_the_run_and_name_the_option(metric: str) -> 
     rows[1]["response"] = "A dog."
     with pytest.raises(ArchiveError, match=r"more than once|duplicate"):
         read_items(metric, rows, None, options=options)
+
+
+def test_a_list_may_have_more_files_than_may_be_open(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    files = [written(tmp_path / f"{n}.jsonl", [caption(n)]) for n in range(200)]
+    with files[0].open() as next_free:
+        most = next_free.fileno() + 150
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, limits[1]))
+    try:
+        items = list(read_items("chair", files, {f"{n}": ["cat"] for n in range(200)}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert [item.id for item in items] == [f"{n}" for n in range(200)]
