@@ -57,7 +57,7 @@ from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
 from .framework.arrays import FloatArray, np
 from .framework.columns_and_scores import Column
-from .responses.thoughts import Division, Said, without_keyed_thought
+from .responses.thoughts import Division, Said, divided, without_keyed_thought
 
 CATEGORIES = ("exist", "subject", "predicate", "object")
 """What questions are about."""
@@ -178,7 +178,9 @@ def _accuracy_means(what: str) -> Callable[[Mapping[str, float]], Iterable[str]]
 
 
 def _whole(text: str) -> Said:
-    return Said(without_keyed_thought(text) or "")
+    answer = without_keyed_thought(text)
+    # A server that gave only a thought gave no answer, which would be wrong.
+    return divided(text) if answer is None else Said(answer)
 
 
 def _question(record: Mapping[str, object], place: int, key: str) -> Mapping[str, object]:

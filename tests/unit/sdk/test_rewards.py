@@ -402,6 +402,9 @@ def test_the_reward_of_a_completion_is_that_of_its_answer(text: str) -> None:
     trl = trl_reward(reward, references="objects")
     found = trl(prompts=["p"] * 3, completions=[text, message, apart], objects=[["cat"]] * 3)
     assert found == [plain[0]] * 3
+    thought = {"type": "thinking", "thinking": "A dog, a horse?"}
+    parts = [thought, {"type": "text", "text": "A cat."}]
+    assert reward([apart[0], parts], [["cat"]] * 2) == [plain[0]] * 2
     swift = swift_reward(reward, references="objects")()
     assert swift([text], objects=[["cat"]]) == plain
     openrlhf = openrlhf_reward(reward, tensor=tuple)

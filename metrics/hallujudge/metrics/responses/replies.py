@@ -17,6 +17,7 @@ _PARTS = ("reasoning", "thinking", "redacted_thinking")
 _TEXT_PARTS = ("text", "output_text")
 # Records under "outputs" have a text too, but not these.
 _OF_VLLM = frozenset({"token_ids", "finish_reason", "cumulative_logprob"})
+_OF_COMPLETIONS = frozenset({"object", "usage"})
 # Texts within objects within lists.
 _MOST_DEEP = 3
 
@@ -37,7 +38,9 @@ def sent_text(sent: object) -> object:
 
 def _message_in(body: Mapping[str, object]) -> Mapping[str, object] | None:
     """Return the message of a reply; None for an object that is none."""
-    if isinstance(first := _first(body.get("choices")), Mapping):
+    first = _first(body.get("choices"))
+    # The choices of a question are objects too.
+    if isinstance(first, Mapping) and ("message" in first or body.keys() & _OF_COMPLETIONS):
         message = first.get("message")
         return message if isinstance(message, Mapping) else {"content": first.get("text")}
     if isinstance(first := _first(body.get("candidates")), Mapping):
@@ -47,7 +50,7 @@ def _message_in(body: Mapping[str, object]) -> Mapping[str, object] | None:
         return {"content": first.get("text")}
     if isinstance(output := body.get("output"), list):
         return {"content": _contents(output)}
-    if isinstance(message := body.get("message"), Mapping):
+    if isinstance(message := body.get("message"), Mapping) and "done" in body:
         return message
     marked = body.get("type") == "message" or not body.keys().isdisjoint(("role", *THOUGHT_KEYS))
     return body if "content" in body and marked else None

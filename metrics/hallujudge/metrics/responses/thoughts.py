@@ -339,25 +339,18 @@ def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None
     return Said(text[inside:end].strip(), around, form.name)
 
 
-# The object that a text ends with, perhaps in a fence; no objects within it.
-_OBJECT_AT_END = re.compile(r"\{[^{}]*+\}\s*+(?:```\s*+)?\Z")
 # A key of one word is a name: {"object": "dog", "answer": "yes"} has no thought.
 _FEWEST_WORDS = 3
 
 
 def _in_object(text: str) -> Said | None:
     """Return the answer of an object that a text ends with; None without a thought in it."""
-    # Before a search of a text with many braces.
-    if not text.rstrip("` \t\r\n").endswith("}"):
+    end = text.rstrip("` \t\r\n")
+    # Most texts have none.
+    if not end.endswith("}") or (found := _object_at_end(end)) is None:
         return None
-    start = text.rfind("{")
-    if start < 0 or not _OBJECT_AT_END.match(text, start):
-        return None
-    try:
-        held = json.loads(text[start : text.rindex("}") + 1])
-    except (ValueError, RecursionError):
-        return None
-    known = {str(key).lower().replace(" ", "_"): value for key, value in held.items()}
+    start, held = found
+    known = {key.lower().replace(" ", "_"): value for key, value in held.items()}
     key = next((key for key in ANSWER_KEYS if key in known), None)
     answer = None if key is None else _text_of(known.pop(key))
     before = text[:start].rstrip("` \t\r\n").removesuffix("```json").strip()
@@ -365,6 +358,19 @@ def _in_object(text: str) -> Said | None:
     if answer is None or len(thought.split()) < _FEWEST_WORDS:
         return None
     return Said(answer, thought, JSON)
+
+
+def _object_at_end(text: str) -> tuple[int, dict[str, object]] | None:
+    """Return where the JSON object begins that a text ends with, and the object."""
+    start = -1
+    for _ in range(_MOST_NESTED):
+        if (start := text.find("{", start + 1)) < 0:
+            break
+        try:
+            return start, json.loads(text[start:])
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def _text_of(value: object) -> str | None:

@@ -374,6 +374,7 @@ def have_digits(texts: Iterable[str]) -> bool:
 
 
 def _as_record(key: object, value: object) -> Mapping[str, object]:
+    value = sent_text(value)
     return {"id": key, **value} if _is_record(value) else {"id": key, "text": value}
 
 

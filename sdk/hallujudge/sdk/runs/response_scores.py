@@ -16,7 +16,7 @@ from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.claims import json_kind
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.responses.replies import message_text
+from hallujudge.metrics.responses.replies import message_text, sent_text
 
 from ..archives.ids import canonical_id
 from ..archives.inputs import InputOptions, family_module
@@ -223,7 +223,7 @@ def response_of(given: object, at: int) -> Response:
     """
     if type(given) is str:
         return given
-    found = plain(given)
+    found: Any = sent_text(plain(given))
     if isinstance(found, list) and all(isinstance(one, dict) for one in found):
         found = message_text(found[-1]) if found else None
     if isinstance(found, float) and math.isnan(found):

@@ -79,6 +79,8 @@ def test_calls_of_tools_are_no_text() -> None:
         "Yes.",
         None,
         {"content": "a dog"},
+        {"choices": [{"label": "A", "text": "a dog"}], "answer": "A"},
+        {"label": "yes", "message": {"role": "assistant", "content": "Yes."}},
         {"basic": "Yes", "hallucination": "No"},
         ["A", "B"],
         [{"text": "a dog"}],

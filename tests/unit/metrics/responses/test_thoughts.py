@@ -185,6 +185,8 @@ def test_a_text_that_only_cites_marks_loses_nothing(text: str) -> None:
         ('```json\n{"Final Answer": true, "Why": "I see it"}\n```', "yes", "I see it"),
         ('I count the dogs:\n```json\n{"answer": 3}\n```', "3", "I count the dogs:"),
         ('{"steps": ["Is it A?", "No."], "answer": "B"}', "B", "Is it A?\nNo."),
+        ('{"why": "I count four", "box": {"x": 1}, "answer": "{4}"}', "{4}", "I count four"),
+        ('Seen in {braces}: {"answer": "yes"}', "yes", "Seen in {braces}:"),
         ('<think>hm</think>{"why": "it is red", "answer": "B"}', "B", "hm\nit is red"),
     ],
 )

@@ -292,6 +292,17 @@ def test_a_reply_under_the_key_of_the_response_is_its_text(
     assert item.response == "A cat."
 
 
+def test_replies_by_id_are_their_texts() -> None:
+    replies = {
+        "1": chat("A cat."),
+        "2": {"role": "assistant", "content": "A man."},
+        "3": "A truck.",
+    }
+    with Client.embedded() as client:
+        report = client.score("chair", responses=replies, references=REFERENCES)
+    assert (report.coverage.scored, report.scores["chair_i"].value) == (3, 0.0)
+
+
 def test_an_inspection_names_the_tool_and_the_model(tmp_path: Path) -> None:
     [found] = inspect_archives([written(tmp_path, line(1, chat("A cat.")))])
     assert found.layout == "an output file of OpenAI's batch API"
