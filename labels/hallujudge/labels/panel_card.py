@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,6 @@ from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 
 from .human_labels import match_labels, read_labels
 from .verdicts import read_verdicts
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 # Dawid and Skene's rounds end when no probability changes by more than this. A few dozen rounds are
 # usual; the other bound only makes sure that the loop ends.
@@ -109,7 +105,7 @@ def dawid_skene(votes: FloatArray) -> VoteModel:
     return model
 
 
-def _share(part: FloatArray | np.float64, whole: NDArray[np.float64] | np.float64) -> FloatArray:
+def _share(part: FloatArray | np.float64, whole: FloatArray | np.float64) -> FloatArray:
     return np.asarray((part + 1) / (whole + 2))
 
 

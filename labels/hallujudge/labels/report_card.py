@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.judge_quality import card_sha256
 from hallujudge.judge_service.judges import JudgeRequestItem
 from hallujudge.judge_service.judges.judge_checks import Retrial, retry_claims
+from hallujudge.judge_service.judges.llm_judge import LlmJudge
 from hallujudge.judge_service.settings.loading import load_settings
 from hallujudge.metrics.calibration.judge_accuracy import (
     JudgeAccuracy,
@@ -24,6 +25,7 @@ from hallujudge.metrics.calibration.judge_accuracy import (
     stated_probabilities,
 )
 from hallujudge.metrics.framework.agreement import spearman
+from hallujudge.metrics.framework.arrays import BoolArray, FloatArray
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet
 from hallujudge.metrics.framework.file_schemas import file_text, schema_of
 from hallujudge.metrics.framework.report import JudgeShare
@@ -38,12 +40,6 @@ from .label_plans import LabelPlan, read_plan, units_of
 from .labelled_claims import Sample, labelled_samples, sampling_of
 from .run_calibration import calibrate_items, open_reference, verdicts_as_labels
 from .verdicts import DecidedItem, read_verdicts
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from hallujudge.judge_service.judges.llm_judge import LlmJudge
-    from hallujudge.metrics.framework.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,7 +357,7 @@ def _sample(
     raise InvalidInputError(f"{run.folder}: no label is of a claim with a verdict")
 
 
-def _yes_bias(sample: Sample, mask: NDArray[np.bool_]) -> YesBias:
+def _yes_bias(sample: Sample, mask: BoolArray) -> YesBias:
     claims = sample.claims
     weights = claims.weights()[mask]
     judge = float(weights @ ~claims.verdicts[mask]) / float(weights.sum())

@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hallujudge.judge_service.errors import InvalidInputError, MissingExtraError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 # Frames that are attacked together; VideoMAE takes 16 as one clip.
 _CHUNK = 16

@@ -14,19 +14,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from hallujudge.metrics.errors import choose_from
+from hallujudge.metrics.framework.arrays import Float32Array
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
 
 from ..errors import InvalidInputError, Violation
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors: TypeAlias = NDArray[np.float32]
-
+Vectors: TypeAlias = Float32Array
+"""A vector for each of some texts, or one of them."""
 Architecture: TypeAlias = Literal["classifier", "seq2seq", "hhem"]
 """How weights are loaded: a sequence classifier, a T5 model, or HHEM's T5 token classifier."""
 
@@ -394,7 +391,7 @@ class KeptValues(Generic[_Key, _Value]):
         return found
 
 
-class VectorStore(KeptValues[str, "Vectors"]):
+class VectorStore(KeptValues[str, Vectors]):
     """A sentence encoder with a bounded cache of unit vectors, safe to use from several threads.
 
     Args:

@@ -9,22 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec import structs
 
+# Loaded on use: servers of language models need no numpy.
+from hallujudge.metrics.framework.arrays import FloatArray, np
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 
 from ..threads import in_thread
-from . import DIGITS, ClaimQuery, MatcherSettings, VectorStore, claim_text, plain
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from . import Vectors
-
-    Doubles = NDArray[np.float64]
+from . import DIGITS, ClaimQuery, MatcherSettings, Vectors, VectorStore, claim_text, plain
 
 MAX_CLAIM_CHARS = 8_000
 """Longer claims are unscored, because every model would truncate them."""
@@ -187,7 +181,7 @@ def retained_of(
         + [claim_text(query.claim) for query in queries]
     )
     rows = {
-        key: _stacked([vectors[text] for text in found]).astype("float64")
+        key: np.stack([vectors[text] for text in found]).astype("float64")
         for key, found in texts.items()
     }
     return [
@@ -201,7 +195,7 @@ def retained_of(
     ]
 
 
-def retain(claim: Vectors, references: Doubles, *, above: float, top: int) -> Retained:
+def retain(claim: Vectors, references: FloatArray, *, above: float, top: int) -> Retained:
     """Return the references that a claim retains (Tri-HE paper, section 3.3, NLI judge).
 
     Args:
@@ -216,12 +210,6 @@ def retain(claim: Vectors, references: Doubles, *, above: float, top: int) -> Re
         kept=tuple(map(int, (cosines > above).nonzero()[0])),
         top=tuple(map(int, (-cosines).argsort(kind="stable")[:top])),
     )
-
-
-def _stacked(vectors: Sequence[Vectors]) -> Vectors:
-    import numpy as np  # its vectors know the rest; servers of language models need no numpy
-
-    return np.stack(vectors)
 
 
 def _texts(query: ClaimQuery, retained: Retained) -> list[tuple[str, tuple[int, ...]]]:
@@ -328,7 +316,7 @@ class PartRule:
         return Part.RELATION
 
     def _near(self, name: str, known: tuple[str, ...], vectors: dict[str, Vectors]) -> bool:
-        rows = _stacked([vectors[other] for other in known])
+        rows = np.stack([vectors[other] for other in known])
         return bool((rows @ vectors[name]).max() > self._above)
 
 

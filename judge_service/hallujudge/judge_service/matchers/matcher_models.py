@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from ..tenancy import MemoryBudget
 from ..threads import SharedLoads
 from . import (
     ClaimMatcher,
@@ -26,9 +27,6 @@ from .model_folders import ModelFolder, changes_texts, find_model, find_tokenize
 from .onnx_encoder import WRITABLE, GraphCache, OnnxEncoder
 from .small_matcher import PairStore, SmallMatcher
 from .torch_models import TorchEncoder, TorchPairs, TorchWeights
-
-if TYPE_CHECKING:
-    from ..tenancy import MemoryBudget
 
 # How many models of each kind are kept; the least recently used is dropped first.
 _KEPT_MODELS = 4

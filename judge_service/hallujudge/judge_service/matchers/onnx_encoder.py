@@ -15,17 +15,13 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import InternalError, InvalidInputError, MissingExtraError
-from . import plain
+from . import Vectors, plain
 from .model_folders import MINILM_SHA256, EncoderShape, ModelFolder, changes_texts, encoder_shape
 from .torch_models import TorchEncoder, encode_by_length
-
-if TYPE_CHECKING:
-    from . import Vectors
 
 GRAPH_VERSION = 1
 """Part of the cache key; increased when graphs change, so that older ones are written again."""

@@ -9,16 +9,13 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..errors import InvalidInputError, MissingExtraError, OverloadedError
-from . import Architecture, SmallPreset, length_batches, plain
+from . import Architecture, SmallPreset, Vectors, length_batches, plain
 from .model_folders import ModelFolder, encoder_shape
-
-if TYPE_CHECKING:
-    from . import Vectors
 
 _Found = TypeVar("_Found")
 # Tokenizers without a limit have a very large number instead.

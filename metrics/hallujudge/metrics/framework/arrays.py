@@ -28,7 +28,9 @@ else:
 
 FloatArray: TypeAlias = "NDArray[np.float64]"
 """An array of numbers."""
+Float32Array: TypeAlias = "NDArray[np.float32]"
+"""An array of numbers, as models have them."""
 BoolArray: TypeAlias = "NDArray[np.bool_]"
 """An array of truth values."""
 
-__all__ = ["BoolArray", "FloatArray", "np"]
+__all__ = ["BoolArray", "Float32Array", "FloatArray", "np"]
