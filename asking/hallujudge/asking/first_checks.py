@@ -85,7 +85,7 @@ def checked_parameters(parameters: Mapping[str, object]) -> dict[str, JsonValue]
 def shown_parameters(parameters: Mapping[str, JsonValue]) -> list[str]:
     """Return parameters as signatures state them, such as ``seed=7``, in the order of names.
 
-    Values that are no numbers, words or truth values are stated by a hash.
+    Values that are not numbers, words or truth values are stated by a hash.
     """
     return [f"{name}={_shown(value)}" for name, value in sorted(_leaves(parameters))]
 

@@ -55,7 +55,7 @@ class Reply(ChatReply):
 
     @property
     def problem(self) -> ReplyProblem | None:
-        """Why it is no whole reply; None if it is one."""
+        """Why it is not a whole reply; None if it is one."""
         if (problem := reply_problem(self)) is None:
             return None
         # A refusal within a thought stays a refusal: more tokens would not end it.
@@ -296,7 +296,7 @@ class Asker:
             return _unanswered(replies, err.reason, err.detail, err.reply)
         thought = replies[-1][1].thought
         if self._benchmark.protocol.pairs:
-            # The order is no reply of its own, so that all replies are steps.
+            # The order is not a reply of its own, so that all replies are steps.
             steps = _steps_of(replies, inquiry.options)
             return Answered(response=response, thought=thought, steps=steps)
         if self._benchmark.reads == CONFIDENCE:

@@ -174,7 +174,7 @@ def _from_reference(
     run: Path, reference: Path, agreement: float | None, output_format: str, *, other: object
 ) -> ExitCode:
 
-    # Verdicts of a judge are no labels of people: corrected scores must not rest on both.
+    # Verdicts of a judge are not labels of people: corrected scores must not rest on both.
     if agreement is None or other:
         raise InvalidInputError(
             "--reference goes with --agreement, and without --labels and --plan; only labels of "

@@ -43,7 +43,7 @@ class Sampling:
 
     def counts(self, unit: Unit) -> bool:
         """Return whether a label of the unit counts: without a plan every one does."""
-        # Labels beyond the plan were chosen by people, and are no random sample.
+        # Labels beyond the plan were chosen by people, and are not a random sample.
         return self.plan is None or unit[:2] in self.chosen
 
 

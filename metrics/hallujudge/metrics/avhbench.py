@@ -70,7 +70,7 @@ class _Videos(AnswersMetric):
 
     @classmethod
     def is_question(cls, record: Mapping[str, object]) -> bool:
-        """Return whether a record is no caption."""
+        """Return whether a record is not a caption."""
         return cls.task(record) != CAPTIONING
 
     @classmethod

@@ -18,7 +18,7 @@ without a mark of 0 or 1 are unscored in all variants: exceptions, which leave e
   chart has 4 series. So the mark is 1." is 4.
   A language model that judges then replies with a text, as the released judge does.
 * ``corrected`` takes the last "score: N" of the judge's text, and ``score`` where there is none.
-  Values between 0 and 1 are no marks.
+  Values between 0 and 1 are not marks.
 
 Differences from the script: it divides by zero, and stops, unless each of the twelve pairs of type
 and relation has a mark. Here, a group without one has no score.
@@ -89,7 +89,7 @@ def _shown(score: float | str | None) -> str:
     """Return a score as text: True, 1.0 and -0.0 are 1 and 0, and a text is none of them."""
     if score is None or isinstance(score, str):
         return "" if score is None else "text"
-    # A whole number of hundreds of digits is no mark, and no float.
+    # A whole number of hundreds of digits is not a mark, and not a float.
     # Adding 0.0 turns -0.0, whose text is "-0", into the 0 that the script takes it for.
     return "inf" if abs(score) > _HUGE else f"{score + 0.0:g}"
 
@@ -115,7 +115,7 @@ def _with_judgement(answer: Answer, record: Mapping[str, object]) -> Answer:
         return answer
     # A cache of long texts would take much memory, and they hardly repeat.
     judged = _judgement if len(said) <= MAX_KEPT_CHARS else _judgement.__wrapped__
-    # A score may be a list or an object in a damaged file, which is no key of a cache.
+    # A score may be a list or an object in a damaged file, which is not a key of a cache.
     held = score if score is None or isinstance(score, (int, float)) else "text"
     fields = {**answer.fields, "judgement": judged(held, said)}
     return Answer(answer.response, "", answer.name, answer.question, answer.options, fields)

@@ -7,7 +7,7 @@ lines as LLaVA's loader writes them, with ``question_id`` and ``text``; ``-R`` h
 * ``accuracy`` = questions with four right answers / questions; in ``lmms-eval`` right answers /
   answers, which is another number under the same name
 * ``answer_accuracy`` = right answers / answers, in every variant
-* ``unparsed_rate`` = answers that are no option's letter / answers
+* ``unparsed_rate`` = answers that are not an option's letter / answers
 
 ``published`` follows the released script. An answer is right if its text is the letter and nothing
 else: "B.", "(B)", "b" and ``<answer>B</answer>`` are wrong, empty ones too. Four answers of a
@@ -231,7 +231,7 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     scores=(_CIRCULAR, *_SHARED),
-    # One answer is no question of four, so that its own score is the second one.
+    # One answer is not a question of four, so that its own score is the second one.
     ranked_by=("accuracy", "answer_accuracy"),
     trial=one_answer(
         id="1",

@@ -213,7 +213,7 @@ class _Videos(AnswersMetric):
 
     @classmethod
     def is_question(cls, record: Mapping[str, object]) -> bool:
-        """Return whether a record is no description, whose label is always yes."""
+        """Return whether a record is not a description, whose label is always yes."""
         return record.get(_NAME) != DESCRIPTION
 
     @classmethod

@@ -146,7 +146,7 @@ class ObjectHalBenchMetric(ChairMetric):
         """Return the statistics of one answer, which CHAIR has but for one."""
         made = ChairMetric.score_caption(self, caption, mentions, reference)
         mentioned, wrong, with_wrong, *others = made.statistics
-        # CHAIR's mean_words is no score here.
+        # CHAIR's mean_words is not a score here.
         scores = {name: made.scores[name] for name in ("chair_s", "chair_i", "recall")}
         refined = float(wrong > 0) if mentioned else None
         return ScoredItem(

@@ -267,7 +267,7 @@ def finite(rewards: Sequence[float | None]) -> list[float | None]:
     A warning reports them, since a trainer's mean of the other rewards does not show them.
 
     Raises:
-        InvalidInputError: One is no number.
+        InvalidInputError: One is not a number.
     """
     try:
         found = [None if one is None or not math.isfinite(one) else one for one in rewards]

@@ -63,7 +63,7 @@ def parse_graph(text: str, *, layout: Layout = "auto", name: str) -> SynonymGrap
             ``{root: [forms]}``, networkx's node-link). ``table`` for the published CHAIR layout:
             one category per line, entries separated by commas, the root first. ``auto`` chooses by
             the first character.
-        name: The name of the text in error messages. It is no part of the graph, so that a renamed
+        name: The name of the text in error messages. It is not part of the graph, so that a renamed
             file has the same graph; one whose content has no name is called ``custom``.
 
     Returns:

@@ -202,7 +202,7 @@ def released_pairs(pairs: tuple[Pair, ...], *, name: str, version: str) -> Synon
             if form:
                 edges.setdefault(form, {})[target] = None
     for root in roots:
-        # A root that is no entry of its own is found as itself.
+        # A root that is not an entry of its own is found as itself.
         edges.setdefault(root, {root: None})
     return SynonymGraph(
         name=name,

@@ -75,7 +75,7 @@ def _named(path: Path, out: Path) -> Iterator[tuple[str, Path]]:
         return
     if not path.is_dir():
         raise ArchiveError(f"{path} does not exist; give a video or a folder of videos")
-    # The new videos may lie below the given folder, and are no sources.
+    # The new videos may lie below the given folder, and are not sources.
     made = {(out / operator).resolve() for operator in (BASE, PROCEDURAL, *MADE)}
     videos = [
         video

@@ -156,7 +156,7 @@ def _pass(number: int, log: Path, bit_rate: int) -> Encoding:
 
 
 PROCEDURAL = "procedural_counterfactual"
-"""The operator that is no condition of a question, but makes videos of wrong procedures."""
+"""The operator that is not a condition of a question, but makes videos of wrong procedures."""
 MADE = tuple(name for name in OPERATORS if name not in (BASE, "text_only"))
 """The operators that make videos."""
 ENCODING = Encoding()

@@ -32,7 +32,7 @@ KEY_PATTERN = re.compile(r"hj_(?P<id>[a-z2-7]{8})_(?P<secret>[A-Za-z0-9_-]{43})"
 
 # Base32 in lower case: no digits that look like letters.
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-# Of 40 bits, since an id is no secret: it only has to differ from the others of one file.
+# Of 40 bits, since an id is not a secret: it only has to differ from the others of one file.
 _ID_LENGTH = 8
 # 256 bits can't be guessed, so that a plain SHA-256 is kept of a key and no slow hash.
 _SECRET_BYTES = 32

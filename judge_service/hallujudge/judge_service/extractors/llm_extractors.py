@@ -350,7 +350,7 @@ class Places:
         # "A dog beside a dog" has its object after the subject; a passive may have it before.
         second = self.of(claim.object, first.end)
         second = second if second.end else self.of(claim.object)
-        # (0, 0) is no place, and would stretch the claim to the text's beginning.
+        # (0, 0) is not a place, and would stretch the claim to the text's beginning.
         known = [span for span in (first, second) if span.end]
         return ExtractedTriplet(
             subject=claim.subject,

@@ -134,7 +134,7 @@ def together(token: Token) -> Iterator[Token]:
         return
     # spaCy's conjuncts are those of the whole list, before the token too.
     for other in token.conjuncts[:_MOST_TOGETHER]:
-        # A parser sometimes joins a noun with a verb or an adjective, which are no list.
+        # A parser sometimes joins a noun with a verb or an adjective, which are not a list.
         if other.i > token.i and (other.pos_ == token.pos_ or (is_noun(other) and is_noun(token))):
             yield other
 
@@ -216,7 +216,7 @@ class Phrases:
         phrase.tangible = token.pos_ == "NOUN" and self._morphology.tangible(phrase.lemma)
         first = token.i
         for child in token.lefts:
-            # A sorting adjective is part of the name: "public transport" is no transport that is
+            # A sorting adjective is part of the name: "public transport" is not a transport that is
             # public.
             if child.dep_ == "compound" or (child.dep_ == "amod" and self._in_name(child)):
                 first = min(first, child.i)

@@ -376,7 +376,7 @@ def job_of(row: sqlite3.Row) -> Job:
     return Job(
         **values | {"state": JobState(row["state"])},
         problem=Problem(reason=row["problem"], detail=row["problem_detail"]),
-        spec=row["spec"] if "spec" in row.keys() else b"",  # noqa: SIM118 - a row is no mapping
+        spec=row["spec"] if "spec" in row.keys() else b"",  # noqa: SIM118 - a row is not a mapping
     )
 
 

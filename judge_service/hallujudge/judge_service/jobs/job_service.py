@@ -99,7 +99,7 @@ class JobService:
             HallujudgeError: The database can't be used, even later.
         """
         self._context = copy_context()
-        # An address is no file; it goes on to the opening, which refuses it at the start.
+        # An address is not a file; it goes on to the opening, which refuses it at the start.
         if "://" not in self._address and not Path(self._address).exists():
             return
         try:

@@ -34,7 +34,7 @@ def option_file(
         advice: Which file to give instead.
 
     Raises:
-        InvalidInputError: It is no such file, or a newer release wrote it.
+        InvalidInputError: It is not such a file, or a newer release wrote it.
     """
     try:
         content: Any = json.loads(text)
@@ -67,7 +67,7 @@ def share_of_option(option: str, text: str, *, default: str, above_zero: bool = 
         option: The option's name.
         text: Its text.
         default: The text in place of an empty one.
-        above_zero: Whether 0 is no such share.
+        above_zero: Whether 0 is not such a share.
 
     Raises:
         InvalidInputError: It is not a number from 0 to 1.

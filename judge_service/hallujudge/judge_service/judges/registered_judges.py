@@ -30,7 +30,7 @@ def registered_judge(name: str) -> GuardedJudge:
     The entry point names a function without parameters, such as a class, that returns the judge.
 
     Raises:
-        InvalidInputError: It can't be loaded, is no judge, or has another name; or two packages
+        InvalidInputError: It can't be loaded, is not a judge, or has another name; or two packages
             register the name.
     """
     entry = registered_once(_ENTRY_POINTS, name, "judge")
@@ -49,7 +49,7 @@ def registered_judge(name: str) -> GuardedJudge:
 
 
 def _claims_of(judged: JudgedItem) -> list[object]:
-    """Return the claims of verdicts; a tuple that is no claim is none of an item's."""
+    """Return the claims of verdicts; a tuple that is not a claim is none of an item's."""
     kinds = (Triplet, Sentence)
     return [v.triplet if isinstance(v.triplet, kinds) else None for v in judged.verdicts]
 

@@ -187,7 +187,7 @@ class ServedJudge(ThresholdJudge[ServedPreset]):
 
     @property
     def measures_shares(self) -> bool:
-        """No: without a constraint, a reply that is no choice has no verdict."""
+        """No: without a constraint, a reply that is not a choice has no verdict."""
         return False
 
     def questions(self, item: JudgeRequestItem) -> list[Question]:

@@ -112,7 +112,7 @@ class AskOnce(Generic[_T]):
                 self._remember(key, value)
             return value
 
-        # An item whose calls only wait can't be what ends the server, so it is no suspect
+        # An item whose calls only wait can't be what ends the server, so it is not a suspect
         # meanwhile.
         tenancy().flight.waits()
         # How long an outage is waited for depends on the fallback, so such calls are not shared.

@@ -292,7 +292,7 @@ def _has_died(owner: str) -> bool:
         os.kill(int(rest), 0)
     except ProcessLookupError:
         return True
-    # Another user's process runs; of a number that is no process id, no death is known.
+    # Another user's process runs; of a number that is not a process id, no death is known.
     except (OSError, OverflowError):
         return False
     return False

@@ -338,7 +338,7 @@ class ChatClient:
         """Return the failure of a call whose thought takes too long at a server that works.
 
         Another call, or the same one again, would tell nothing else of the judge. A text, which a
-        server may write for minutes, is no sign of an outage without a thought either.
+        server may write for minutes, is not a sign of an outage without a thought either.
         """
         has_room = call.request.max_tokens > call.asked.max_tokens
         if failure.kind is not FailureKind.TIMEOUT or not (has_room or is_longer(call.asked)):

@@ -345,7 +345,7 @@ def retry_after_seconds(value: str | None, *, now: float) -> float | None:
             seconds = parsedate_to_datetime(value).timestamp() - now
         except ValueError:
             return None
-    # What no server can mean is no answer: times in the past, years, NaN and infinity.
+    # A value that no server can mean is not an answer: times in the past, years, NaN and infinity.
     return seconds if 0.0 <= seconds <= _MOST_RETRY_SECONDS else None
 
 

@@ -261,7 +261,7 @@ class VllmServer:
             await asyncio.sleep(wait)
             wait = min(60.0, wait * 2)
             if not (problem := await self._start_again()):
-                # Time in which it starts is no time of health.
+                # The time in which it starts does not count as healthy.
                 healthy_since = time.monotonic()
                 self._supervision.ended()
 

@@ -129,7 +129,7 @@ def sending(endpoint: str = "") -> Iterator[LoggerProvider]:
         endpoint: The collector's address, as for :func:`otlp_provider`.
 
     Raises:
-        InvalidInputError: It is no such address.
+        InvalidInputError: It is not such an address.
         UnavailableError: The collector did not take all events.
     """
     exporter = _exporter(endpoint)

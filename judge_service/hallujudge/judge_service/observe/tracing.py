@@ -88,7 +88,7 @@ class Tracing(Recorder):
                 "hallujudge.waited_seconds": call.waited_seconds,
             }
         )
-        # A client that hangs up is no error of the server.
+        # A client that hangs up is not an error of the server.
         if call.status not in ("OK", "CANCELLED"):
             span.set_status(StatusCode.ERROR, call.status)
         span.end()

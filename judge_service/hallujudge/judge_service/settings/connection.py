@@ -53,7 +53,7 @@ _AZURE_HOSTS = (
     ".openai.azure.us",
     ".openai.azure.cn",
 )
-# Underscores are no part of host names, but services of Compose have them.
+# Underscores are not part of host names, but services of Compose have them.
 _LABEL = r"[a-zA-Z0-9_]([\w-]*[a-zA-Z0-9_])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?", re.ASCII)
 # No part of a Host header, and read differently by different parsers.
@@ -83,7 +83,7 @@ def collector_address(endpoint: str, what: str, example: str) -> SplitResult:
         example: Such an address, with what the collector takes.
 
     Raises:
-        InvalidInputError: It is no such address; OpenTelemetry's library would drop all later.
+        InvalidInputError: It is not such an address; OpenTelemetry's library would drop all later.
     """
     parts = web_address(endpoint)
     # Collectors take their credentials from headers; an address is logged and shown.

@@ -111,7 +111,7 @@ class _Items(DescriptionsMetric):
 
     @classmethod
     def is_question(cls, record: Mapping[str, object]) -> bool:
-        """Return whether a record is no description."""
+        """Return whether a record is not a description."""
         return str(record.get("type")) != GENERATIVE
 
     @classmethod
@@ -131,7 +131,7 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
         raise ValueError(
             "annotations have an unknown type", f"Use one of {', '.join(_KINDS)}", record["type"]
         )
-    # Nouns alone are under a key of responses, and are no text.
+    # Nouns alone are under a key of responses, and are not a text.
     response = None if record.keys().isdisjoint(_RESPONSE) else answer.response
     return structs.replace(answer, response=response, fields=_FIELDS[kind])
 

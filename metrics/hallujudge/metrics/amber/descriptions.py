@@ -264,7 +264,7 @@ def description_maker(tables: Mapping[str, object]) -> SpecialItem:
             group_id=item.group_id,
             fields=item.fields,
             answers=(structs.replace(answer, fields={}),),
-            # Words outside the association table are no object words, as in the script.
+            # Words outside the association table are not object words, as in the script.
             nouns=tuple([noun for noun in nouns or () if noun in known]),
             nouns_given=nouns is not None,
             objects=shown,

@@ -216,7 +216,7 @@ class OperatorsMetric(AnswersMetric):
 
     @classmethod
     def fault(cls, answer: Answer, record: Mapping[str, object]) -> AnswerFault | None:
-        """Return a confidence that is no number from 0 to 1; answers may have none."""
+        """Return a confidence that is not a number from 0 to 1; answers may have none."""
         found = record.get("confidence")
         if found in (None, "") or fraction_of(answer.fields.get("confidence", "")) is not None:
             return None

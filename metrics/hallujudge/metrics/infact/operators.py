@@ -251,7 +251,7 @@ def _resembles(answer: ReadAnswer) -> str:
     if answer.name != BASE or answer.right:
         return ""
     stated = answer.field("confidence")
-    # Items whose confidence is no number are unscored; see OperatorsMetric.problem().
+    # Items whose confidence is not a number are unscored; see OperatorsMetric.problem().
     if stated and float(stated) >= OVERCONFIDENT:
         return "overconfident"
     # Words of uncertainty are evidence of a knowledge gap even without a stated confidence.

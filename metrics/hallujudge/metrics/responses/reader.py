@@ -85,7 +85,7 @@ _BEGINNINGS = ("system\n", "user\n", "thought\n")
 def is_plain(text: str | None) -> bool:
     """Return whether a response is an answer as it is, as nearly all are.
 
-    It has no marks of thoughts, answers or templates, ends a sentence, and is no refusal.
+    It has no marks of thoughts, answers or templates, ends a sentence, and is not a refusal.
     """
     # Searches in C, which take less time than one pattern or than a function for each question.
     return (

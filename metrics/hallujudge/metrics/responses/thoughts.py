@@ -230,11 +230,11 @@ def _beginning(text: str, form: Form) -> tuple[str | None, str]:
     """Return what comes before the last closing mark without an opening one, and what follows."""
     lower = text.lower()
     if form.alone and form.opening.lower() not in lower:
-        # A thought may cite the mark, so that the last place that is no citation counts.
+        # A thought may cite the mark, so that the last place that is not a citation counts.
         for start in reversed(_places(lower, form)):
             end = start + len(form.closing)
             if not _is_cited(text, start, end):
-                # Closing marks before the last one end nothing, and are no words of the thought.
+                # Closing marks before the last one end nothing, and are not words of the thought.
                 thought = re.sub(re.escape(form.closing), " ", text[:start], flags=re.IGNORECASE)
                 return thought.strip(), text[end:]
     return None, text
@@ -325,7 +325,7 @@ def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None
     inside = start + len(form.opening)
     end = lower.find(form.closing.lower(), inside)
     if end < 0:
-        # After a thought, or at the beginning, the opening mark is no part of a text.
+        # After a thought, or at the beginning, the opening mark is not part of a text.
         cut = opened or not text[:start].strip()
         cut = cut or (form.cut and not _is_cited(text, start, inside))
         return Said(text[inside:].strip(), text[:start].strip(), form.name) if cut else None

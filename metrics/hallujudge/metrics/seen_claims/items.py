@@ -72,7 +72,7 @@ class SeenClaimsItem(Item, frozen=True, kw_only=True):
     def records(self) -> ItemRecords:
         """Return the question; the pictures, the video's length, and crops of objects.
 
-        Frames of moments depend on the response, so that they are no part of the reference.
+        Frames of moments depend on the response, so that they are not part of the reference.
         """
         shown = [picture.sha256 for picture in self.pictures]
         crops = [[look.of, *look.hashes] for look in self.looks if look.kind == OBJECT]

@@ -105,7 +105,7 @@ def _found(text: str, seconds: float) -> list[_Found]:
             if any(match.start() < one.end and one.start < match.end() for one in taken):
                 continue
             moment = made(match, seconds)
-            # A time after the end is no moment of this video; of an unknown length any may be.
+            # A time after the end is not a moment of this video; of an unknown length any may be.
             if moment is not None and not 0 < seconds < moment.begin:
                 taken.append(_Found(moment, *match.span()))
     return sorted(taken, key=lambda one: one.start)

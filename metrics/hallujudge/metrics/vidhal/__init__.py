@@ -84,7 +84,7 @@ def _shown(answer: Answer, record: _Record) -> tuple[Mapping[str, str], Sequence
     display = record.get("options")
     if display is None:
         return {}, ()
-    # What is no object has no letters, which _ranks_of() refuses with the next step.
+    # What is not an object has no letters, which _ranks_of() refuses with the next step.
     given = display.items() if isinstance(display, (dict, Mapping)) else ()
     ranks, order = _ranks_of(tuple([(str(letter), str(rank)) for letter, rank in given]))
     captions = _by_rank(answer.options)

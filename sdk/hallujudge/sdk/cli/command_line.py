@@ -101,7 +101,7 @@ def command_tree(words: Sequence[str] | None = None) -> click.Group:
     Args:
         words: The words of the command that is used, which waits for no other one's module; empty
             for those of the root's help page. None for all commands, which are there too if the
-            words are no command's.
+            words are not those of a command.
 
     Raises:
         InvalidInputError: The module of the command can't be loaded.
@@ -231,7 +231,7 @@ def _with_benchmarks_first(arguments: Sequence[str]) -> list[str]:
     """Return arguments with the benchmarks from outside first: commands are made of them."""
     first: list[str] = []
     rest = list(arguments)
-    # What follows two hyphens is no option.
+    # What follows two hyphens is not an option.
     end = rest.index("--") if "--" in rest else len(rest)
     while (place := _place_of_benchmark(rest[:end])) is not None:
         count = 1 if "=" in rest[place] else 2

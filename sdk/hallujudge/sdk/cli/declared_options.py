@@ -166,7 +166,7 @@ def option_text(option: OptionDefinition, value: object) -> str:
             raise InvalidInputError(
                 f"{flag} {path}: larger than {_MOST_BYTES} bytes; give another file"
             )
-        # Editors on Windows begin a file with a mark, which is no part of the text.
+        # Editors on Windows begin a file with a mark, which is not part of the text.
         return path.read_text(encoding="utf-8-sig")
     except OSError as err:
         raise InvalidInputError(f"{flag} {path}: {err.strerror or err}; give a file") from err

@@ -135,7 +135,7 @@ _OFF_ON = (("no", "yes"), ("false", "true"))
 
 
 def _switched_on(metric: str, name: str) -> str:
-    """Return the value that turns an option of a metric on; empty if it is no switch."""
+    """Return the value that turns an option of a metric on; empty if it is not a switch."""
     options = entries()[metric].options if metric in entries() else ()
     found = (option.choices for option in options if option.name == name)
     return next((choices[1] for choices in found if choices in _OFF_ON), "")

@@ -236,7 +236,7 @@ def _finding_of(name: str, check: Callable[[], str]) -> Finding:
     try:
         return Finding(name=name, ok=True, text=check())
     except MissingExtraError as err:
-        # A part that is not installed limits what can be scored; it is no defect.
+        # A part that is not installed limits what can be scored; it is not a defect.
         return Finding(name=name, ok=False, text=str(err), needed=False)
     except (HallujudgeError, ValueError) as err:
         return Finding(name=name, ok=False, text=str(err))

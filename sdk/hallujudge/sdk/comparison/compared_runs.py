@@ -221,7 +221,7 @@ class _Head(NamedTuple):
         return cls(str(run.folder), run.metric, run.report, run.results, run.calibration)
 
     def data(self, name: str) -> RunData:
-        # Items that a variant leaves out are written to the folder, and are no part of its data.
+        # Items that a variant leaves out are written to the folder, and are not part of its data.
         results = _by_id((r for r in self.results() if not r.left_out), self.source or name)
         label = RunLabel(
             name=name,

@@ -278,7 +278,7 @@ def data_notes(runs: Sequence[RunData], options: CompareOptions) -> Iterable[str
             )
     for key in dict.fromkeys(options.allow):
         values = dict.fromkeys(run.fields.get(key, "none") for run in runs)
-        # References are no field of the signature: their own note says how many differ.
+        # References are not a field of the signature: their own note says how many differ.
         if len(values) > 1 and key != REFERENCES:
             yield (
                 f"The runs differ in {key}: {', '.join(values)}. This may explain a difference as "

@@ -57,7 +57,7 @@ class PairedRuns:
         Raises:
             InvalidInputError: No item is scored in both runs.
         """
-        # Items that the variant leaves out in both runs are no part of its data.
+        # Items that the variant leaves out in both runs are not part of its data.
         counted = [key for key in self.common if self.first.counts(key) or self.second.counts(key)]
         one = [self.first.scored(key) for key in counted]
         other = [self.second.scored(key) for key in counted]

@@ -64,7 +64,7 @@ def plan_of(
     Args:
         folder: The folder, or its URL.
         out: Folder of the results, whose files are left out if it is in the same place.
-        given: Further files of metrics, where they are known; they are no archives.
+        given: Further files of metrics, where they are known; they are not archives.
         choice: Which of several runs of one model and task are scored.
         model_names: Name of a model in the archives -> its name in the overview.
 
@@ -89,7 +89,7 @@ def plan_of(
     whole, rest = _whole_folders(files, root, given)
     summaries = [inspect_file(file) for file in rest]
     kept, others = _with_responses(summaries)
-    # Before logs of aborted runs: a file of failures alone is no run of its own.
+    # Before logs of aborted runs: a file of failures alone is not a run of its own.
     kept, failed = failed_requests(kept, {file.name: file for file in rest})
     aborted = _run_again(kept)
     joined, left_out = _joined(

@@ -166,7 +166,7 @@ def _address_of(host: str, port: int, asked: str, *, may_be_private: bool) -> st
 
 def is_public(text: str) -> bool:
     """Return whether an address is on the public internet."""
-    # A scope such as %eth0 is no part of the number.
+    # A scope such as %eth0 is not part of the number.
     address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:

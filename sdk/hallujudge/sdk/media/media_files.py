@@ -301,7 +301,7 @@ def shared_ends(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_address(name: str) -> bool:
-    """Return whether a name is an address, or holds data, and so is no path."""
+    """Return whether a name is an address, or holds data, and so is not a path."""
     return _ADDRESS.match(name) is not None
 
 
@@ -348,7 +348,7 @@ def hash_of_files(files: Iterable[Path]) -> str:
     for path in files:
         with open_regular(path) as file:
             hashlib.file_digest(file, lambda: digest)
-        # Without a mark between them, moving bytes from one file to the next is no change.
+        # Without a mark between them, moving bytes from one file to the next is not a change.
         digest.update(b"\0")
     return digest.hexdigest()
 

@@ -421,7 +421,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
             shown(score).value, (value, place), (0, 4), textcoords="offset points",
             ha="center", fontsize="x-small",
         )  # fmt: skip
-    # A name is no formula: matplotlib reads what is between dollar signs as one.
+    # A name is not a formula: matplotlib reads what is between dollar signs as one.
     names = [cut(clean(name), _NAME_CHARS).replace("$", r"\$") for name, _ in panel.dots]
     axes.set_yticks(places, names)
     # Upside down, so that the first score is at the top, with room for its figure above it.

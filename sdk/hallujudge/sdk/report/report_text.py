@@ -95,7 +95,7 @@ class Shown:
 
 
 def counts_among(groups: Iterable[Mapping[str, Score]]) -> frozenset[str]:
-    """Return the scores that are above 1 in a group, and so are no fractions in any of them."""
+    """Return the scores that are above 1 in a group, and so are not fractions in any of them."""
     return frozenset(
         name
         for scores in groups

@@ -47,7 +47,7 @@ def checked_options(
             raise InvalidInputError(
                 f"the option {name} is {value!r:.60}; give a whole number of at least 1"
             )
-        # From Python, one text may be given alone; it is no list of letters.
+        # From Python, one text may be given alone; it is not a list of letters.
         if known[name].kind == "texts" and isinstance(value, str | Path):
             value = (str(value),)
         values[name] = value

@@ -216,7 +216,7 @@ def _over_dimensions(run: AnalyzedRun) -> dict[str, float | None]:
     means: dict[str, float | None] = {}
     for name in _SHOWN:
         values = [value for table in tables if (value := table[name]) is not None]
-        # Figure 4 averages faithfulness and factuality; one of them alone is no such mean.
+        # Figure 4 averages faithfulness and factuality; one of them alone is not such a mean.
         means[name] = sum(values) / len(values) if len(values) == len(tables) else None
     return means
 

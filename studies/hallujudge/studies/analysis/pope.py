@@ -79,7 +79,7 @@ def _names_in(models: Iterable[_Keys]) -> tuple[str, ...]:
 def _stable_scores(
     keys: Mapping[str, str], runs: Sequence[AnalyzedRun]
 ) -> Iterator[Mapping[str, Cell]]:
-    # The length of captions would dwarf the rates in the chart, and is no score of Table 4.
+    # The length of captions would dwarf the rates in the chart, and is not a score of Table 4.
     rates = (each for each in runs[0].metric_object.score_definitions if each.unit == "fraction")
     for score in (rate.name for rate in rates):
         values = {

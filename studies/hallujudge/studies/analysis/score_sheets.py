@@ -126,7 +126,7 @@ def read_sheets(paths: Sequence[str | Path]) -> SheetScores:
     """Return the scores of filled sheets, one for each annotator of a response.
 
     Raises:
-        ArchiveError: A file is no such sheet, a score is not on the scale, or an annotator has
+        ArchiveError: A file is not such a sheet, a score is not on the scale, or an annotator has
             scored a response twice.
     """
     scores: dict[str, dict[str, float]] = {}

@@ -193,7 +193,7 @@ def people_tables(videos: Videos, path: Path) -> Iterator[AnalysisTable]:
         chart=Chart(kind="bars", x="agreement", y=("videos",)),
     )
     yield AnalysisTable(
-        # Half is no majority: Table 4 lists order_60 with 0.500.
+        # Half is not a majority: Table 4 lists order_60 with 0.500.
         name="misaligned_videos",
         source="Choong et al., Table 4: videos without a majority for the annotated order",
         rows=tuple(

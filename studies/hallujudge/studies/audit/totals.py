@@ -123,7 +123,7 @@ def _totals(path: Path, report: Report) -> Iterator[PrintedTotal]:
             ours = report.scores[name].value
             if ours is not None:
                 exact = Fraction(ours) - printed.value
-                # Digits that the tool left out are no difference.
+                # Digits that the tool left out are not a difference.
                 agrees = abs(exact) <= printed.unit / 2
                 yield PrintedTotal(
                     task=task,

@@ -276,7 +276,7 @@ class Chunker:
         if lower in ALWAYS_ADVERB_PARTICLES:
             return True
         if not before_noun:
-            # Without a noun after them, these are no prepositions.
+            # Without a noun after them, these are not prepositions.
             return known or lower in ("up", "down", "out", "off", "over", "around", "upright")
         if lower in ("on", "off"):
             # "Jumps off the wall" has a place; "takes off the hat" has an object.

@@ -283,7 +283,7 @@ class Clause:
             following = self._verb_ahead
         if not isinstance(following, VerbGroup) or following.form != "finite":
             return False
-        # The subjects still wait for their verb, so that another noun before it is no new subject.
+        # The subjects still wait for their verb: another noun before it is not a new subject.
         owing = not self._had_main_verb and bool(self._subjects)
         if owing and self._linked and self._role is not None:
             # "A man in a shirt and trousers is": the verb agrees with the man alone.

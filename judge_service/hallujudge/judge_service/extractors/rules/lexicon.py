@@ -264,7 +264,7 @@ class Morphology:
 
 
 def _singulars(word: str) -> list[str]:
-    # "Is", "as" and "glass" end with s and are no plurals.
+    # "Is", "as" and "glass" end with s and are not plurals.
     if len(word) < 3 or not word.endswith("s") or word.endswith("ss"):
         return []
     stems = [word[:-1]]

@@ -44,7 +44,7 @@ _FEW = 4
 _UNSAID = listed("a an the is are was were be being of his her its their")
 # Without underscores, which models write for emphasis and blanks.
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-# Whose seeing is no behaviour in the scene: "they see a dog" is said of the viewers.
+# Whose seeing is not a behaviour in the scene: "they see a dog" is said of the viewers.
 _VIEWERS = listed("we you i one they viewer observer")
 _FoundT = TypeVar("_FoundT")
 
@@ -169,7 +169,7 @@ class KeywordRules:
             elif isinstance(chunk, VerbGroup):
                 following = _carrier(chunks, i + 1)
                 if existential and chunk.lemma == "be":
-                    # "There is" is no behaviour.
+                    # "There is" is not a behaviour.
                     existential = False
                     continue
                 if self._behavior(chunk, subject, following) and following is not None:
@@ -218,7 +218,7 @@ class KeywordRules:
             return ""
         if reading.verb >= 0:
             return noun.lemma
-        # Noun.act, of a noun that is no verb itself: "do homework".
+        # Noun.act, of a noun that is not a verb itself: "do homework".
         return f"{lemma} {noun.lemma}" if reading.file == "e" and lemma != "make" else ""
 
     @staticmethod

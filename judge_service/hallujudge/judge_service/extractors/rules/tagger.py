@@ -258,7 +258,7 @@ class Tagger:
         tags: list[str],
         has_verb: bool,
     ) -> str:
-        if word.form == "p":  # "ate", which is no participle
+        if word.form == "p":  # "ate", which is not a participle
             return "V" if word.noun < word.verb + 8 or prev not in _DETERMINING else "N"
         if prev in "BH":
             # "is tired" is a state, "is tired by" and "has tired" are not.

@@ -346,7 +346,7 @@ class TripletRules(Clause):
         # "Makes the room bright": the claim is that the room is bright, and not that it is made.
         for subject in () if becomes else subjects:
             self._claims.relate(subject, relation, target, verb.negated)
-        # A relation to an unresolved pronoun is no claim, so that the verb is claimed by itself.
+        # A relation to an unresolved pronoun is not a claim, so that the verb is claimed by itself.
         if not phrase.pronoun or phrase.named is not None:
             self._verb_said = True
 

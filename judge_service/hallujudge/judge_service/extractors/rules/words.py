@@ -61,7 +61,7 @@ class Token(NamedTuple):
 
 
 def without_markup(text: str) -> str:
-    """Return the text with spaces in place of tags and entities of HTML, which are no words.
+    """Return the text with spaces in place of tags and entities of HTML, which are not words.
 
     The places of all other characters stay the same. Tags of blocks end a sentence.
     """
@@ -355,7 +355,7 @@ class WordBook:
     @staticmethod
     def _guess_noun(word: Word, lower: str) -> None:
         word.noun = 8
-        # "Grass", "bus" and "tennis" are no plurals.
+        # "Grass", "bus" and "tennis" are not plurals.
         if lower.endswith("s") and len(lower) > 3 and not lower.endswith(("ss", "us", "is")):
             word.noun_lemma, word.plural = lower[:-1], True
 
