@@ -163,6 +163,13 @@ def test_a_question_that_could_not_be_put_to_the_model_is_no_wrong_answer() -> N
     assert (report.accuracy, report.coverage.reasons) == (1.0, {"RESPONSE_MISSING": 1})
 
 
+def test_an_answer_that_can_not_be_read_is_no_wrong_one() -> None:
+    rows = [record(0, "no", "No."), {**record(1, "no", ""), "pred": {"words": 1}}]
+    with Client.embedded() as client:
+        report = client.score("cmm", responses=rows, inputs=InputOptions(skip_bad=True))
+    assert (report.accuracy, report.coverage.reasons) == (1.0, {"RESPONSE_MISSING": 1})
+
+
 def test_an_empty_cell_of_a_table_is_no_path(tmp_path: Path) -> None:
     table = tmp_path / "answers.csv"
     with table.open("w", newline="") as file:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from hallujudge.metrics import Item
+from hallujudge.metrics.answers.answer_items import UNANSWERED
 
 from ..errors import ArchiveError
 
@@ -107,7 +108,10 @@ class BadRecords:
         bad = self.by_position.get(position)
         if bad is None:
             return values
-        return {**values, bad.response_key: None} if bad.response_key in values else None
+        if bad.response_key not in values:
+            return None
+        # A variant may count null answers as wrong, but not what could not be read.
+        return {**values, bad.response_key: None, UNANSWERED: bad.problem}
 
     def lost(self, kept: Container[int]) -> list[BadRecord]:
         """Return the records that can't be repaired.
