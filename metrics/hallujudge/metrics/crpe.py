@@ -35,7 +35,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from string import punctuation
 from typing import ClassVar
 
@@ -126,10 +125,15 @@ class _Circular(AnswersMetric):
         return None if self.variant == CORRECTED else _whole
 
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
-        """Return what parsers see of an answer: the options of its question, but of a letter."""
+        """Return what parsers see of an answer: the question from its options on, if not a letter.
+
+        Before them is what differs from question to question.
+        """
         seen = AnswersMetric.seen_of(self, answer)
-        alone = self.variant == PUBLISHED and len(answer.response or "") <= 1
-        return seen if alone else (*seen, *chain.from_iterable(_options(answer.question)))
+        if self.variant == PUBLISHED and len(answer.response or "") <= 1:
+            return seen
+        first = _OPTION.search(answer.question)
+        return (*seen, answer.question[first.start() :] if first else "")
 
     def places(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the category of an answer, and its place or its question where they count."""

@@ -97,11 +97,15 @@ class AnswerMaker:
         self._fault = metric.fault if metric.overrides("fault") else None
         self._lacks = metric.lacks if metric.overrides("lacks") else None
         self._needs_choices = declared.choices and not declared.question_files
+        self._option_keys = declared.keys.options
+        self._has_labels = bool(declared.keys.label)
         # Where each answer is judged, one that has a verdict stands beside one that needs none.
         verdict = declared.keys.fields.get(declared.verdict, ()) if declared.judges_each else ()
-        self._verdict_keys = verdict
+        self._verdict_keys, self._verdict = verdict, declared.verdict
         self._complete = declared.complete
         self._question_keys: tuple[str, ...] = ()
+        # That of the first record, and those that come before it.
+        self._question_key, self._before = "", frozenset[str]()
         self._places = list(declared.limits.items())
         self._label_of = labels_of(declared)
         self._label_remedy = _NO_LABEL_REMEDY
@@ -118,9 +122,10 @@ class AnswerMaker:
         """
         if self.chosen is None:
             self.chosen = self._choose(first)
-            self._question_keys = tuple(
-                key for key in self._keys.question if key not in self.chosen
-            )
+            keys = tuple(key for key in self._keys.question if key not in self.chosen)
+            usual = next(filter(first.values.__contains__, keys), keys[0])
+            self._question_keys, self._question_key = keys, usual
+            self._before = frozenset(keys[: keys.index(usual)])
         return self.chosen
 
     def _choose(self, first: Record) -> tuple[str, str]:
@@ -151,22 +156,23 @@ class AnswerMaker:
         label = self._label_of(found) if label_key else ""
         held = values if entry.outer is values or not self._reads_whole else entry.whole
         # Nearly all are such texts, which the functions return as they are.
-        text, asked = values.get(response_key), values.get(self._question_keys[0])
+        text, asked = values.get(response_key), values.get(self._question_key)
         if type(text) is not str or not text.isascii():
             joins = joins_lists(self._declared, response_key)
             text = text_of(entry.record, response_key, joins=joins)
-        if type(asked) is not str or not asked.isascii():
+        others = self._before and not values.keys().isdisjoint(self._before)
+        if type(asked) is not str or not asked or not asked.isascii() or others:
             asked = optional_text(entry.record, self._question_keys)
-        lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._keys.options)
+        lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._option_keys)
         choices = _NOTHING if lacks_choices else self.choices(entry.record)
         fields = self._fields.of(held, entry.bundle) if self._has_fields else _NOTHING
         if self._verdict_keys and all(held.get(key) is None for key in self._verdict_keys):
             # Absent, and not empty: an empty verdict is what a judge said.
-            fields = {name: said for name, said in fields.items() if name != self._declared.verdict}
+            fields = {name: said for name, said in fields.items() if name != self._verdict}
         answer = Answer(text, label or "", entry.name, asked, choices, fields)
         if self._complete is not None:
             answer = self._completed(entry, answer, held)
-        if not answer.label and self._keys.label and self._is_question(entry.outer):
+        if not answer.label and self._has_labels and self._is_question(entry.outer):
             self._refuse_label(answer, entry, found)
         for name, allowed in self._places:
             value = answer.fields.get(name, entry.fields.get(name))

@@ -125,17 +125,17 @@ class DeclaredFields:
         place: str,
     ) -> Mapping[str, str]:
         """Return the fields of a record some of whose values are no texts."""
-        # 1 and true are equal, and have other texts.
-        kinds = (*map(type, found),)
+        if not alike.repeats:
+            return self._read(values, place)
+        kinds = [*map(type, found)]
         if _EXACT.issuperset(kinds):
+            # 1 and true are equal, and have other texts.
             key = (*found, *kinds)
         elif _PLAIN.issuperset(kinds):
             # So have 0.0 and -0.0.
             key = ("", *map(repr, found))
         else:
             # A field whose first key holds null is read of another one.
-            return self._read(values, place)
-        if not alike.repeats:
             return self._read(values, place)
         if (known := alike.known.get(key)) is None:
             return alike.shared(key, self._read(values, place))

@@ -66,6 +66,13 @@ def test_rows_with_one_id_are_a_bundle_wherever_they_are() -> None:
     assert second.id == "2"
 
 
+def test_each_row_has_the_first_of_its_questions_that_is_not_empty() -> None:
+    asked = [{"text": "1?"}, {"question": "2?", "text": "?"}, {"question": "", "text": "3?"}, {}]
+    rows = [row(n, "base", "Yes", **each) for n, each in enumerate(asked)]
+    said = [[item.answers[0].question for item in read(ROWS, part)] for part in (rows, rows[::-1])]
+    assert said == [["1?", "2?", "3?", ""], ["", "3?", "2?", "1?"]]
+
+
 def test_rows_with_equal_fields_are_a_bundle() -> None:
     rows = [row(n, str(n), "Yes", set="a" if n < 3 else "b") for n in range(4)]
     assert [(item.id, len(item.answers)) for item in read(SETS, rows)] == [("a", 3), ("b", 1)]
