@@ -129,21 +129,21 @@ def _english(text: str) -> str:
     return f"{'yes' if found[1] else 'no'}{text[found.end() :]}"
 
 
-# "Answer: yes", or a last line of its own; "answer yes or no" repeats the question.
+# "Answer: yes", or a first or last line of its own; "answer yes or no" repeats the question.
 _CONCLUSION = re.compile(
     r"(?<!if the )\banswer(?: to (?:the|this|your) question)?[\"']?(?: is|\s*:)\s*:?\s*"
     r"[\"'(\[]*(yes|no|true|false)\b(?!\W*(?:or |and |/)?\W*(?:yes|no|true|false)\b)"
-    r"|\n\W*(yes|no)\W*\Z"
+    r"|\n\W*(yes|no)\W*\Z|\A\W*(yes|no)[^\w\n]*(?=\n)"
 )
 _SAYS_YES = frozenset({"yes", "true"})
 
 
 def _concluded(text: str) -> YesNo | None:
     """Return what an answer concludes with; None if it begins with, or concludes with, another."""
-    said = {(found[1] or found[2]) in _SAYS_YES for found in _CONCLUSION.finditer(text)}
-    if len(said) != 1 or _YES_NO_AT_START.match(text):
-        return None
-    return "yes" if said == {True} else "no"
+    said = {found[found.lastindex or 0] in _SAYS_YES for found in _CONCLUSION.finditer(text)}
+    if begun := _YES_NO_AT_START.match(text):
+        said &= {begun[1] in _SAYS_YES} if len(said) == 1 else set()
+    return None if len(said) != 1 else "yes" if said == {True} else "no"
 
 
 def _strict(text: str) -> YesNo | None:
