@@ -30,7 +30,7 @@ from .inputs import ItemSource, ReaderInput
 from .joins import Faults
 from .json_files import amount, named, shown
 from .question_files import bundle_id, held_by, place_of, unfolded, without
-from .records import Record, name_of
+from .records import Record
 from .rival_keys import LOOKED_AT, Pairs, entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 
@@ -59,7 +59,7 @@ class _Bundles:
     """Builds items from records, and collects faults by kind."""
 
     def __init__(self, declared: ClosedQuestions, given: ReaderInput) -> None:
-        responses, references, options, group_by = given
+        _, references, options, group_by = given
         self._declared = declared
         self._keys = declared.keys
         self._bundle = declared.bundle
@@ -81,8 +81,7 @@ class _Bundles:
         self._holds = metric_of(declared).overrides("held_answers")
         self._names = AnswerNames(declared, options, self._faults)
         self._counts: dict[str, int] = {}
-        name = name_of(responses)
-        self._maker = AnswerMaker(declared, options, self._faults, self._asked, name)
+        self._maker = AnswerMaker(declared, options, self._faults, self._asked)
         # Most archives have a record for each item, which is its only answer.
         self._alone = not (declared.several or options.allow_duplicates)
         self._sets = sets = declared.set_files
@@ -134,7 +133,7 @@ class _Bundles:
             if items.setdefault(entry.bundle, item) is not item:
                 self._faults.add(Fault.TWICE, placed(entry))
             if len(pairs) < LOOKED_AT:
-                pairs.append(((placed(entry), entry.values), item.answers[0]))
+                pairs.append(((entry.place, entry.values), item.answers[0]))
         return list(items.values()), pairs
 
     def _gathered(self, parts: Iterator[Part]) -> tuple[list[AnswersItem], Pairs]:
@@ -226,7 +225,11 @@ class _Bundles:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
         values = record.values
-        return (Entry(bundle, name, fields, values, self._mapped(values), record.position),)
+        return (
+            Entry(
+                bundle, name, fields, values, self._mapped(values), record.position, record.place
+            ),
+        )
 
     def _entry(
         self, record: Record, fields: Mapping[str, str] | None = None, known: str = ""
@@ -237,7 +240,7 @@ class _Bundles:
             fields = self._item_fields.of(values, place) if self._has_fields else _NOTHING
         bundle = known or bundle_id(self._declared, record, self._options)
         inner = self._mapped(values) if self._options.key_map else values
-        return Entry(bundle, "", fields, values, inner, position)
+        return Entry(bundle, "", fields, values, inner, position, place)
 
     def _held(
         self, held: HeldAnswers, fields: Mapping[str, str], record: Record
@@ -249,10 +252,12 @@ class _Bundles:
             self._maker.lacks_part(part, named(sorted(held.others)))
         for name, said in held.answers.items():
             own = self._mapped({**record.values, **said})
-            yield Entry(bundle, name, fields, record.values, own, record.position)
+            yield Entry(bundle, name, fields, record.values, own, record.position, record.place)
         if not held.answers and self._declared.judges_each:
             values = record.values
-            yield Entry(bundle, "", fields, values, values, record.position, empty=True)
+            yield Entry(
+                bundle, "", fields, values, values, record.position, record.place, empty=True
+            )
 
     def _numbered(self, record: Record) -> str:
         """Return the id of a record's bundle: its position from 1 if records have no ids."""

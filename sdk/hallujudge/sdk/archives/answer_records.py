@@ -45,13 +45,15 @@ class Entry(Struct, frozen=True, gc=False):
     """Those of the answer, which may be the record itself."""
     position: int
     """Position of the record in the archive."""
+    place: str
+    """The record's file and line, for messages."""
     empty: bool = False
     """Whether it represents a bundle without answers."""
 
     @property
     def record(self) -> Record:
-        """The answer as a record, whose place is its bundle."""
-        return Record(self.values, self.position, self.bundle)
+        """The answer as a record."""
+        return Record(self.values, self.position, self.place)
 
     @property
     def whole(self) -> Mapping[str, object]:
@@ -68,7 +70,6 @@ class AnswerMaker:
         options: How the archive is read.
         faults: Collects what is wrong.
         asked: What is known of the questions.
-        name: Name of the archive's file; empty for values in memory.
     """
 
     def __init__(
@@ -77,9 +78,7 @@ class AnswerMaker:
         options: InputOptions,
         faults: Faults,
         asked: AskedQuestions,
-        name: str = "",
     ) -> None:
-        self._name = name
         self._remedy = "one of these names"
         if declared.question_files and not asked.references:
             self._remedy += ", or give what the records lack with references=…"
@@ -130,8 +129,6 @@ class AnswerMaker:
 
     def _choose(self, first: Record) -> tuple[str, str]:
         options = self._options
-        if self._name and not first.place.startswith(self._name):
-            first = first._replace(place=f"{self._name}, {first.place}")
         for name, key in options.key_map.items():
             if first.values.get(name) is None:
                 # It raises the error that names the keys of the record.
@@ -165,7 +162,7 @@ class AnswerMaker:
             asked = optional_text(entry.record, self._question_keys)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._option_keys)
         choices = _NOTHING if lacks_choices else self.choices(entry.record)
-        fields = self._fields.of(held, entry.bundle) if self._has_fields else _NOTHING
+        fields = self._fields.of(held, entry.place) if self._has_fields else _NOTHING
         if self._verdict_keys and all(held.get(key) is None for key in self._verdict_keys):
             # Absent, and not empty: an empty verdict is what a judge said.
             fields = {name: said for name, said in fields.items() if name != self._verdict}

@@ -206,11 +206,11 @@ class BundleItems:
         if type(found) is not str or not found or not found.isascii():
             found = optional_text(entry.record, keys) if keys else ""
             if not found and entry.outer is not values and keys:
-                found = optional_text(Record(entry.outer, 0, entry.bundle), keys)
+                found = optional_text(Record(entry.outer, 0, entry.place), keys)
         if found:
             self._media.found = True
         elif not self._own_media:
-            self._media.add("", placed(entry), entry.whole, entry.position)
+            self._media.add("", entry.place, entry.whole, entry.position)
         # Where the id of an item names its image, intervals group by nothing.
         return "" if self._own_media and found == entry.bundle else found
 

@@ -13,7 +13,7 @@ from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, Clo
 from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError
-from .answer_records import Entry, placed
+from .answer_records import Entry
 from .inputs import InputOptions
 from .json_files import shown
 from .question_files import label_of
@@ -117,7 +117,7 @@ def entries_with_answers(
     """Return the first records of bundles, each with the answer made of it."""
     bundles = islice(zip(gathered, items, strict=True), LOOKED_AT)
     return [
-        ((placed(entry), entry.values), answer)
+        ((entry.place, entry.values), answer)
         for entries, item in bundles
         for entry, answer in product(entries, item.answers)
         if entry.name == answer.name and not entry.empty

@@ -93,7 +93,7 @@ def test_questions_that_were_asked_need_an_answer() -> None:
         ),
         (RESPONSES, {"associations": None}, "association table and safe words"),
         (RESPONSES, {"associations": {"man": []}}, r"not in the association table: 1 \('person"),
-        ([{"id": 3, "said": "No"}], {}, "3: no key for the answer: tried response"),
+        ([{"id": 3, "said": "No"}], {}, "record 0: no key for the answer: tried response"),
         ([], {}, "archive of answers has no items"),
     ],
 )

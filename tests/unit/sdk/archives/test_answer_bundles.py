@@ -16,14 +16,18 @@ from hallujudge.metrics import Answer, AnswersItem
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import Bundling, ClosedQuestions, InputTable, Keys
 from hallujudge.metrics.answers.held_answers import HeldAnswers, in_columns
+from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.infact import OperatorsMetric
 from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.metrics.vqa import BENCHMARK as VQA
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.answers import read_answers
+from hallujudge.sdk.archives.example_files import write_example
 from hallujudge.sdk.archives.inputs import InputOptions, ReaderInput, inputs_of
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
+# Benchmarks whose example is of JSON lines with the response under a key of each.
+BY_LINE = ("crpe", "elv-halluc", "humblebench", "infact", "pope", "vqa")
 KEYS = Keys(
     response=("response", "answer"),
     label=("label", "gt"),
@@ -406,3 +410,18 @@ def test_pairs_have_one_id_in_a_file_of_a_set_and_in_one_of_all(tmp_path: Path) 
     rows = [{"set": name, **PAIR} for name in names for _ in range(2)]
     ids = [[item.id for item in read_items("video-hallucer", a, None)] for a in (tmp_path, rows)]
     assert ids[0] == ids[1] == [f"{name}/{number}" for name in names for number in range(2)]
+
+
+@pytest.mark.parametrize("metric", BY_LINE)
+def test_a_response_that_is_no_text_is_named_by_file_and_line(metric: str, tmp_path: Path) -> None:
+    declared = benchmark_named(metric)
+    assert declared is not None
+    [path, *_] = [tmp_path / name for name in write_example(metric, tmp_path).files]
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    key = next(each for each in declared.keys.response if each in rows[1])
+    rows[1][key] = 5
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    others = [file for file in sorted(tmp_path.iterdir()) if file != path]
+    with pytest.raises(ArchiveError) as refused:
+        read_items(metric, path, others[0] if others else None)
+    assert str(refused.value).startswith(f"{path} line 2: {key!r} is a number, not a text")

@@ -119,7 +119,7 @@ def test_records_name_their_split_and_may_share_a_video() -> None:
         ),
         (
             [{**VIDEO, "qa": [{"answer": "No", "prediction": 5}]}],
-            "a: 'prediction' is a number",
+            "record 0: 'prediction' is a number",
         ),
         ([{"split": "entire", "qa": []}], "no key for the id: tried id; found"),
         ([], "has no videos; give some"),
