@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import grpc
 
@@ -44,13 +44,15 @@ from ..tenancy import MemoryBudget
 from ..threads import use_scheduler
 from .authentication import describes_itself, is_loopback, new_authenticator, server_credentials
 from .connections import raise_file_limit
-from .http import HttpListener
 from .jobs_servicer import job_service, jobs_address, with_verdict_cache
 from .known_databases import refuse_foreign_folders, refuse_lost_databases, remember_database
 from .logs import open_again
 from .observation import Observation, observe
 from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
 from .workers import Workers, started
+
+if TYPE_CHECKING:
+    from .http import HttpListener
 
 try:
     from grpc_health.v1 import health, health_pb2_grpc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 from msgspec import structs
@@ -16,8 +16,6 @@ from hallujudge.sdk import cli
 from .. import report as rendering
 from ..errors import InvalidInputError
 from ..report import page as pages
-from ..report.page import Images
-from ..runs import StoredRun
 from ..runs.manifest import PAGE
 from ..trackers import tracker_named
 from .app import ExitCode, app, examples, metric_option, output_option, server_option
@@ -34,6 +32,10 @@ from .output import (
 )
 from .parameters import argument
 from .run_options import Overwrite
+
+if TYPE_CHECKING:
+    from ..report.page import Images
+    from ..runs import StoredRun
 
 _REPORT_FORMATS = ("table", "json", "markdown", "csv", "latex", "html", "parquet")
 _PAGE_OF_TWO = "comparison.html"
