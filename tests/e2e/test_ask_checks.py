@@ -84,6 +84,19 @@ def test_labels_are_checked_before_a_call_is_paid_for(
     assert scored.returncode == 3, scored.stderr
 
 
+def test_questions_that_scoring_would_refuse_are_named_before_a_call_is_paid_for(
+    yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
+) -> None:
+    assert images.is_dir()
+    records = [*POPE, {**POPE[1], "label": "no"}]
+    run, _ = asked(yes_server, tmp_path, records)
+    said = "score would refuse the archive: questions are answered more than once: 1 (1 in all)"
+    assert_refused(run, f"{said}. Correct the file of questions, or ask its questions anyway")
+    assert yes_server.chats == 0
+    again, _ = asked(yes_server, tmp_path, records, "--bad-labels")
+    assert again.returncode == 0, again.stderr
+
+
 def test_a_category_does_not_hide_a_wrong_label(
     yes_server: llm.ScriptedLlm, tmp_path: Path, images: Path
 ) -> None:

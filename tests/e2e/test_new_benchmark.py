@@ -65,6 +65,8 @@ def test_an_installed_package_is_scored_by_name_and_its_own_test_passes(
     assert done.returncode == 0, done.stderr
     found = report_of(tmp_path / "results")["scores"]
     assert {name: found[name]["value"] for name in SCORES} == pytest.approx(SCORES)
+    # The mean rests on the pair, the choice and the open question.
+    assert [found[name]["n"] for name in SCORES] == [3, 1, 1, 1]
     tested = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", package / "tests"],
         cwd=package,
@@ -74,6 +76,24 @@ def test_an_installed_package_is_scored_by_name_and_its_own_test_passes(
         text=True,
     )
     assert tested.returncode == 0, tested.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "label", "said"),
+    [
+        (0, "A", "line 1: the label of a pair is 'A', which is not one of yes, no."),
+        (2, "F", "line 3: the label of a choice is 'F', which is not one of A, B, C, D."),
+    ],
+)
+def test_a_label_that_its_part_can_not_have_is_refused(
+    package: Path, tmp_path: Path, line: int, label: str, said: str
+) -> None:
+    lines = (package / "examples" / "answers.jsonl").read_text().splitlines()
+    lines[line] = json.dumps(json.loads(lines[line]) | {"label": label})
+    path = tmp_path / "answers.jsonl"
+    path.write_text("\n".join(lines))
+    given = ("-r", path, "--benchmark", file_of(package), "-o", tmp_path / "out")
+    assert_refused(here("score", NAME, *given), said)
 
 
 @pytest.mark.usefixtures("with_package")
@@ -152,16 +172,32 @@ def test_questions_are_asked_with_their_options(package: Path, tmp_path: Path) -
             '"reference": "lable"',
             "judged.slots has 'lable' for 'reference'",
         ),
-        ('by=("pair",)', 'by=("pairs",)', "bundle.by names 'pairs', which is no field"),
+        (
+            'by=("pair",)',
+            'by=("pairs",)',
+            "bundle.by names 'pairs', which is not a field of keys.fields; did you mean 'pair'",
+        ),
         (
             'name=("side",)',
             'name=("side",), partial=True',
             "no field 'partial': give places a name",
         ),
-        ("places={", 'places={"side": ("a", "b"), ', "has the name '1', which is none of a, b"),
+        (
+            "places={",
+            'places={"side": ("a", "b"), ',
+            "has the name '1', which is not a name; choose from a, b",
+        ),
         ('count("choices"', 'count("opens"', "two different counts are named 'opens'"),
-        ('seen=("part",', 'seen=("parts",', "seen names 'parts', which is no field"),
-        ('places={"part"', 'places={"prt"', "places names 'prt', which is no field"),
+        (
+            'seen=("part",',
+            'seen=("parts",',
+            "seen names 'parts', which is not a field of keys.fields; did you mean 'part'",
+        ),
+        (
+            'places={"part"',
+            'places={"prt"',
+            "places names 'prt', which is not a field of keys.fields; did you mean 'part'",
+        ),
     ],
 )
 def test_a_mistake_is_a_sentence_when_it_is_loaded(

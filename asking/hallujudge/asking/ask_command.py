@@ -89,7 +89,7 @@ class _Asking:
         int | None, input_option("--limit", min=1, help="Only the first N records.")
     ] = None
     bad_labels: Annotated[
-        bool, input_option("--bad-labels", help="Questions with bad labels are asked too.")
+        bool, input_option("--bad-labels", help="Questions that score refuses are asked too.")
     ] = False
     url: Annotated[
         list[str] | None,

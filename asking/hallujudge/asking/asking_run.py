@@ -30,7 +30,7 @@ from hallujudge.sdk.runs.run_inputs import described_file
 
 from .asked_benchmarks import Benchmark, benchmark_of
 from .asked_files import AskedFiles, put_outcome
-from .first_checks import checked_parameters, notes_on_labels, shown_parameters, waits_if_asked
+from .first_checks import checked_parameters, notes_on_archive, shown_parameters, waits_if_asked
 from .inquiries import Inquiries, read_inquiries
 from .replies import CUT_OFF, Answered, Asker
 from .shown_media import ShownMedia
@@ -85,7 +85,7 @@ class AskRun:
     replies: str | Path | None = None
     """File that keeps replies, which several runs may share; None for one next to the archive."""
     bad_labels: bool = False
-    """Whether questions with labels that the benchmark does not have are asked too."""
+    """Whether questions are asked too whose archive scoring would refuse, as for a bad label."""
     overwrite: bool = False
     """Whether an archive of other questions or settings is replaced."""
     wait: float = 0.0
@@ -164,8 +164,7 @@ async def ask_async(run: AskRun, progress: Progress | None = None) -> AskResult:
     # Reading hashes files and lists the folder, which takes long on a network's disk.
     prepared = await asyncio.to_thread(_Prepared.of, run)
     prepared.check_output()
-    if not run.bad_labels:
-        await asyncio.to_thread(notes_on_labels, prepared.benchmark, prepared.inquiries)
+    await asyncio.to_thread(prepared.archive_notes)
     progress = progress or Progress(0)
     progress.total = len(prepared.inquiries.asked)
     outcomes: list[Answered | None] = [None] * progress.total
@@ -221,7 +220,7 @@ def check_asking(run: AskRun) -> tuple[str, ...]:
     """
     prepared = _Prepared.of(run)
     prepared.check_output()
-    return () if run.bad_labels else notes_on_labels(prepared.benchmark, prepared.inquiries)
+    return prepared.archive_notes()
 
 
 def estimate_asking(run: AskRun) -> Estimate:
@@ -322,6 +321,17 @@ class _Prepared:
             inputs={name: described_file(path) for name, path in files.items()},
             settings=settings,
         )
+
+    def archive_notes(self) -> tuple[str, ...]:
+        """Return what scoring will lack.
+
+        Raises:
+            ArchiveError: Scoring would refuse the archive, and the run does not allow that.
+        """
+        partly = self.run.limit is not None or bool(self.run.conditions)
+        if self.run.bad_labels:
+            return ()
+        return notes_on_archive(self.benchmark, self.inquiries, partly=partly)
 
     @property
     def max_tokens(self) -> int:

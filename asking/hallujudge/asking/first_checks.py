@@ -12,6 +12,9 @@ from typing import NoReturn
 
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.sdk.archives.answer_records import UNLABELLED
+from hallujudge.sdk.archives.bad_records import SKIP
+from hallujudge.sdk.archives.inputs import InputOptions, declared_inputs
 from hallujudge.sdk.archives.question_files import LABELS_INVALID
 from hallujudge.sdk.archives.readers import read_items
 from hallujudge.sdk.archives.records import KEY_MISSING, LABEL
@@ -139,13 +142,18 @@ def _refuse(name: str, why: str) -> NoReturn:
 # Labels and the server ----------------------------------------------------------------------------
 
 
-def notes_on_labels(benchmark: Benchmark, inquiries: Inquiries) -> tuple[str, ...]:
-    """Read the archive as scoring will, so that labels are checked before a call is paid for.
+def notes_on_archive(
+    benchmark: Benchmark, inquiries: Inquiries, *, partly: bool
+) -> tuple[str, ...]:
+    """Read the archive as scoring will, so that all is checked before a call is paid for.
 
-    Other problems are left to scoring, whose options settle some of them.
+    Args:
+        benchmark: What is asked.
+        inquiries: The questions.
+        partly: Whether only a part of the benchmark is asked, so that bundles may lack answers.
 
     Raises:
-        ArchiveError: Labels are not the benchmark's.
+        ArchiveError: Scoring would refuse it.
     """
     if benchmark.declared is None:
         return ()
@@ -153,8 +161,11 @@ def notes_on_labels(benchmark: Benchmark, inquiries: Inquiries) -> tuple[str, ..
     for each in filled:
         # Scoring refuses a record without the key; null is the response until the answer comes.
         each.into[each.response] = None
+    lacking = partly and "allow_missing" in declared_inputs(benchmark.name).used
     try:
-        read_items(benchmark.name, inquiries.records, None)
+        read_items(
+            benchmark.name, inquiries.records, None, options=InputOptions(allow_missing=lacking)
+        )
     except (ArchiveError, InvalidInputError) as err:
         if err.reason == LABELS_INVALID:
             raise ArchiveError(
@@ -162,8 +173,22 @@ def notes_on_labels(benchmark: Benchmark, inquiries: Inquiries) -> tuple[str, ..
                 "these questions too with AskRun(bad_labels=True) and leave them unscored later",
                 reason=err.reason,
             ) from err
-        if (err.reason, err.metadata.get("value")) == (KEY_MISSING, LABEL):
+        found = err.metadata.get("found", "")
+        is_missing = err.reason == KEY_MISSING
+        if (is_missing and err.metadata.get("value") == LABEL) or found.startswith(UNLABELLED):
             return ("the questions have no labels; scoring needs them, in a file of references",)
+        # Other errors are about files that are given to scoring alone, or about some records, which
+        # can be left unscored.
+        of_all = err.metadata.get("count") == str(len(inquiries.records))
+        why = found or str(err).replace(f". Or {SKIP}", "").replace(f", or {SKIP}", "")
+        if not found and (is_missing or of_all) and benchmark.declared.question_files:
+            return (f"score will need what the questions lack, in a file of references: {why}",)
+        if found or is_missing or of_all:
+            raise ArchiveError(
+                f"score would refuse the archive: {why}. Correct the file of questions, "
+                "or ask its questions anyway with AskRun(bad_labels=True)",
+                reason=err.reason,
+            ) from err
     finally:
         for each in filled:
             del each.into[each.response]

@@ -67,6 +67,7 @@ def test_an_image_is_found_by_the_file_of_its_address_too(
     images(tmp_path, *files)
     address = "https://localhost:8/8/75_o%201.jpg?size=big"
     record = {"image_id": "ab12", "image_src": address, "question": "Red?", "gt_answer": "Yes."}
+    record["question_type"] = "attribute"
     if metric == "pope":
         record = {"question_id": "1", "image": address, "text": "Is it red?", "label": "yes"}
         record |= {"image_id": "ab12"} if shown == 0 else {}

@@ -467,7 +467,7 @@ def average(
     meaning: str,
     of: Sequence[AnswerScore],
     *,
-    n: Count | None = None,
+    n: Count | Literal[""] | None = None,
     direction: Direction = "higher",
     bounded: bool = True,
 ) -> AnswerScore:
@@ -477,7 +477,8 @@ def average(
         name: Name of the score.
         meaning: Short description of the score.
         of: The scores.
-        n: The count that is ``n``; None for that of the first score.
+        n: The count that is ``n``, or empty for all items, as where the scores are of different
+            ones; None for that of the first score.
         direction: Which end of the range is better.
         bounded: Whether the best and worst cases are those of the scores.
     """
@@ -486,7 +487,7 @@ def average(
         return sum(values[1:], values[0]) / len(values)
 
     # The count of n may be none that the averaged scores are made of, as in INFACT.
-    more = () if n is None else (n,)
+    more = (n,) if n else ()
     made = combined(name, meaning, value, tuple(of), direction=direction, n=n, bounded=bounded)
     return structs.replace(made, counts=_once((*made.counts, *more)))
 

@@ -27,6 +27,8 @@ from .records import LABEL, TEXT_FLAG, Record, choose_key, optional_text, respon
 from .response_values import not_a_text
 from .set_files import known_sets
 
+UNLABELLED = "answers have neither"
+"""How the fault of answers without a label begins, where a verdict may stand for it."""
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -79,9 +81,10 @@ class AnswerMaker:
         faults: Faults,
         asked: AskedQuestions,
     ) -> None:
-        self._remedy = "one of these names"
+        self._remedy, self._label_remedy = "one of these names", "Add one"
         if declared.question_files and not asked.references:
             self._remedy += ", or give what the records lack with references=…"
+            self._label_remedy = "Give the benchmark's questions with references=…"
         self._declared = declared
         self._keys = declared.keys
         self._bundle = declared.bundle
@@ -107,7 +110,7 @@ class AnswerMaker:
         self._question_key, self._before = "", frozenset[str]()
         self._places = list(declared.limits.items())
         self._label_of = labels_of(declared)
-        self._label_remedy = _NO_LABEL_REMEDY
+        self._found = ""
         self.chosen: tuple[str, str] | None = None
         """The keys of response and label; None before the first answer."""
         self.lacking: dict[str, tuple[int, str]] = {}
@@ -141,7 +144,7 @@ class AnswerMaker:
             return response, ""
         # A verdict may stand for a label, so that each record is looked at by itself.
         if label is None and self._declared.verdicts and not has_any(first, others):
-            self._label_remedy += f". Found {named(sorted(first.values))}"
+            self._found = f" (found {named(sorted(first.values))})"
             return response, others[0]
         return response, choose_key(first, label, others, LABEL, self._remedy)
 
@@ -216,7 +219,8 @@ class AnswerMaker:
         if missing and self._options.allow_unknown:
             return
         if missing and verdict:
-            self._refuse(unlabelled(self._declared), entry.bundle, self._label_remedy)
+            both = f"{self._keys.label[0]} nor {self._declared.verdict}"
+            self._refuse(f"{UNLABELLED} {both}{self._found}", entry.bundle, self._label_remedy)
             return
         name = f"{answer.name}: " if answer.name else ""
         place = f"{entry.bundle} ({name}{shown(found)})"
@@ -266,11 +270,6 @@ def bad_label(declared: ClosedQuestions) -> str:
     return f"labels are neither {' nor '.join(declared.labels) or 'a text nor a number'}"
 
 
-def unlabelled(declared: ClosedQuestions) -> str:
-    """Return the fault of answers without a label, where a verdict may stand for it."""
-    return f"answers have neither {declared.keys.label[0]} nor {declared.verdict}"
-
-
 class Fault(enum.StrEnum):
     """What is wrong with the bundles of an archive."""
 
@@ -302,12 +301,6 @@ def remedies_of(declared: ClosedQuestions) -> dict[str, str]:
 def differing(declared: ClosedQuestions, name: str) -> str:
     """Return the fault of bundles whose records differ in what must be equal."""
     return f"{declared.unit} have lines with another {name}"
-
-
-_NO_LABEL_REMEDY = (
-    "Give the benchmark's questions with references=…, or pass InputOptions(allow_unknown=True) to "
-    "leave them unscored"
-)
 
 
 def has_any(record: Record, keys: Sequence[str]) -> bool:
