@@ -269,7 +269,10 @@ def test_no_judge_of_another_package_takes_the_name_of_ours(
     install(package, monkeypatch, "hallujudge.judges", "llm = lab_judge:Other")
     run = cli(*SCORED, "llm", cwd=tmp_path)
     assert run.returncode == 2, run.stderr
-    assert "lab_judge" not in run.stderr
+    said = (
+        "the judge llm of the package added (lab_judge:Other) is not used, because Hallujudge has"
+    )
+    assert run.stderr.count(said) == 1
     assert not (tmp_path / "out" / "report.json").exists()
 
 

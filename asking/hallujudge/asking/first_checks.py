@@ -13,7 +13,6 @@ from typing import NoReturn
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.archives.answer_records import UNLABELLED
-from hallujudge.sdk.archives.bad_records import SKIP
 from hallujudge.sdk.archives.inputs import InputOptions, declared_inputs
 from hallujudge.sdk.archives.question_files import LABELS_INVALID
 from hallujudge.sdk.archives.readers import read_items
@@ -177,15 +176,13 @@ def notes_on_archive(
         is_missing = err.reason == KEY_MISSING
         if (is_missing and err.metadata.get("value") == LABEL) or found.startswith(UNLABELLED):
             return ("the questions have no labels; scoring needs them, in a file of references",)
+        if is_missing and benchmark.declared.question_files:
+            return (f"score will need what the questions lack, in a file of references: {err}",)
         # Other errors are about files that are given to scoring alone, or about some records, which
         # can be left unscored.
-        of_all = err.metadata.get("count") == str(len(inquiries.records))
-        why = found or str(err).replace(f". Or {SKIP}", "").replace(f", or {SKIP}", "")
-        if not found and (is_missing or of_all) and benchmark.declared.question_files:
-            return (f"score will need what the questions lack, in a file of references: {why}",)
-        if found or is_missing or of_all:
+        if found or is_missing:
             raise ArchiveError(
-                f"score would refuse the archive: {why}. Correct the file of questions, "
+                f"score would refuse the archive: {found or err}. Correct the file of questions, "
                 "or ask its questions anyway with AskRun(bad_labels=True)",
                 reason=err.reason,
             ) from err

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
 from .errors import HallujudgeError, InvalidInputError
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 # event loop of a server or of a run without an answer.
 _FAILURES = (Exception, SystemExit)
 _SHOWN = 200
+_LOG = logging.getLogger(__name__)
 
 
 def registered(group: str) -> EntryPoints:
@@ -23,6 +26,30 @@ def registered(group: str) -> EntryPoints:
     from importlib.metadata import entry_points
 
     return entry_points(group=group)
+
+
+@cache
+def names_beside(group: str, ours: frozenset[str], kind: str) -> tuple[str, ...]:
+    """Return the names that other packages register beside ours.
+
+    One of ours is not replaced: the package that registers it is named in a warning, once.
+
+    Args:
+        group: The group of entry points.
+        ours: The names that Hallujudge has without an entry point.
+        kind: What they register, such as ``judge``.
+    """
+    found = registered(group)
+    for entry in (entry for entry in found if entry.name in ours):
+        _LOG.warning(
+            "the %s %s of the package %s (%s) is not used, because Hallujudge has one of that "
+            "name; give it another name there, or uninstall the package",
+            kind,
+            entry.name,
+            _package_of(entry),
+            entry.value,
+        )
+    return tuple(sorted(found.names - ours))
 
 
 def registered_once(group: str, name: str, kind: str) -> EntryPoint:

@@ -339,6 +339,9 @@ _MOST_CHARS = 80
 _NOT_A_NUMBER = re.compile(r"(?:could not convert|invalid literal).*?: (?P<value>'.*)")
 _NOT_A_CHOICE = re.compile(r"(?P<value>.+) is not a valid \w+")
 _NOT_FORMATTED = re.compile(r"(?:Cannot specify|Unknown format code|Invalid format specifier) .*")
+# Python limits integers to a few thousand digits, and advises to change that limit.
+_TOO_LONG = re.compile(r"Exceeds the limit \(\d+ digits\) for integer string conversion.*")
+TOO_MANY_DIGITS = "a number has too many digits"
 _OTHER_KIND = "a value in it is of another kind than expected"
 
 
@@ -371,4 +374,6 @@ def _plain(message: str) -> str:
         return f"{found['value']} is not a known value"
     if _NOT_FORMATTED.fullmatch(message):
         return _OTHER_KIND
+    if _TOO_LONG.fullmatch(message):
+        return TOO_MANY_DIGITS
     return message

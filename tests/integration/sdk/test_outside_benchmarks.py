@@ -460,6 +460,16 @@ def test_an_edited_file_is_read_anew(declared: Path) -> None:
         remove_benchmarks()
 
 
+def test_the_options_of_an_edited_file_are_those_of_its_new_text(declared: Path) -> None:
+    text = declared.read_text(encoding="utf-8")
+    edited = text.replace("labels=SIDES", 'labels=SIDES, question_files="mine.jsonl"')
+    for source, has in ((text, False), (edited, True), (text, False)):
+        declared.write_text(source, encoding="utf-8")
+        shown = here("score", "my-sides", "--help", "--benchmark", declared).stdout
+        assert ("--references" in shown) is has
+        remove_benchmarks()
+
+
 def test_a_refused_file_leaves_nothing(added: ClosedQuestions, declared: Path) -> None:
     remove_benchmarks()
     paper = declared.with_name("my_sides.toml")

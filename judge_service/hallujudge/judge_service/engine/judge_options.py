@@ -108,8 +108,7 @@ PANEL_OPTIONS = (
 
 def others_judges() -> tuple[str, ...]:
     """Return the judges of other packages; none of them takes the name of one of ours."""
-    ours = {*JUDGE_NAMES, *MEMBERS, SEES}
-    return tuple(name for name in registered_judges() if name not in ours)
+    return registered_judges(frozenset({*JUDGE_NAMES, *MEMBERS, SEES}))
 
 
 def judge_names() -> tuple[str, ...]:

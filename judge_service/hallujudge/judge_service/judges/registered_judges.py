@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics.framework.claims import Sentence, Triplet
 
-from ..entry_points import guarded, loaded, registered, registered_once
+from ..entry_points import guarded, loaded, names_beside, registered_once
 from ..errors import InvalidInputError
 from . import Judge, JudgedItem, JudgeIdentity, JudgeRequestItem
 
@@ -18,10 +17,9 @@ if TYPE_CHECKING:
 _ENTRY_POINTS = "hallujudge.judges"
 
 
-@cache
-def registered_judges() -> tuple[str, ...]:
-    """Return the names of the judges that other packages register, each once."""
-    return tuple(sorted(registered(_ENTRY_POINTS).names))
+def registered_judges(ours: frozenset[str]) -> tuple[str, ...]:
+    """Return the names of the judges that other packages register, each once, without ours."""
+    return names_beside(_ENTRY_POINTS, ours, "judge")
 
 
 def registered_judge(name: str) -> GuardedJudge:

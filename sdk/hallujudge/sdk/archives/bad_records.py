@@ -77,7 +77,7 @@ class BadRecords:
         """Return an error that lists the first ones, and their number."""
         found = self.all
         if len(found) == 1:
-            return ArchiveError(f"{found[0].problem}. Or {SKIP}", metadata={"count": "1"})
+            return ArchiveError(f"{found[0].problem}. Or {SKIP}")
         return ArchiveError(
             f"{len(found):,} records can't be used: {self._listed()}. Correct them, or {SKIP}",
             metadata={"count": str(len(found))},

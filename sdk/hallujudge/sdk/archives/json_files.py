@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.framework.claims import well_formed, well_formed_value
 
 from ..errors import ArchiveError
@@ -354,10 +355,7 @@ class _Reader:
                     continue
                 raise self._decode_error(err) from err
             except ValueError as err:
-                # Python limits integers to a few thousand digits and advises changing that limit.
-                raise self._error(
-                    "a number has too many digits; shorten it or write it as a text"
-                ) from err
+                raise self._error(f"{fault_of(err)}; shorten it or write it as a text") from err
             # A number at the end of the buffer may continue in the next piece.
             open_ended = end == len(self._buffer) and not isinstance(value, (dict, list, str))
             if open_ended and self._more():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from hallujudge.judge_service.errors import TOO_MANY_DIGITS, fault_of
 from hallujudge.metrics import Item
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
@@ -95,11 +96,41 @@ def read_items(
             metric's reader does not use.
         UnsupportedError: The SDK has no archive reader for the metric.
     """
-    responses = _single(plain_source(responses, "responses"))
-    references = _single(plain_source(references, "references"))
+    with _readable():
+        responses = _single(plain_source(responses, "responses"))
+        references = _single(plain_source(references, "references"))
+        return _items(
+            metric, responses, references, options or InputOptions(), group_by, metric_groups, check
+        )
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Say what Python can't write or follow in values of a program: files are checked as read."""
+    try:
+        yield
+    except HallujudgeError:
+        raise
+    except RecursionError as err:
+        raise ArchiveError(f"responses or references: {fault_of(err)}; give flat values") from err
+    except ValueError as err:
+        if (fault := fault_of(err)) != TOO_MANY_DIGITS:
+            raise
+        raise ArchiveError(f"responses or references: {fault}; give it as a text") from err
+
+
+def _items(
+    metric: str,
+    responses: Responses,
+    references: References | None,
+    options: InputOptions,
+    group_by: tuple[str, ...],
+    metric_groups: tuple[str, ...],
+    check: CheckHelp | None,
+) -> ItemSource:
+    """Return the items of plain values or files, see :func:`read_items`."""
     if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
         raise ArchiveError("both responses and references are standard input; give one as a file")
-    options = options or InputOptions()
     options = replace(options, own=plain(options.own))
     archives = responses, references
     archive = _Archives(metric, archives, options, group_by, metric_groups)

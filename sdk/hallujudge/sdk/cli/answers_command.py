@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, cast
 
@@ -29,7 +29,7 @@ from ..archives.label_sets import files_of_labels
 from ..errors import InvalidInputError
 from ..runs.manifest import LABELS, PARSERS
 from ..runs.run_inputs import PreparedRun
-from .app import examples, input_option, output_option, score_app
+from .app import FamilyGroup, examples, input_option, output_option, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .options import Estimate, JudgeOptions
 from .output import show_page, write_file
@@ -131,10 +131,19 @@ class _Judges(JudgeOptions, _NoJudges):
         return {"judges": self.settings(server), "only_estimate": self.estimate}
 
 
-@cache
+_ADDED: dict[str, ClosedQuestions] = {}
+
+
 def add_commands(family: str) -> None:
-    """Add the commands of a family's benchmarks to the command line."""
+    """Add the commands of a family's benchmarks to the command line, once for a declaration."""
     for benchmark in benchmarks_of(family):
+        if _ADDED.get(benchmark.name) is benchmark:
+            continue
+        if benchmark.name in _ADDED:
+            # Its file was edited: its options may be others.
+            assert isinstance(score_app, FamilyGroup), "its class is given where it is made"
+            score_app.forget(benchmark.name)
+        _ADDED[benchmark.name] = benchmark
         command = _command_of(benchmark, family)
         score_app.command(benchmark.name, epilog=_epilog(benchmark))(command)
 

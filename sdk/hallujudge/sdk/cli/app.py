@@ -184,6 +184,10 @@ class FamilyGroup(_OrderedGroup):
         """Add a command; one that a family had before stays."""
         self._built.setdefault(name or cmd.name or "", cmd)
 
+    def forget(self, name: str) -> None:
+        """Remove a command, so that another one of its name can be added."""
+        self._built.pop(name, None)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name; None if there is no such command."""
         # All families are imported, which takes long, only where none of these has it.

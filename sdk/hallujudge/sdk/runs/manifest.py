@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
+from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics.framework.signature import same_but_versions, shown_apart
 
 from ..archives.stored_files import stored_value
@@ -146,7 +147,7 @@ class Manifest:
             raise ArchiveError(f"{path}: {err.strerror or err}; give the folder of a run") from err
         # json recurses: a damaged file of many brackets ends with RecursionError.
         except (ValueError, RecursionError) as err:
-            raise ArchiveError(f"{path}: not a manifest of hallujudge: {err}") from err
+            raise ArchiveError(f"{path}: not a manifest of hallujudge: {fault_of(err)}") from err
         return cls._of(values, path)
 
     @classmethod
@@ -164,7 +165,7 @@ class Manifest:
         try:
             values = json.loads(text)
         except (ValueError, RecursionError) as err:
-            raise ArchiveError(f"{place}: not a manifest of hallujudge: {err}") from err
+            raise ArchiveError(f"{place}: not a manifest of hallujudge: {fault_of(err)}") from err
         return cls._of(values, place)
 
     @classmethod

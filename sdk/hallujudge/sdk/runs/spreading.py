@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine.registry import metric_entry
-from hallujudge.judge_service.entry_points import guarded, loaded, registered, registered_once
+from hallujudge.judge_service.entry_points import guarded, loaded, names_beside, registered_once
 from hallujudge.judge_service.threads import can_fork, usable_cores
 from hallujudge.metrics.errors import choose_from
 
@@ -114,8 +114,8 @@ def worker_count(prepared: PreparedRun, *, local: bool) -> int:
     _check_worker_number(run.workers)
     obstacle = _spreading_obstacle(run, prepared.spec, local=local)
     if run.engine != _LOCAL:
-        if run.engine not in (others := registered(_ENGINES).names):
-            known = choose_from(run.engine, (_LOCAL, *sorted(others)))
+        if run.engine not in (others := names_beside(_ENGINES, frozenset({_LOCAL}), "engine")):
+            known = choose_from(run.engine, (_LOCAL, *others))
             raise InvalidInputError(f"engine is {run.engine!r}; {known}")
         if obstacle:
             raise InvalidInputError(f"engine is {run.engine}: {obstacle}; leave it out")

@@ -307,3 +307,14 @@ def test_a_file_may_have_both_responses_and_references(tmp_path: Path) -> None:
     assert len(read_items("pope", path, path, options=options)) == 1
     path.write_text(json.dumps([*rows, {**rows[0], "question_id": 2, "label": "no"}]))
     assert len(read_items("pope", path, path)) == 2
+
+
+@pytest.mark.parametrize("key", ["question_id", "text"])
+def test_numbers_and_values_that_python_can_not_write_are_a_sentence(key: str) -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    record = {"question_id": 1, "text": "yes", "label": "yes"}
+    for value, said in ((10**5000, "a number has too many digits"), (deep, "nested too deeply")):
+        with pytest.raises(ArchiveError, match=said):
+            read_items("pope", [{**record, key: value}], None)
