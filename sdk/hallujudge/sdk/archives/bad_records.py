@@ -22,6 +22,14 @@ from ..errors import ArchiveError
 
 SKIP = "leave them unscored with InputOptions(skip_bad=True)"
 """What else to do about bad records, for messages."""
+
+
+def without_skip(err: ArchiveError) -> ArchiveError:
+    """Return an error as it is where bad records can't be left unscored."""
+    said = str(err).removesuffix(f", or {SKIP}").removesuffix(f". Or {SKIP}")
+    return ArchiveError(said, reason=err.reason, metadata=err.metadata)
+
+
 # How many bad records an error lists.
 _LISTED = 10
 RESPONSE_KEY = "response_key"

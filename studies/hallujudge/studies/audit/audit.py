@@ -12,6 +12,7 @@ from msgspec import structs
 
 from hallujudge.metrics.errors import choose_from
 from hallujudge.sdk.archives.archive_files import Archive, first_values, gathered, open_file
+from hallujudge.sdk.archives.bad_records import without_skip
 from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.found_files import FoundFile, found_files
 from hallujudge.sdk.archives.joins import read_mapping
@@ -19,7 +20,7 @@ from hallujudge.sdk.archives.json_files import named
 from hallujudge.sdk.archives.layouts import LMMS_EVAL_READERS, VLMEVALKIT_READERS, harnesses
 from hallujudge.sdk.archives.layouts.archive_reader import ArchiveReader, mapping_at
 from hallujudge.sdk.archives.layouts.benchmarks import CHAIR_SCRIPT_READERS
-from hallujudge.sdk.archives.records import read_records
+from hallujudge.sdk.archives.records import no_records, read_records
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 from . import answers, chair, pope
@@ -127,7 +128,10 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
         **numbers_of_archive(file, metric, harness, options.category, list(ratios)),
         **given_numbers(options.printed, metric, list(ratios)),
     }
-    scored = score_archive(metric, str(file.file.path), options)
+    try:
+        scored = score_archive(metric, str(file.file.path), options)
+    except ArchiveError as err:
+        raise without_skip(err) from err
     rows, stages = _COUNTED[metric](scored, harness, options)
     if not rows:
         raise InvalidInputError(
@@ -184,6 +188,8 @@ def _one(file: Archive) -> tuple[Archive, str]:
     metrics = () if file.reader is None else file.reader.metrics
     metric = next((name for name in metrics if name in _RATIOS), "")
     if not metric:
+        if file.reader is None and not file.first:
+            raise no_records(file.file.name, "answer")
         what = "plain records" if file.reader is None else file.reader.name
         if file.reader in harnesses.RESULTS_READERS:
             raise ArchiveError(

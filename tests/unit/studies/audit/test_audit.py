@@ -332,6 +332,27 @@ def test_wrong_printed_numbers_are_refused(tmp_path: Path, text: str, said: str)
         audit(path, AuditOptions(printed=(text,)))
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "no records; give a record for each answer"),
+        (
+            [kit(0, "Yes", "Yes"), kit(1, "Maybe", "Yes")],
+            r'1 \("Maybe"\) .*Correct these labels in the file of answers$',
+        ),
+    ],
+)
+def test_an_archive_that_can_not_be_scored_gets_a_step_that_an_audit_has(
+    tmp_path: Path, rows: list[Row], said: str
+) -> None:
+    path = tmp_path / "model_POPE.tsv"
+    columns = list(kit(0, "Yes", "Yes"))
+    lines = [columns, *([str(row[name]) for name in columns] for row in rows)]
+    path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+    with pytest.raises(ArchiveError, match=said):
+        audit(path)
+
+
 def test_other_archives_are_refused(tmp_path: Path) -> None:
     plain = write_lines(tmp_path / "plain.jsonl", [{"id": 1, "text": "yes"}])
     with pytest.raises(
