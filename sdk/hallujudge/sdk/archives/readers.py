@@ -99,9 +99,24 @@ def read_items(
     with _readable():
         responses = _single(plain_source(responses, "responses"))
         references = _single(plain_source(references, "references"))
-        return _items(
-            metric, responses, references, options or InputOptions(), group_by, metric_groups, check
-        )
+        archives = responses, references
+        if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in archives):
+            raise ArchiveError(
+                "both responses and references are standard input; give one as a file"
+            )
+        options = options or InputOptions()
+        options = replace(options, own=plain(options.own))
+        archive = _Archives(metric, archives, options, group_by, metric_groups)
+        try:
+            return archive.read(archive.opened(), check)
+        except ArchiveError as err:
+            bad = archive.bad_records()
+            # What holds of every record is wrong with the archive, as its own error says.
+            if not bad.all or len(bad.all) == bad.total:
+                raise archive.in_file(err) from err
+            if not options.skip_bad:
+                raise archive.in_file(bad.error()) from err
+            return archive.items_without(bad)
 
 
 @contextmanager
@@ -117,33 +132,6 @@ def _readable() -> Iterator[None]:
         if (fault := fault_of(err)) != TOO_MANY_DIGITS:
             raise
         raise ArchiveError(f"responses or references: {fault}; give it as a text") from err
-
-
-def _items(
-    metric: str,
-    responses: Responses,
-    references: References | None,
-    options: InputOptions,
-    group_by: tuple[str, ...],
-    metric_groups: tuple[str, ...],
-    check: CheckHelp | None,
-) -> ItemSource:
-    """Return the items of plain values or files, see :func:`read_items`."""
-    if all(isinstance(s, (str, Path)) and str(s) == STDIN for s in (responses, references)):
-        raise ArchiveError("both responses and references are standard input; give one as a file")
-    options = replace(options, own=plain(options.own))
-    archives = responses, references
-    archive = _Archives(metric, archives, options, group_by, metric_groups)
-    try:
-        return archive.read(archive.opened(), check)
-    except ArchiveError as err:
-        bad = archive.bad_records()
-        # What holds of every record is wrong with the archive, as its own error says.
-        if not bad.all or len(bad.all) == bad.total:
-            raise archive.in_file(err) from err
-        if not options.skip_bad:
-            raise archive.in_file(bad.error()) from err
-        return archive.items_without(bad)
 
 
 class _Inputs(NamedTuple):
