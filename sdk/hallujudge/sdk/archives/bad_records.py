@@ -24,10 +24,14 @@ SKIP = "leave them unscored with InputOptions(skip_bad=True)"
 """What else to do about bad records, for messages."""
 
 
-def without_skip(err: ArchiveError) -> ArchiveError:
-    """Return an error as it is where bad records can't be left unscored."""
-    said = str(err).removesuffix(f", or {SKIP}").removesuffix(f". Or {SKIP}")
-    return ArchiveError(said, reason=err.reason, metadata=err.metadata)
+@contextmanager
+def without_skip() -> Iterator[None]:
+    """Leave out of errors that bad records may be left unscored, where that can't be chosen."""
+    try:
+        yield
+    except ArchiveError as err:
+        said = str(err).removesuffix(f", or {SKIP}").removesuffix(f". Or {SKIP}")
+        raise ArchiveError(said, reason=err.reason, metadata=err.metadata) from err
 
 
 # How many bad records an error lists.

@@ -12,7 +12,6 @@ from msgspec import structs
 
 from hallujudge.metrics.errors import choose_from
 from hallujudge.sdk.archives.archive_files import Archive, first_values, gathered, open_file
-from hallujudge.sdk.archives.bad_records import without_skip
 from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.found_files import FoundFile, found_files
 from hallujudge.sdk.archives.joins import read_mapping
@@ -128,10 +127,7 @@ def audit(archive: str | Path, options: AuditOptions | None = None) -> Audit:
         **numbers_of_archive(file, metric, harness, options.category, list(ratios)),
         **given_numbers(options.printed, metric, list(ratios)),
     }
-    try:
-        scored = score_archive(metric, str(file.file.path), options)
-    except ArchiveError as err:
-        raise without_skip(err) from err
+    scored = score_archive(metric, str(file.file.path), options)
     rows, stages = _COUNTED[metric](scored, harness, options)
     if not rows:
         raise InvalidInputError(

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from hallujudge.metrics import Item, ItemResult, Outcome, Report
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.archives import InputOptions, read_items
+from hallujudge.sdk.archives.bad_records import without_skip
 from hallujudge.sdk.archives.inputs import declared_inputs
 from hallujudge.sdk.archives.opened_archives import open_responses
 from hallujudge.sdk.archives.records import Record, read_records
@@ -459,7 +460,7 @@ def score_archive(metric: str, path: str, options: AuditOptions) -> Scored:
         pairs.extend(zip(batch.items, batch.results, strict=True))
 
     references = list(options.references) or None
-    with Client.embedded() as client:
+    with without_skip(), Client.embedded() as client:
         report = client.score(
             metric,
             responses=path,
