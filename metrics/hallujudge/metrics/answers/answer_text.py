@@ -33,16 +33,22 @@ def words_of(text: str) -> list[str]:
 
 
 # At the start of a clause; "they wait, then cross" is what a picture may show.
+_CORRECTIONS = ("wait", "hold on", "scratch that", "on second thought", "correction")
 _CORRECTION = re.compile(
     r"(?:^|[.!?…,;:\n])\s*(?:(?:no|hmm|oh|but)\W+)?"
-    r"(?:wait|hold on|scratch that|on second thought|correction)\b[\s,.:;!…-]+(?=\w)",
+    rf"(?:{'|'.join(_CORRECTIONS)})\b[\s,.:;!…-]+(?=\w)",
     re.IGNORECASE,
 )
 
 
 def after_correction(text: str) -> str:
     """Return what follows the last "wait" or such by which a text corrects itself; or empty."""
-    *_, last = (0, *(found.end() for found in _CORRECTION.finditer(text)))
+    last, lower = 0, text.lower()
+    # Most texts have none of the words, which is found sooner than that the pattern does not match.
+    if not any(word in lower for word in _CORRECTIONS):
+        return ""
+    for found in _CORRECTION.finditer(text):
+        last = found.end()
     return text[last:] if last else ""
 
 

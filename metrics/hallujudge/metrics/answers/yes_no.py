@@ -140,6 +140,9 @@ _SAYS_YES = frozenset({"yes", "true"})
 
 def _concluded(text: str) -> YesNo | None:
     """Return what an answer concludes with; None if it begins with, or concludes with, another."""
+    # Most answers have neither, and looking for the pattern would take half of a parser's time.
+    if "answer" not in text and "\n" not in text:
+        return None
     said = {found[found.lastindex or 0] in _SAYS_YES for found in _CONCLUSION.finditer(text)}
     if begun := _YES_NO_AT_START.match(text):
         said &= {begun[1] in _SAYS_YES} if len(said) == 1 else set()
