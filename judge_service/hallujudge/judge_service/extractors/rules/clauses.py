@@ -270,6 +270,8 @@ class Clause:
         self._gap_prep = ""
         # After "it is unlikely", until the verb that this denies.
         self._denied = False
+        # After "but", where the verb's negation has ended: "is not red but blue".
+        self._contrasted = False
         self._verb_ahead: VerbGroup | None = None
 
     def _opens_clause(self, following: Chunk | None) -> bool:

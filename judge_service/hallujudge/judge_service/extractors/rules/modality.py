@@ -105,7 +105,7 @@ def mark_denied(chunks: list[Chunk], words: list[Word], tags: list[str]) -> None
             chunk.negated = chunk.negated or (named and chunks[i - 2].negated)
         if before == "F":
             chunk.negated = chunk.negated or chunk.kind == "A" or (linked and chunk.kind in "NI")
-        elif words[chunk.first - 1].lower == "nor":
+        elif words[chunk.first - 1].lower in ("neither", "nor"):
             chunk.negated = chunk.negated or chunk.kind in "NVIA"
 
 

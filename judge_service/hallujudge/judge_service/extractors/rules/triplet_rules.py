@@ -18,6 +18,8 @@ The rules, each with an example:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hallujudge.metrics.framework.claims import Modality
 
 from .. import ExtractedTriplet
@@ -28,6 +30,7 @@ from .claim_building import (
     ing_form,
     is_empty_it,
     is_medium,
+    is_unknown,
     placed_relation,
     said,
     tells_weather,
@@ -144,6 +147,9 @@ class TripletRules(Clause):
         elif kind in "C,":
             self._linked = True
             self._prep = None
+            if chunk.text == "but":
+                self._contrasted = True
+                self._role = None if self._role is None else self._role._replace(negated=False)
         elif kind == "W":
             # "It, which": what "it" stands for is described.
             last = self._last if self._last is None else self._last.named or self._last
@@ -188,7 +194,7 @@ class TripletRules(Clause):
             completed = before is not verb or verb.lemma in COPULAS
             completed = completed and self._is_completed(chunk, following)
             for subject in () if completed else self._meant(self._verb_subjects, PERSONAL):
-                negated = verb.negated or chunk.negated
+                negated = self._denies(verb) or chunk.negated
                 self._claims.attribute(subject, chunk.text, chunk.start, chunk.end, negated)
             # "Stands open" still says that it stands.
             self._verb_said = self._verb_said or verb.lemma in COPULAS
@@ -253,6 +259,7 @@ class TripletRules(Clause):
                 self._subject(phrase)
         elif self._linked and self._role is not None and not opens_clause:
             role = self._role  # "holds a cup and a fork"
+            self._deny(phrase, role.subjects, role.negated)
             for subject in role.subjects:
                 self._claims.relate(subject, role.relation, phrase, role.negated)
             if self._verb is not None:
@@ -338,6 +345,7 @@ class TripletRules(Clause):
             if subjects != self._verb_subjects and phrase.complement is not None:
                 target = phrase.complement  # "the role of the man is that of a chef"
         self._role = Role(subjects, relation, verb.negated)
+        self._deny(phrase, subjects, verb.negated)
         if verb.lemma in GIVING and len(self._objects) > 1 and self._last is self._objects[-2]:
             # "Gives the vineyard a warm glow" says what the vineyard has.
             self._claims.relate(self._objects[-2], "has", phrase, verb.negated)
@@ -350,12 +358,16 @@ class TripletRules(Clause):
         if not phrase.pronoun or phrase.named is not None:
             self._verb_said = True
 
+    @staticmethod
+    def _deny(phrase: NounPhrase, subjects: Sequence[NounPhrase], negated: bool) -> None:
+        """Mark an object that is denied of nothing known: "it is not a zoo" claims no zoo."""
+        phrase.negated = phrase.negated or (negated and all(map(is_unknown, subjects)))
+
     def _exists(self, phrase: NounPhrase) -> None:
         """Make the object of "there is" or "the image shows" the subject of what follows."""
         verb = self._verb
         joins = self._linked and self._subjects and self._existential
-        negated = verb is not None and verb.negated
-        phrase.negated = phrase.negated or negated
+        phrase.negated = phrase.negated or (verb is not None and self._denies(verb))
         self._had_main_verb = True
         self._subjects = (*self._subjects, phrase) if joins else (phrase,)
         # Nothing acts in "there is".
@@ -384,7 +396,7 @@ class TripletRules(Clause):
             if self._predicate is not None and self._predicate.last == prep.first:
                 relation = f"{self._predicate.text} {prep.text}"
             subjects = self._verb_subjects
-            negated = verb.negated
+            negated = self._denies(verb)
             if self._predicate is not None and self._predicate.last == prep.first:
                 negated = negated or self._predicate.negated
             self._verb_said = self._verb_said or not is_medium(phrase, relation)
@@ -413,6 +425,10 @@ class TripletRules(Clause):
         for subject in subjects:
             self._claims.relate(subject, relation, phrase, negated)
 
+    def _denies(self, verb: VerbGroup) -> bool:
+        """Return whether a verb denies what comes next."""
+        return verb.negated and not self._contrasted
+
     def _pass_over(self, phrase: NounPhrase) -> None:
         """Make no claim of an example of what is only guessed: "a bird such as a crow"."""
         if self._examples:
@@ -432,7 +448,7 @@ class TripletRules(Clause):
             self._verb, self._verb_subjects, self._verb_said = verb, (), True
             self._objects = []
             return
-        self._aside = False
+        self._aside = self._contrasted = False
         if verb.form == "ing" and self._prep is not None and self._prep.text in NAMING:
             self._gerund(verb, self._prep)
             return
