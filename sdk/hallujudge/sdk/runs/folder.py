@@ -164,6 +164,9 @@ class RunFolder:
             earlier = self._earlier(manifest) if completes else None
             if (resume and earlier is None) or not (resume or self._again):
                 self._take(complete.kept)
+                # A run may have been stopped after its report, before it was tidied.
+                if not self.journal_path.exists():
+                    self._tidy()
                 more = f"{earlier}; ScoreRun(resume=True) scores them again" if earlier else ""
                 return structs.replace(complete, notes=(*complete.notes, *filter(None, [more])))
             earlier = earlier if resume else None
@@ -428,9 +431,13 @@ class RunFolder:
             for name in sorted(names, key=REPORT.__eq__):
                 staged(self.folder, name).replace(self.folder / name)
             self.journal_path.replace(self.folder / JOURNAL)
-            for name in (ITEMS, MANIFEST, MARKS):
-                partial(self.folder, name).unlink(missing_ok=True)
+            self._tidy()
             _sync_folder(self.folder)
+
+    def _tidy(self) -> None:
+        """Remove what a complete run needs no more."""
+        for name in (ITEMS, MANIFEST, MARKS):
+            partial(self.folder, name).unlink(missing_ok=True)
 
     def _refuse_inputs(self, inputs: Iterable[Path]) -> None:
         names = (ITEMS, JOURNAL, MANIFEST, PARQUET, *STALE)

@@ -458,3 +458,15 @@ def with_full_disk(
 def test_a_folder_that_can_not_be_made_is_no_lost_one(client: Client) -> None:
     with pytest.raises(OutputError, match=r"can.t make /proc/nowhere/o: .*; give another folder"):
         scored(client, Path("/proc/nowhere/o"))
+
+
+def test_what_a_run_left_that_was_stopped_after_its_report_is_removed(
+    client: Client, tmp_path: Path
+) -> None:
+    scored(client, tmp_path)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for name in ("manifest.json", "items.jsonl"):
+        stem, _, suffix = name.partition(".")
+        (tmp_path / f"{stem}.partial.{suffix}").write_bytes((tmp_path / name).read_bytes())
+    scored(client, tmp_path, resume=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
