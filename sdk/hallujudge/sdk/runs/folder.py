@@ -19,7 +19,15 @@ from hallujudge.judge_service.state_files import identity
 from hallujudge.metrics import Report
 
 from ..errors import ArchiveError, InvalidInputError, OutputError
-from .folder_guards import FolderLock, copy_open_file, lost_folder, make_folder, place_of
+from .folder_guards import (
+    FolderLock,
+    copy_open_file,
+    lost_folder,
+    make_folder,
+    place_of,
+    sync_folder,
+    write_synced,
+)
 from .item_lines import signed_lines
 from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
 from .manifest import (
@@ -354,7 +362,7 @@ class RunFolder:
         return [identity(path) for path in (self.folder, self.lines_path, self.journal_path)]
 
     def _write_start(self, manifest: Manifest) -> None:
-        _write(partial(self.folder, MANIFEST), [manifest.to_text().encode()])
+        write_synced(partial(self.folder, MANIFEST), [manifest.to_text().encode()])
         write_marks(self.folder, manifest, self._marks)
 
     def _is_taken(self) -> bool:
@@ -416,7 +424,7 @@ class RunFolder:
 
     def _stage(self, name: str, parts: Iterable[bytes]) -> None:
         with self._errors(self.folder / name):
-            _write(staged(self.folder, name), parts)
+            write_synced(staged(self.folder, name), parts)
 
     def _swap(self, names: Iterable[str]) -> None:
         """Replace the files of an earlier run by the new ones.
@@ -432,7 +440,7 @@ class RunFolder:
                 staged(self.folder, name).replace(self.folder / name)
             self.journal_path.replace(self.folder / JOURNAL)
             self._tidy()
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
 
     def _tidy(self) -> None:
         """Remove what a complete run needs no more."""
@@ -487,20 +495,3 @@ class RunFolder:
         if self.written:
             return "Make the folder writable and go on with ScoreRun(resume=True), or give"
         return "Give"
-
-
-def _write(path: Path, parts: Iterable[bytes]) -> None:
-    with path.open("wb") as file:
-        file.writelines(parts)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush the names of the files to the disk, if the system supports it."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

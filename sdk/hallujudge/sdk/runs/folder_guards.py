@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -224,3 +224,21 @@ def _remove_without_replies(cache: Path) -> None:
     if not kept_replies(cache):
         for end in _BESIDE:
             cache.with_name(f"{cache.name}{end}").unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names of the files to the disk, if the system supports it."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_synced(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file, and flush it to the disk."""
+    with path.open("wb") as file:
+        file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())

@@ -188,7 +188,7 @@ class Claims:
     def relate(self, subject: NounPhrase, relation: str, target: NounPhrase, negated: bool) -> None:
         """Add a relation, unless the object is an unresolved pronoun or the image itself."""
         # That a thing is in the image is what "present" says.
-        if is_unknown(subject) or _lacks_name(target) or is_medium(target, relation):
+        if _unknown(subject) or _lacks_name(target) or is_medium(target, relation):
             return
         negated = negated or subject.negated or target.negated
         first, second = _name(subject), _name(target)
@@ -206,7 +206,7 @@ class Claims:
         self, subject: NounPhrase, text: str, start: int, end: int, negated: bool
     ) -> None:
         """Add an attribute, unless the subject is an unresolved pronoun."""
-        if is_unknown(subject):
+        if _unknown(subject):
             return
         self._place(subject)
         negated = negated or subject.negated
@@ -323,7 +323,12 @@ def is_medium(target: NounPhrase, relation: str) -> bool:
     )
 
 
-def is_unknown(phrase: NounPhrase) -> bool:
+def deny_object(phrase: NounPhrase, subjects: Sequence[NounPhrase], negated: bool) -> None:
+    """Mark an object that is denied of nothing known: "it is not a zoo" claims no zoo."""
+    phrase.negated = phrase.negated or (negated and all(map(_unknown, subjects)))
+
+
+def _unknown(phrase: NounPhrase) -> bool:
     """Return whether nothing says what a subject stands for: "it", "they" without a noun before."""
     return _lacks_name(phrase) and phrase.text not in _PERSONS
 

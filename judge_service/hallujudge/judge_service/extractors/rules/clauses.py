@@ -274,6 +274,21 @@ class Clause:
         self._contrasted = False
         self._verb_ahead: VerbGroup | None = None
 
+    def _denies(self, verb: VerbGroup) -> bool:
+        """Return whether a verb denies what comes next."""
+        return verb.negated and not self._contrasted
+
+    def _tells_of_clause(self, chunk: Chunk, before: Chunk | None, following: Chunk | None) -> bool:
+        """Return whether ", which" stands for the whole clause before it, which has no name."""
+        clause = chunk.text == "which" and before is not None and before.kind == ","
+        if not clause or not isinstance(following, VerbGroup):
+            return False
+        if following.lemma not in TELLING:
+            return False
+        self._relative = None
+        self._subjects = ()
+        return True
+
     def _opens_clause(self, following: Chunk | None) -> bool:
         """Return whether this phrase is the subject of a finite verb that follows.
 

@@ -18,19 +18,17 @@ The rules, each with an example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from hallujudge.metrics.framework.claims import Modality
 
 from .. import ExtractedTriplet
 from .claim_building import (
     Claims,
     Mentions,
+    deny_object,
     equates,
     ing_form,
     is_empty_it,
     is_medium,
-    is_unknown,
     placed_relation,
     said,
     tells_weather,
@@ -52,7 +50,6 @@ from .phrases import (
     SAYING_NOTHING,
     SHARED_PLACES,
     STANCES,
-    TELLING,
     Chunk,
     NounPhrase,
     Role,
@@ -170,17 +167,6 @@ class TripletRules(Clause):
             self._role = None
             self._existential = self._linked = False
 
-    def _tells_of_clause(self, chunk: Chunk, before: Chunk | None, following: Chunk | None) -> bool:
-        """Return whether ", which" stands for the whole clause before it, which has no name."""
-        clause = chunk.text == "which" and before is not None and before.kind == ","
-        if not clause or not isinstance(following, VerbGroup):
-            return False
-        if following.lemma not in TELLING:
-            return False
-        self._relative = None
-        self._subjects = ()
-        return True
-
     def _adjective(self, chunk: Chunk, before: Chunk | None, following: Chunk | None) -> None:
         if chunk.text in HEDGES or chunk.text in DOUBTS:
             # "Is unlikely to rain" denies the rain; the adjective says nothing of its subject.
@@ -259,7 +245,7 @@ class TripletRules(Clause):
                 self._subject(phrase)
         elif self._linked and self._role is not None and not opens_clause:
             role = self._role  # "holds a cup and a fork"
-            self._deny(phrase, role.subjects, role.negated)
+            deny_object(phrase, role.subjects, role.negated)
             for subject in role.subjects:
                 self._claims.relate(subject, role.relation, phrase, role.negated)
             if self._verb is not None:
@@ -345,7 +331,7 @@ class TripletRules(Clause):
             if subjects != self._verb_subjects and phrase.complement is not None:
                 target = phrase.complement  # "the role of the man is that of a chef"
         self._role = Role(subjects, relation, verb.negated)
-        self._deny(phrase, subjects, verb.negated)
+        deny_object(phrase, subjects, verb.negated)
         if verb.lemma in GIVING and len(self._objects) > 1 and self._last is self._objects[-2]:
             # "Gives the vineyard a warm glow" says what the vineyard has.
             self._claims.relate(self._objects[-2], "has", phrase, verb.negated)
@@ -357,11 +343,6 @@ class TripletRules(Clause):
         # A relation to an unresolved pronoun is not a claim, so that the verb is claimed by itself.
         if not phrase.pronoun or phrase.named is not None:
             self._verb_said = True
-
-    @staticmethod
-    def _deny(phrase: NounPhrase, subjects: Sequence[NounPhrase], negated: bool) -> None:
-        """Mark an object that is denied of nothing known: "it is not a zoo" claims no zoo."""
-        phrase.negated = phrase.negated or (negated and all(map(is_unknown, subjects)))
 
     def _exists(self, phrase: NounPhrase) -> None:
         """Make the object of "there is" or "the image shows" the subject of what follows."""
@@ -424,10 +405,6 @@ class TripletRules(Clause):
         self._role = Role(subjects, relation, negated, placing=True)
         for subject in subjects:
             self._claims.relate(subject, relation, phrase, negated)
-
-    def _denies(self, verb: VerbGroup) -> bool:
-        """Return whether a verb denies what comes next."""
-        return verb.negated and not self._contrasted
 
     def _pass_over(self, phrase: NounPhrase) -> None:
         """Make no claim of an example of what is only guessed: "a bird such as a crow"."""
