@@ -104,7 +104,7 @@ SILENT = {"basic": {"answer": "yes"}, "hallucination": {"answer": "no"}}
         ),
         ([BROKEN], "temporal.json", ("temporal/0", "maybe", "neither yes nor no")),
         ({"other": [pair()]}, "all.json", ("other", "not a set")),
-        ([SILENT], "temporal.json", ("temporal/0", "--text-key")),
+        ([SILENT], "temporal.json", ("temporal.json line 1", "--text-key")),
         ([3], "temporal.json", ("line 1: expected a record, an object; found 3",)),
     ],
 )

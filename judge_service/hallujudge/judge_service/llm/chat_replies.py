@@ -382,6 +382,9 @@ def without_thought(reply: ChatReply) -> ChatReply:
     text.
     """
     text = without_ends(reply.content)
+    if text == reply.content.rstrip():
+        # No token was there. White space says why a reply was cut off.
+        text = reply.content
     said = divided(text, kept=_OWN_OBJECTS)
     if said.thought or reply.thought:
         text = without_ends(said.answer) if said.finished else ""
