@@ -51,9 +51,10 @@ class Judge:
 
     async def _answer(self, request: web.Request) -> web.Response:
         body = await request.json()
-        claim = _CLAIM.findall(str(body["messages"][-1]["content"]))[-1]
+        claims = _CLAIM.findall(str(body["messages"][-1]["content"]))
         await asyncio.sleep(_SECONDS)
-        self.paid[claim] += 1
+        # Each life of the server first asks how replies can be constrained, which names no claim.
+        self.paid.update(claims[-1:])
         message = {"role": "assistant", "content": "supported"}
         return web.json_response(
             {

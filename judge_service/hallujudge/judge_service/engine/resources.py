@@ -205,7 +205,7 @@ def read_graph(source: GraphSource) -> SynonymGraph:
                 known = choose_from(source.name, shipped_graphs())
                 raise NotFoundError(
                     f"no shipped synonym graph is called {source.name!r:.80}; {known}, or "
-                    f" send the text of a graph",
+                    "send the text of a graph",
                     reason="GRAPH_UNKNOWN",
                     metadata={"graph": source.name},
                 )
