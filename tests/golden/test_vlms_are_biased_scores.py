@@ -37,7 +37,7 @@ READ = {
 }
 # The right answer is no, and the remembered one yes.
 WORDS = {
-    "nobody is no number": ("There is no one.", UNREAD, RIGHT),
+    "no one is not a number": ("There is no one.", UNREAD, RIGHT),
     "a full stop after the braces": ("{Yes}.", UNREAD, BIASED),
     "a sentence": ("Yes, they are equal.", UNREAD, BIASED),
     "bold": ("**{No}**", UNREAD, RIGHT),

@@ -266,13 +266,18 @@ def _openai(values: Mapping[str, object]) -> Mapping[str, object]:
     text = _text_in(body)
     return {
         "id": values.get("custom_id"),
-        "response": {"error": failed} if failed and text is None else text,
+        "response": _text_or_error(text, failed),
     }
 
 
 def _text_in(body: Mapping[str, object]) -> object:
     text = sent_text(body)
     return None if text is body else text
+
+
+def _text_or_error(text: object, failed: object) -> object:
+    """Return the text of a reply, or why a request that failed has none."""
+    return {"error": failed} if failed and text is None else text
 
 
 def _anthropic(values: Mapping[str, object]) -> Mapping[str, object]:
@@ -282,7 +287,7 @@ def _anthropic(values: Mapping[str, object]) -> Mapping[str, object]:
     failed = result.get("error") or ("message" not in result and result.get("type"))
     return {
         "id": values.get("custom_id"),
-        "response": {"error": failed} if failed and text is None else text,
+        "response": _text_or_error(text, failed),
     }
 
 
@@ -292,7 +297,7 @@ def _gemini(values: Mapping[str, object]) -> Mapping[str, object]:
     text = _text_in(body)
     return {
         "id": values.get("key"),
-        "response": {"error": failed} if failed and text is None else text,
+        "response": _text_or_error(text, failed),
     }
 
 
