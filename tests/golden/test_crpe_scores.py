@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.crpe import BENCHMARK
 from hallujudge.metrics.framework.papers import published_rows
 from hallujudge.sdk import Client, InputOptions, Report
+from hallujudge.sdk.archives.example_files import write_example
+from hallujudge.sdk.archives.further_files import GivenFiles
+from hallujudge.sdk.comparison.overview_plan import plan_of
 from hallujudge.sdk.errors import ArchiveError
 
 OPTIONS = ("cart", "cup", "cup of tea", "t-shirt")
@@ -305,3 +309,19 @@ def test_a_table_of_crpe_has_the_numbers_of_the_script(
     wanted = json.loads((folder / "expected.json").read_text())["drawn_1"]["exist"]["published"]
     [value] = [each["accuracy"] for each in wanted["by_category"].values()]
     assert 100 * report["scores"]["accuracy"]["value"] == pytest.approx(value, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["crpe_{}.jsonl", "crpe_{}_questions.jsonl"])
+def test_answers_to_parts_of_a_benchmark_have_the_questions_of_their_name(
+    tmp_path: Path, name: str
+) -> None:
+    for part in ("exist", "relation"):
+        write_example("crpe", tmp_path / part)
+        shutil.move(tmp_path / part / "answers.jsonl", tmp_path / f"crpe_{part}_answers.jsonl")
+        shutil.move(tmp_path / part / "crpe_relation.jsonl", tmp_path / name.format(part))
+        (tmp_path / part).rmdir()
+    plan = plan_of(tmp_path, tmp_path / "out", GivenFiles())
+    found = {Path(run.archive).name: Path(str(run.references)).name for run in plan.runs}
+    assert found == {
+        f"crpe_{part}_answers.jsonl": name.format(part) for part in ("exist", "relation")
+    }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.archive_samples import write_table
 from support.prediction_tables import TABLES, Rows, Write
 from support.qa_samples import write_lines
 from support.running import here
@@ -14,6 +15,7 @@ from support.running import here
 from hallujudge.metrics import Answer
 from hallujudge.metrics.naturalbench import BENCHMARK
 from hallujudge.sdk import Client, Report
+from hallujudge.sdk.archives import inspect_archives
 from hallujudge.sdk.errors import ArchiveError
 
 GROUP = {
@@ -244,3 +246,29 @@ def test_a_table_of_naturalbench_has_the_numbers_of_the_script(
     for name in ("accuracy", "question_accuracy", "image_accuracy", "group_accuracy"):
         found, value = report["scores"][name]["value"], wanted["scores"][name]
         assert found == pytest.approx(value, abs=1e-9), name
+
+
+@pytest.mark.parametrize("more", [{}, {"extracted": "Yes", "score": 1}])
+@pytest.mark.parametrize("kind", ["yes_no", "multiple_choice"])
+def test_a_type_beside_a_category_of_amber_makes_no_naturalbench_of_it(
+    tmp_path: Path, kind: str, more: dict[str, object]
+) -> None:
+    row = {"index": 1, "question": "Is it red?", "answer": "yes", "prediction": "Yes"}
+    row |= {"category": "discriminative-attribute-state", "type": kind, **more}
+    path = tmp_path / "model_AMBER.tsv"
+    write_table(path, [row, {**row, "index": 2}])
+    [summary] = inspect_archives([path])
+    assert summary.metrics == ("amber",)
+
+
+@pytest.mark.parametrize("doc", [True, False])
+def test_the_command_of_a_log_names_questions_only_where_it_lacks_them(
+    tmp_path: Path, *, doc: bool
+) -> None:
+    sample: dict[str, object] = {"doc_id": 0, "target": "Yes", "filtered_resps": "Yes."}
+    sample["naturalbench_G_ACC"] = {"id": "0", "score": 1}
+    asked = {"Index": "0", "Question": "Red?", "Answer": "Yes", "Question_Type": "yes_no"}
+    lines = [sample | ({"doc": asked} if doc else {})]
+    [summary] = inspect_archives([write_lines(tmp_path / "log.jsonl", lines)])
+    assert summary.metrics == ("naturalbench",)
+    assert ("-R questions.json" in summary.command) is not doc

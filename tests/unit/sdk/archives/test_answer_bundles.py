@@ -22,12 +22,23 @@ from hallujudge.metrics.pope import BENCHMARK
 from hallujudge.metrics.vqa import BENCHMARK as VQA
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.archives.answers import read_answers
-from hallujudge.sdk.archives.example_files import write_example
+from hallujudge.sdk.archives.example_files import example_archives, write_example
 from hallujudge.sdk.archives.inputs import InputOptions, ReaderInput, inputs_of
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
-# Benchmarks whose example is of JSON lines with the response under a key of each.
-BY_LINE = ("crpe", "elv-halluc", "humblebench", "infact", "pope", "vqa")
+
+def has_response(metric: str, file: str, text: str) -> bool:
+    """Return whether a benchmark's file is of JSON lines, with a response in each."""
+    if (declared := benchmark_named(metric)) is None or not file.endswith(".jsonl"):
+        return False
+    return not json.loads(text.splitlines()[0]).keys().isdisjoint(declared.keys.response)
+
+
+BY_LINE = [
+    metric
+    for metric, example in example_archives().items()
+    if has_response(metric, *next(iter(example.files.items())))
+]
 KEYS = Keys(
     response=("response", "answer"),
     label=("label", "gt"),

@@ -126,22 +126,6 @@ def test_of_two_candidates_none_is_taken(tmp_path: Path, metric: str, file: str,
     assert what == "references" or str(tmp_path / metric / "annotations.json") in command
 
 
-@pytest.mark.parametrize("name", ["crpe_{}.jsonl", "crpe_{}_questions.jsonl"])
-def test_answers_to_parts_of_a_benchmark_have_the_questions_of_their_name(
-    tmp_path: Path, name: str
-) -> None:
-    for part in ("exist", "relation"):
-        write_example("crpe", tmp_path / part)
-        shutil.move(tmp_path / part / "answers.jsonl", tmp_path / f"crpe_{part}_answers.jsonl")
-        shutil.move(tmp_path / part / "crpe_relation.jsonl", tmp_path / name.format(part))
-        (tmp_path / part).rmdir()
-    plan = planned(tmp_path)
-    found = {Path(run.archive).name: Path(str(run.references)).name for run in plan.runs}
-    assert found == {
-        f"crpe_{part}_answers.jsonl": name.format(part) for part in ("exist", "relation")
-    }
-
-
 def test_a_file_about_the_answers_of_one_model_is_not_shared(tmp_path: Path) -> None:
     write_example("mmhal", tmp_path / "logs")
     for name in ("a.answers.json", "b.answers.json"):

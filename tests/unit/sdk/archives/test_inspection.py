@@ -228,18 +228,6 @@ def test_advice_is_in_the_words_of_who_reads_it(
         )
 
 
-@pytest.mark.parametrize("doc", [True, False])
-def test_the_command_of_a_log_names_questions_only_where_it_lacks_them(
-    tmp_path: Path, *, doc: bool
-) -> None:
-    sample: dict[str, object] = {"doc_id": 0, "target": "Yes", "filtered_resps": "Yes."}
-    sample["naturalbench_G_ACC"] = {"id": "0", "score": 1}
-    asked = {"Index": "0", "Question": "Red?", "Answer": "Yes", "Question_Type": "yes_no"}
-    summary = one(write_lines(tmp_path / "log.jsonl", [sample | ({"doc": asked} if doc else {})]))
-    assert summary.metrics == ("naturalbench",)
-    assert ("-R questions.json" in summary.command) is not doc
-
-
 def test_the_command_prints_a_page_or_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

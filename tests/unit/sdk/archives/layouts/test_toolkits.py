@@ -153,19 +153,6 @@ def test_a_blank_cell_of_vlmevalkit_counts_as_an_empty_answer(tmp_path: Path, su
     assert counted.scores["accuracy"].value == 2 / 3
 
 
-@pytest.mark.parametrize("more", [{}, {"extracted": "Yes", "score": 1}])
-@pytest.mark.parametrize("kind", ["yes_no", "multiple_choice"])
-def test_a_type_beside_a_category_of_amber_makes_no_naturalbench_of_it(
-    tmp_path: Path, kind: str, more: dict[str, object]
-) -> None:
-    row = {"index": 1, "question": "Is it red?", "answer": "yes", "prediction": "Yes"}
-    row |= {"category": "discriminative-attribute-state", "type": kind, **more}
-    path = tmp_path / "model_AMBER.tsv"
-    write_table(path, [row, {**row, "index": 2}])
-    [summary] = inspect_archives([path])
-    assert summary.metrics == ("amber",)
-
-
 REFERENCES = {"1": ["cat"], "2": ["person"], "3": ["truck"]}
 
 
