@@ -17,6 +17,7 @@ from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.metrics import AnswersItem, Item, Report
 from hallujudge.metrics.framework.signature import THOUGHTS, parsed_signature
 from hallujudge.metrics.responses.forms import BOXED
+from hallujudge.metrics.responses.thoughts import with_thought
 from hallujudge.sdk import Client
 
 # Yes, no, letters and objects, none of which the answers must be taken for.
@@ -73,6 +74,23 @@ def test_scores_are_those_of_the_answers_in_every_form(metric: str) -> None:
         assert answers_only(report.signature) == answers_only(plain.signature), name
         assert parsed_signature(report.signature)[THOUGHTS] == "left-out", name
         assert report.traits["thought"] == texts, name
+
+
+@pytest.mark.parametrize("metric", RUNS)
+def test_no_variant_scores_a_thought_under_a_key_of_its_own(metric: str) -> None:
+    """A server's content is the answer of tools too that know no marks of thoughts."""
+    # White space around an answer belongs to neither.
+    items = [with_texts(item, str.strip) for item in items_of(metric)]
+    thinking = [with_texts(item, _keyed) for item in items]
+    for variant in metric_entry(metric).variants:
+        plain, report = (scored(metric, each, variant) for each in (items, thinking))
+        assert report.scores == plain.scores, variant
+        assert report.coverage == plain.coverage, variant
+        assert parsed_signature(report.signature)[THOUGHTS] == "left-out", variant
+
+
+def _keyed(text: str) -> str:
+    return with_thought(THOUGHT, text, "reasoning_content")
 
 
 @pytest.mark.parametrize("variant", ["published", "opera", "repope", "first-word", "strict"])

@@ -56,7 +56,7 @@ from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
 from .framework.arrays import FloatArray, np
 from .framework.columns_and_scores import Column
-from .responses.thoughts import Division, Said, divided, without_keyed_thought
+from .responses.thoughts import Division, keyed_division
 
 CATEGORIES = ("exist", "subject", "predicate", "object")
 """What questions are about."""
@@ -121,8 +121,8 @@ class _Circular(AnswersMetric):
 
     @property
     def division(self) -> Division | None:
-        """Take nothing off for the scripts, which know no marks of thoughts."""
-        return None if self.variant == CORRECTED else _whole
+        """Take no marks off for the scripts, which know none of thoughts."""
+        return None if self.variant == CORRECTED else keyed_division
 
     def seen_of(self, answer: Answer) -> tuple[str | None, ...]:
         """Return what parsers see of an answer: the question from its options on, if not a letter.
@@ -179,12 +179,6 @@ _SHARED = (accuracy(name="answer_accuracy"), unparsed_rate("answers", "answers, 
 def _accuracy_means(what: str) -> Callable[[Mapping[str, float]], Iterable[str]]:
     """Return the notes that say which of the two numbers ``accuracy`` is."""
     return lambda totals: [f"accuracy counts {what}"] if totals["answers"] else []
-
-
-def _whole(text: str) -> Said:
-    answer = without_keyed_thought(text)
-    # A server that gave only a thought gave no answer, which would be wrong.
-    return divided(text) if answer is None else Said(answer)
 
 
 def _question(record: Mapping[str, object], place: int, key: str) -> Mapping[str, object]:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ..errors import OptionError
 from ..framework.results import JsonValue
@@ -43,7 +43,14 @@ class PopeQuestion(Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line of a question file."""
-        return structs.asdict(self)
+        return {
+            "question_id": self.question_id,
+            "image": self.image,
+            "text": self.text,
+            "label": self.label,
+            "object": self.object,
+            "category": self.category,
+        }
 
 
 class PopeBuild(Struct, frozen=True, kw_only=True):

@@ -60,6 +60,8 @@ FORMS = (
     Form("<ifm|think_fast>", "</ifm|think_fast>"),
     Form("<ifm|think_faster>", "</ifm|think_faster>"),
     Form("[unused16]", "[unused17]"),
+    # What "ollama run" prints around a thought.
+    Form("Thinking...", "...done thinking.", alone=False),
     Form("Here is my thought process:", "Here is my response:", alone=False),
     Form("Here's my thought process:", "Here's my response:", alone=False),
 )
@@ -76,6 +78,11 @@ JSON = '{"answer"}'
 """The name of the form of an object with a thought and an answer."""
 ANSWER_KEYS = ("answer", "final_answer", "finalanswer", "choice", "option", "caption", "response")
 """Keys of the answer in such an object, in lower case and with ``_`` for spaces."""
+THOUGHT_WORDS = (
+    *("think", "thought", "reason", "rationale", "explanation", "explain", "justification"),
+    *("analysis", "evidence", "observation", "step", "why", "confidence", "probability", "score"),
+)
+"""Words in the other keys: an only key without any of them is that of the answer."""
 
 ANSWER_MARKS = (
     Form("<answer>", "</answer>"),

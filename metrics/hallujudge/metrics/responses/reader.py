@@ -79,7 +79,7 @@ class Reading(NamedTuple):
 
 _PLAIN: Mapping[str, int] = {}
 # What tokenizers that skip special tokens leave of templates and empty thoughts.
-_BEGINNINGS = ("system\n", "user\n", "thought\n")
+_BEGINNINGS = ("system\n", "user\n", "thought\n", "analysis", "assistantanalysis")
 
 
 def is_plain(text: str | None) -> bool:
@@ -107,6 +107,7 @@ def _has_no_marks(text: str) -> bool:
         or "\\" in text
         or "assistantfinal" in text
         or "thinkresponse" in text
+        or "...done thinking." in text
         or text.lstrip().startswith(_BEGINNINGS)
     )
 

@@ -11,7 +11,8 @@ The rules, in order:
 3. A thought without an end is not an answer, unless marks of an answer follow.
 4. In what remains, ``<answer>…</answer>``, ``\boxed{…}`` and the other marks of answers enclose the
    answer; the text around them belongs to the thought. So does the rest of a JSON object with an
-   ``answer`` that a response ends with, if it has several words.
+   ``answer`` that a response ends with, if it has several words. After a thought, an element of any
+   other name that encloses all that follows, such as ``<solution>``, encloses the answer.
 
 A mark that the text only cites is text: one in quotes, or in the middle of a sentence. A response
 without marks is an answer as it is.
@@ -19,12 +20,12 @@ without marks is an answer as it is.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .forms import ANSWER_KEYS, ANSWER_MARKS, BOXED, CHANNELS, FORMS, JSON, KIMI, Form
+from .forms import ANSWER_MARKS, BOXED, CHANNELS, FORMS, JSON, KIMI, Form
+from .structured_answers import answer_in_object, boxed_answer
 
 
 class Said(NamedTuple):
@@ -47,10 +48,11 @@ _CHANNEL = re.compile(
 )
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call|start)\|>")
 # What a tokenizer leaves of the marks that skips special tokens.
-# The thought follows the channel's name without a space, as in "analysisWe see".
-_BARE_CHANNELS = re.compile(
-    r"(?:assistant)?analysis(?=[A-Z\"'*(])(.*)assistantfinal(.*)", re.DOTALL
-)
+# The thought follows the channel's name without a space, as in "analysisWe see". Without a thought,
+# or without an end of it, there is one of the two names only.
+_BARE_THOUGHT = r"(?:assistant)?analysis(?=[A-Z\"'*(])"
+_BARE_CHANNELS = re.compile(rf"(?:{_BARE_THOUGHT}(.*))?assistantfinal(.*)", re.DOTALL)
+_BARE_UNFINISHED = re.compile(rf"{_BARE_THOUGHT}(.*)", re.DOTALL)
 
 # As well of Kimi-K3's, whose names of channels are words between special tokens.
 # A word of their letters has a space before it.
@@ -58,6 +60,11 @@ _BARE_KIMI = re.compile(r"\s*(?:think)?(.*)(?<! )thinkresponse(.*)", re.DOTALL)
 
 # Hunyuan 3 and 4 write a suffix of their checkpoint: <think:opensource>.
 _SUFFIX = re.compile(r"<(/?think):[^\s<>]++>")
+# Prompts of reasoning tasks have names of their own: <thought_process>, <think step="1">.
+_NAMED = re.compile(
+    r"<(/?)(?!think key)(?=[\w-]*(?:think|thought|reason))([a-z]\w*(?:-\w+)*)(?:\s[^<>]*)?>",
+    re.IGNORECASE,
+)
 
 _KEY_OPENING = re.compile(r'<think key="([\w.]+)">')
 _KEY_CLOSING = "</think key>"
@@ -109,6 +116,8 @@ def divided(text: str, own: Sequence[Form] = (), kept: frozenset[str] = frozense
         return keyed
     if "think:" in whole:
         whole = _SUFFIX.sub(r"<\1>", whole)
+    if "<" in whole:
+        whole = _NAMED.sub(_under_a_known_name, whole)
     said = _of_channels(whole) or _of_kimi(whole) or _of_marks(whole, (*own, *FORMS))
     if said.finished:
         marked = _marked_answer(said.answer, kept, after_thought=bool(said.form))
@@ -128,6 +137,15 @@ def divided(text: str, own: Sequence[Form] = (), kept: frozenset[str] = frozense
     return Said(answer.strip(), "\n".join(filter(None, map(str.strip, parts))), form, finished)
 
 
+def _under_a_known_name(mark: re.Match[str]) -> str:
+    """Return a mark of thoughts with the name of a listed one."""
+    name = mark[2].lower()
+    return f"<{mark[1]}{name if f'<{name}>' in _OPENINGS else 'thought'}>"
+
+
+_OPENINGS = frozenset(form.opening.lower() for form in FORMS)
+
+
 def _of_key(text: str) -> Said | None:
     if (found := _KEY_OPENING.match(text)) is None:
         return None
@@ -139,7 +157,9 @@ def _of_channels(text: str) -> Said | None:
     """Return a response of gpt-oss (openai-harmony); None for another one."""
     bare = text.lstrip()
     if found := _BARE_CHANNELS.match(bare):
-        return Said(found[2], found[1].strip(), CHANNELS)
+        return Said(found[2], (found[1] or "").strip(), CHANNELS)
+    if found := _BARE_UNFINISHED.match(bare):
+        return Said("", found[1].strip(), CHANNELS, finished=False)
     if not bare.startswith(("<|channel|>", "<|start|>")):
         return None
     if not (heads := list(_CHANNEL.finditer(bare))):
@@ -195,8 +215,12 @@ def _opened(lower: str, at: int, forms: Sequence[Form]) -> Form | None:
     return next((form for form in forms if lower.startswith(form.opening.lower(), at)), None)
 
 
+# A byte order mark, and characters without a width, which some models begin with.
+_INVISIBLE = "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060"
+
+
 def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
+    while at < len(text) and (text[at].isspace() or text[at] in _INVISIBLE):
         at += 1
     return at
 
@@ -216,7 +240,8 @@ def _without_later(text: str, form: Form) -> tuple[str, list[str], str]:
         at = start + len(form.opening)
         if (end := lower.find(form.closing.lower(), at)) < 0:
             break
-        if _begins_a_sentence(text, start, kept):
+        # A mark that is cited has a blank or a quote before it.
+        if _begins_a_sentence(text, start, kept) or text[start - 1].isalnum():
             found.append(text[at:end].strip())
             parts.append(text[kept:start].rstrip())
             at = kept = end + len(form.closing)
@@ -313,9 +338,22 @@ def _innermost(text: str, kept: frozenset[str], *, opened: bool) -> Said | None:
                 continue
             if (found := _enclosed(text, lower, form, opened=opened)) is not None:
                 return found
-    if BOXED not in kept and (found := _boxed(text)):
-        return found
-    return None if JSON in kept else _in_object(text)
+    if BOXED not in kept and (box := boxed_answer(text, opened=opened)):
+        return Said(box.answer, box.around, BOXED)
+    if JSON not in kept and (held := answer_in_object(text)):
+        return Said(held.answer, held.around, JSON)
+    return _in_element(text) if opened else None
+
+
+_ELEMENT = re.compile(r"\s*<([a-z]\w*)>(.*)</\1>\s*", re.DOTALL | re.IGNORECASE)
+
+
+def _in_element(text: str) -> Said | None:
+    """Return what an element of any name encloses, if it is all that follows a thought."""
+    found = _ELEMENT.fullmatch(text)
+    if found is None or f"<{found[1]}>" in found[2]:
+        return None
+    return Said(found[2].strip(), "", f"<{found[1]}>")
 
 
 def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None:
@@ -339,90 +377,14 @@ def _enclosed(text: str, lower: str, form: Form, *, opened: bool) -> Said | None
     return Said(text[inside:end].strip(), around, form.name)
 
 
-# A key of one word is a name: {"object": "dog", "answer": "yes"} has no thought.
-_FEWEST_WORDS = 3
-
-
-def _in_object(text: str) -> Said | None:
-    """Return the answer of an object that a text ends with; None without a thought in it."""
-    end = text.rstrip("` \t\r\n")
-    # Most texts have none.
-    if not end.endswith("}") or (found := _object_at_end(end)) is None:
-        return None
-    start, held = found
-    known = {key.lower().replace(" ", "_"): value for key, value in held.items()}
-    key = next((key for key in ANSWER_KEYS if key in known), None)
-    answer = None if key is None else _text_of(known.pop(key))
-    before = text[:start].rstrip("` \t\r\n").removesuffix("```json").strip()
-    thought = "\n".join(filter(None, [before, *map(_text_of, known.values())]))
-    if answer is None or len(thought.split()) < _FEWEST_WORDS:
-        return None
-    return Said(answer, thought, JSON)
-
-
-def _object_at_end(text: str) -> tuple[int, dict[str, object]] | None:
-    """Return where the JSON object begins that a text ends with, and the object."""
-    start = -1
-    for _ in range(_MOST_NESTED):
-        if (start := text.find("{", start + 1)) < 0:
-            break
-        try:
-            return start, json.loads(text[start:])
-        except (ValueError, RecursionError):
-            continue
-    return None
-
-
-def _text_of(value: object) -> str | None:
-    """Return the text of a value of an object: a yes for true, and lists by lines."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return "\n".join(filter(None, map(_text_of, value)))
-    return str(value) if isinstance(value, (str, int, float)) else None
-
-
-# Models style letters in a box: \boxed{\text{B}} is the answer B.
-_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
-# Boxes that are one answer: an order such as \boxed{A}, \boxed{C}, \boxed{B}.
-_BETWEEN_BOXES = re.compile(r"[\s,;>&$]*+(?:and|then|->|→)?+[\s,;>&$]*+")
-
-
-def _boxed(text: str) -> Said | None:
-    r"""Return what the last ``\boxed{…}`` encloses, with the boxes that it follows directly."""
-    boxes = list(_boxes(text))
-    if not boxes:
-        return None
-    first = len(boxes) - 1
-    while first and _BETWEEN_BOXES.fullmatch(text[boxes[first - 1][1] : boxes[first][0]]):
-        first -= 1
-    start, end = boxes[first][0], boxes[-1][1]
-    inner = ", ".join(_plain_box(text[a + len(r"\boxed{") : b - 1]) for a, b in boxes[first:])
-    around = [part.strip(" \n\t$") for part in (text[:start], text[end:])]
-    return Said(inner, "\n".join(filter(None, around)), BOXED)
-
-
-def _boxes(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the first character of each box, and one past its last; nested braces are counted."""
-    at = 0
-    while (start := text.find(r"\boxed{", at)) >= 0:
-        depth, at = 1, start + len(r"\boxed{")
-        while at < len(text) and depth:
-            depth += {"{": 1, "}": -1}.get(text[at], 0)
-            at += 1
-        if not depth:
-            yield start, at
-
-
-def _plain_box(text: str) -> str:
-    """Return the content of a box without commands for its style."""
-    for _ in range(_MOST_NESTED):
-        text = _TEXT_COMMAND.sub(r"\1", text)
-    return text.strip()
-
-
 Division = Callable[[str], Said]
 """A rule that divides a response into its thought and its answer."""
+
+
+def keyed_division(text: str) -> Said:
+    """Return the content beside a thought under a key of its own; any other text as it is."""
+    return _of_key(text) or Said(text)
+
 
 _LMMS_EVAL_TAGS = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
 
@@ -435,7 +397,7 @@ def lmms_eval_division(text: str) -> Said:
     thought without an end stays in the text.
     """
     # An archive may hold the thought under a key of its own, as the tool's logs do since 0.7.
-    keyed = _of_key(text) or Said(text)
+    keyed = keyed_division(text)
     if not keyed.finished:
         return keyed
     answer, first = keyed.answer, keyed.form

@@ -59,7 +59,7 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
     elif isinstance(responses, Mapping) and _are_sets(declared, responses):
         yield from _sets_of(sets, responses, "the archive")
     elif not isinstance(responses, (str, Path)):
-        yield Part(set_in(sets, Path(name_of(responses)).stem), read_records(responses))
+        yield from _changed(declared, sets, responses)
     elif Path(responses).is_dir():
         yield from _folder(sets, Path(responses))
     else:
@@ -114,6 +114,33 @@ def _file(declared: ClosedQuestions, sets: SetFiles, path: Path) -> Iterator[Par
         yield Part(part, read_records(path if held is placed.value and not by_id else held))
         if not by_id:
             return
+
+
+def _changed(declared: ClosedQuestions, sets: SetFiles, responses: Responses) -> Iterator[Part]:
+    """Yield the sets of a file whose records were changed, such as by their thoughts' keys."""
+    name, records = name_of(responses), read_records(responses)
+    first = next(records, None)
+    if first is None or not _is_of_sets(declared, sets, first.values):
+        found = records if first is None else chain([first], records)
+        yield Part(set_in(sets, Path(name).stem), found)
+        return
+    for record in chain([first], records):
+        yield from _sets_of(sets, _under_its_set(record.values), f"{name} {record.place}".strip())
+
+
+def _is_of_sets(declared: ClosedQuestions, sets: SetFiles, values: Mapping[str, object]) -> bool:
+    held = _under_its_set(values)
+    of_records = {sets.field, *_keys_of_fields(declared), *declared.keys.id}
+    known = any(set_in(sets, key) for key in held)
+    return known and of_records.isdisjoint(held) and _are_sets(declared, held)
+
+
+def _under_its_set(values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return set -> records: what is read of an object of objects has its name as the id."""
+    rest = {key: value for key, value in values.items() if key != "id"}
+    if (name := values.get("id")) is None or not all(isinstance(v, Mapping) for v in rest.values()):
+        return values
+    return {str(name): rest}
 
 
 def _are_sets(declared: ClosedQuestions, content: Mapping[str, object]) -> bool:

@@ -69,6 +69,23 @@ def test_a_key_of_its_own_holds_the_thought(source: str, key: str, tmp_path: Pat
     assert (second.response, second.item.thought) == ("A cat and a dog.", "")
 
 
+@pytest.mark.parametrize("by_id", [True, False])
+def test_records_under_their_sets_hold_thoughts(tmp_path: Path, *, by_id: bool) -> None:
+    asked = {"question": "Is it?", "answer": "No.", "prediction": "No.", "reasoning": THOUGHT}
+    video = {"category": "daily", "qa": [asked]}
+    sets = {
+        name: {f"{name}_1": video} if by_id else [{"id": f"{name}_1", **video}]
+        for name in ("entire", "interleave")
+    }
+    file = tmp_path / "predictions.json"
+    file.write_text(json.dumps(sets), encoding="utf-8")
+    with Client.embedded() as client:
+        report = client.score("event-hallusion", responses=file)
+    assert report.scores["question_accuracy"].value == 1
+    assert report.traits["thought"] == 2
+    assert [item.item.fields["split"] for item in report.items] == ["entire", "interleave"]
+
+
 def test_a_thought_without_content_was_cut_off() -> None:
     report = chair([{**RECORD, "caption": None, "reasoning_content": THOUGHT}, PLAIN])
     assert report.coverage.reasons == {UnscoredReason.THOUGHT_UNFINISHED: 1}
