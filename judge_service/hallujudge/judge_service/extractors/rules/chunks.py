@@ -174,8 +174,8 @@ class Chunker:
                 named = self._modify(phrase, tokens[k], lower, k, named, head)
             elif tag in "DS":
                 phrase.determiner = lower
-                # "Neither cup" and "no cup" deny the cup.
-                phrase.negated = phrase.negated or lower in ("no", "neither")
+            # "Neither cup", "no cup" and "zero cups" deny the cup.
+            phrase.negated = phrase.negated or lower in ("no", "neither", "zero")
         if phrase.modifier:
             self._as_compound(phrase)
         phrase.name_start = tokens[named].start

@@ -50,8 +50,11 @@ _UNREAL = listed("whether|as if|as though", "|")
 # A verb that tells what would follow: without one, "watches if" states that somebody watches.
 _FUTURE = listed("will would could can should might may shall 'll 'd")
 
-EXAMPLES = listed("such as|like|including|unlike|rather than|instead of", "|")
+EXAMPLES = listed("such as|like|including|unlike", "|")
 """Prepositions that introduce examples, which share the hedge before them."""
+
+REPLACING = listed("instead of|rather than|as opposed to|in place of", "|")
+"""Prepositions that introduce what is not shown: "a cat instead of a dog"."""
 
 
 def asks(chunks: list[Chunk]) -> bool:

@@ -454,7 +454,9 @@ def joined(chunks: list[Chunk]) -> list[Chunk]:
             if isinstance(before, VerbGroup) and _hands_on(before, chunk, hinge):
                 chunk.form = before.form
                 doubted = hinge is not None and hinge.text in DOUBTS
-                chunk.negated = chunk.negated or before.negated or doubted
+                # "Fails to show" denies it, and "does not fail to" does not.
+                denied = before.negated is not (before.lemma == "fail")
+                chunk.negated = chunk.negated or denied or doubted
                 chunk.first, chunk.start = before.first, before.start
                 del out[-2 if hinge is not None else -1 :]
         out.append(chunk)
@@ -467,9 +469,16 @@ def _hands_on(before: VerbGroup, after: VerbGroup, hinge: Chunk | None) -> bool:
     if before.particle:
         # "Goes on to" and "keeps on" continue; other particles change the verb.
         return before.particle == "on" and before.lemma in ("go", "keep")
-    if before.lemma in RAISING or (before.lemma == "go" and after.form == "infinitive"):
+    if before.lemma in RAISING or (before.lemma in ("go", "fail") and after.form == "infinitive"):
         return True
     return before.passive and before.lemma in _REPORTING
+
+
+def ends_absence(following: Chunk | None) -> bool:
+    """Return whether what follows a negated "be" leaves it whole: "is not there", "to be seen"."""
+    if isinstance(following, VerbGroup):
+        return following.form == "infinitive" and following.lemma in _REPORTING
+    return following is None or following.kind in ".,"
 
 
 def without_seeming(chunks: list[Chunk], words: list[Word]) -> list[Chunk]:

@@ -35,7 +35,7 @@ from .claim_building import (
 )
 from .clauses import Clause
 from .lexicon import Lexicon
-from .modality import ATTEMPTING, EXAMPLES, asks
+from .modality import ATTEMPTING, EXAMPLES, REPLACING, asks
 from .phrases import (
     CHANGING,
     CLAUSE_TOO,
@@ -54,6 +54,7 @@ from .phrases import (
     NounPhrase,
     Role,
     VerbGroup,
+    ends_absence,
     own_place,
     presents,
     sharing,
@@ -368,7 +369,9 @@ class TripletRules(Clause):
         # What is evidence shares no role with what it is evidence of.
         if self._aside:
             self._role = None
-            self._examples = prep.text in EXAMPLES and phrase.modality is not Modality.STATED
+            guessed = prep.text in EXAMPLES and phrase.modality is not Modality.STATED
+            phrase.negated = phrase.negated or prep.text in REPLACING
+            self._examples = guessed or prep.text in REPLACING
             self._pass_over(phrase)
             return
         if verb is not None and self._verb_subjects and self._belongs_to(verb, prep, phrase):
@@ -407,7 +410,7 @@ class TripletRules(Clause):
             self._claims.relate(subject, relation, phrase, negated)
 
     def _pass_over(self, phrase: NounPhrase) -> None:
-        """Make no claim of an example of what is only guessed: "a bird such as a crow"."""
+        """Make no claim of an example of what is guessed, or of what something else replaces."""
         if self._examples:
             self._claims.leave_out(phrase)
 
@@ -449,6 +452,9 @@ class TripletRules(Clause):
         self._role = None
         self._prep = None
         self._linked = False
+        if verb.lemma == "be" and verb.negated and ends_absence(following):
+            for subject in subjects:
+                subject.negated = True
         # "A dog is shown on a sofa" says that it is there.
         if verb.passive and verb.form == "finite" and verb.lemma in PRESENTING_VERBS:
             verb.lemma = "be"

@@ -30,9 +30,9 @@ _BY_TAG = {
     "P": "i you he she it we they him them me us himself herself itself themselves myself yourself "
     "ourselves someone everyone anyone somebody everybody nobody something everything anything "
     "nothing oneself theirs hers ours mine yours others none",
-    "J": "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety "
-    "hundred thousand million dozen",
+    "J": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty "
+    "ninety hundred thousand million dozen",
     "M": "can could may might must shall should will would 'll 'd ca wo",
     "B": "be is are was were am been being 're 'm",
     "H": "have has had having 've",
@@ -57,7 +57,7 @@ _BY_TAG = {
     "sideways abroad around-the-clock further more less least well far enough alone twice "
     "closely first",
     "K": "yes yeah okay ok oh please",
-    "F": "not n't never hardly scarcely",
+    "F": "not n't never nowhere hardly scarcely",
 }
 
 CLOSED: dict[str, str] = {word: tag for tag, words in _BY_TAG.items() for word in words.split()}
@@ -72,15 +72,16 @@ MULTIWORD: dict[str, str] = {
         "at the top of|at the end of|at the front of|at the back of|on the edge of|"
         "at the edge of|on the side of|on either side of|on both sides of|because of|due to|"
         "according to|out of|away from|along with|together with|inside of|outside of|"
-        "in between|across from|ahead of|such as|instead of|in addition to|based on|judging by|"
-        "judging from|adjacent to|prior to|by means of|as part of|on behalf of|in terms of|"
-        "in relation to|in accordance with|in line with|as opposed to|rather than|apart from|"
-        "aside from|with respect to|in response to|up to|from behind|from under|from above|"
-        "in case of|regardless of|depending on|owing to|thanks to|in search of|at the side of|"
-        "by the side of|on the back of|on the front of|in the back of|in the front of|"
-        "at the foot of|in the corner of|at the corner of|on the other side of|face to face with|"
-        "in the midst of|closer to|nearer to|farther from|further from|far from|farther away from|"
-        "further away from|far away from|to the left side of|to the right side of|"
+        "in between|across from|ahead of|such as|instead of|in place of|in addition to|based on|"
+        "judging by|judging from|adjacent to|prior to|by means of|as part of|on behalf of|"
+        "in terms of|in relation to|in accordance with|in line with|as opposed to|rather than|"
+        "apart from|aside from|with respect to|in response to|up to|from behind|from under|"
+        "from above|in case of|regardless of|depending on|owing to|thanks to|in search of|"
+        "at the side of|by the side of|on the back of|on the front of|in the back of|"
+        "in the front of|at the foot of|in the corner of|at the corner of|on the other side of|"
+        "face to face with|in the midst of|closer to|nearer to|farther from|further from|far from|"
+        "farther away from|further away from|far away from|to the left side of|"
+        "to the right side of|"
         "at the left side of|at the right side of|as a result of|for the purpose of|full of|down on"
         "|up and down|out from|in contrast to|in comparison to|in comparison with",
         "C": "as well as|but also|and also|or even|and then|and possibly|or possibly|"
@@ -205,8 +206,8 @@ EVENTIVE_KEEP = listed(
 EVIDENCE_PREPOSITIONS = listed(
     "due to|because of|based on|given|considering|judging by|judging from|according to|such as|"
     "like|unlike|including|excluding|despite|regarding|concerning|thanks to|owing to|"
-    "instead of|rather than|besides|except|in addition to|as part of|per|apart from|"
-    "as a result of|in terms of|depending on|for the purpose of|in response to",
+    "instead of|rather than|as opposed to|in place of|besides|except|in addition to|as part of|"
+    "per|apart from|as a result of|in terms of|depending on|for the purpose of|in response to",
     "|",
 )
 """Prepositions that introduce a reason or an example instead of a place."""
