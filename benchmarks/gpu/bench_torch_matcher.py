@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import needs
 from arguments import Arguments
 from gpu.known_claims import CLAIMS_PER_SCENE, scenes
+from msgspec.structs import replace
 
 from hallujudge.judge_service.matchers import ClaimQuery, MatcherSettings, VectorStore, preset_of
 from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher

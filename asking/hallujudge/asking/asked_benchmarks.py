@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
+
+from msgspec.structs import replace
 
 from hallujudge.judge_service.llm.prompt_templates import (
     ASKED,

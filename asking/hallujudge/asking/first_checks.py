@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from hashlib import sha256
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.metrics.framework.results import JsonValue

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from hallujudge.judge_service.llm.ask_once import AskOnce, Reading
 from hallujudge.judge_service.llm.budget import Usage, VerdictStore
@@ -40,11 +42,10 @@ _LIMITS, _ANY_URL = "max_tokens", ""
 _KEPT = ("content", "thought", "finish_reason", "refusal", "model")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply(ChatReply):
+class Reply(ChatReply, frozen=True, kw_only=True):
     """A reply of the model, as far as it is kept, and what it took."""
 
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     """What it took, in this run or an earlier one."""
 
     @classmethod

@@ -15,6 +15,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.budget import VerdictStore
@@ -186,7 +188,7 @@ async def text_client(
         omit=judge.sampling.omit,
     )
     client = ChatClient(
-        replace(
+        structs.replace(
             judge,
             sampling=sampling,
             # A judge's reply is constrained to its form, a text is not.

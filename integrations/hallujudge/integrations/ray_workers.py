@@ -13,7 +13,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -234,8 +234,7 @@ class RemoteVerdicts:
         return await self._keeper.ask_cache.remote(self._worker, name, *arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class _NumberedReservation(Reservation):
+class _NumberedReservation(Reservation, frozen=True):
     """A reservation at the keeper."""
 
     number: int = -1

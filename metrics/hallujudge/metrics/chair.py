@@ -151,7 +151,6 @@ class ChairMetric(Metric):
     options: ClassVar[tuple[OptionDefinition, ...]] = (
         OptionDefinition(
             name="count",
-            default="mentions",
             choices=("mentions", "objects"),
             meaning="What chair_i counts.",
             details="mentions: every mention; objects: each object of a caption once, with "

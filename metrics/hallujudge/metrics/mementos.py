@@ -324,14 +324,12 @@ class MementosMetric(Metric):
     options: ClassVar[tuple[OptionDefinition, ...]] = (
         OptionDefinition(
             name="average",
-            default=_SEQUENCES,
             choices=(_SEQUENCES, _POOLED),
             meaning="Average of scores.",
             details="sequences: mean over sequences, as in the paper; pooled: over all keywords.",
         ),
         OptionDefinition(
             name="domain",
-            default="",
             meaning="Domain of items that name none.",
         ),
     )

@@ -135,7 +135,6 @@ class OpenObjectsMetric(Metric):
     options: ClassVar[tuple[OptionDefinition, ...]] = (
         OptionDefinition(
             name="threshold",
-            default="balanced",
             choices=("balanced", "strict"),
             meaning="Doubt that an object needs.",
             details="balanced: agrees best with people; strict: fewer false alarms.",

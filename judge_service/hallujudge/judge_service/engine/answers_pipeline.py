@@ -321,10 +321,7 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
 
     def opened(spec: ScoreSpec, resources: Resources) -> AnswersPipeline:  # noqa: ARG001
         responses = ResponseCheck(spec.options)
-        made = metric(
-            variant=spec.variant, responses=responses.signature, **entry.own_options(spec)
-        )
-        return AnswersPipeline(made, responses)
+        return AnswersPipeline(entry.metric_for(spec, responses), responses)
 
     entry = MetricEntry(
         metric=metric,

@@ -9,10 +9,10 @@ import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from hallujudge.metrics import Item, ItemResult, Metric
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
@@ -29,7 +29,7 @@ from ..llm.budget import Usage
 from ..llm.estimate import Estimate, TokenCounter
 from .extraction import TENTATIVE, ClaimExtractor, ExtractedClaims
 from .judge_factory import JudgeFactory
-from .judge_options import LLM_NAMES, judges_of, member_of
+from .judge_options import LLM_NAMES, member_of
 from .judge_quality import card_of
 from .pipelines import checked_items, unscored_result
 from .registry import MetricEntry
@@ -100,15 +100,13 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
             notes: What the family notes on the judge; the card's note and the judge's own follow.
         """
         card = card_of(spec, judge.signatures)
-        kind: Any = entry.metric
-        metric = kind(
-            variant=spec.variant,
-            responses=responses.signature,
+        metric = entry.metric_for(
+            spec,
+            responses,
             judge=judge.identity.signature + (card.mark if card else ""),
             panel=judge.rule.text if isinstance(judge, Panel) else "",
             extractor=extractor.label,
             tentative=spec.options.get("tentative_claims", TENTATIVE[0]),
-            **entry.own_options(spec),
         )
         known = (card.note,) if card else ()
         notes = (*notes, *known, *judge.notes)
@@ -296,13 +294,8 @@ def seeing_judge(
     Raises:
         InvalidInputError: No language model is configured, or one can't be shown pictures.
     """
-    names = [part for part in judges_of(factory.settings, name) if part in LLM_NAMES]
-    if not names:
-        raise InvalidInputError(
-            f"judge_order is {factory.settings.judge_order!r}, which has no language model that "
-            "could see; name llm or fallback"
-        )
-    return Router([_seeing(factory, part, together=together) for part in names], escalation)
+    models = factory.llms(name, " that could see")
+    return Router([_seeing(each, together=together) for each in models], escalation)
 
 
 def seeing_panel(factory: JudgeFactory, rule: PanelRule, *, together: bool) -> Panel:
@@ -323,26 +316,11 @@ def seeing_panel(factory: JudgeFactory, rule: PanelRule, *, together: bool) -> P
                 f"the option panel names {member!r:.100}, which sees no pictures; choose from "
                 f"{', '.join(LLM_NAMES)}"
             )
-    return Panel([_seeing(factory, name, together=together) for name in rule.members], rule)
+    return Panel([_seeing(factory.llm(name), together=together) for name in rule.members], rule)
 
 
-def _seeing(factory: JudgeFactory, name: str, *, together: bool) -> SeeingJudge:
-    return SeeingJudge.of(factory.llm(name), claims_per_call=ALL_CLAIMS if together else 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenRequest(JudgeRequestItem):
-    """A response's claims with what somebody said of each."""
-
-    verdicts: tuple[str, ...]
-    """One for each claim; empty without a verdict."""
-
-    @classmethod
-    def of(cls, request: JudgeRequestItem, verdicts: Sequence[str]) -> GivenRequest:
-        """Return a request with the verdicts of its claims."""
-        # Not by asdict, which would copy pictures and claims.
-        known = {field.name: getattr(request, field.name) for field in fields(request)}
-        return cls(**known, verdicts=tuple(verdicts))
+def _seeing(judge: LlmJudge, *, together: bool) -> SeeingJudge:
+    return SeeingJudge.of(judge, claims_per_call=ALL_CLAIMS if together else 1)
 
 
 class GivenJudge:
@@ -360,8 +338,7 @@ class GivenJudge:
         """Return the verdict of every claim."""
         found = []
         for item in items:
-            assert isinstance(item, GivenRequest), "made for this judge"
-            pairs = zip(item.claims, item.verdicts, strict=True)
+            pairs = zip(item.claims, item.given, strict=True)
             found.append(JudgedItem.by(GIVEN, [_given(*pair) for pair in pairs], Usage()))
         return found
 

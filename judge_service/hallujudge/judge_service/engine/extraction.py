@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, InvalidEntry, Modality, Triplet
 from hallujudge.metrics.framework.metric import OptionDefinition
@@ -27,11 +30,11 @@ from ..extractors.rules.rule_extractors import (
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
 from ..threads import RULES_EFFORT, map_cpu, of_each
 from .found_claims import FoundClaim
-from .judge_factory import JudgeFactory
-from .judge_prompts import PROMPT_PRESET
+from .judge_prompts import PROMPT_PRESET, preset_in
 from .resources import Offers, Resources
 from .spec import ScoreSpec
 
+_ExtractorT = TypeVar("_ExtractorT")
 EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")
 """The names of extractors; with ``given``, answers come with claims."""
 GIVEN = "given"
@@ -48,8 +51,7 @@ _TENTATIVE_MODALITIES = (Modality.HEDGED, Modality.CONDITIONAL)
 _NO_EXTRACTOR = "the answer comes without claims, and the extractor is 'given'"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractedClaims:
+class ExtractedClaims(Struct, frozen=True, kw_only=True):
     """The claims of an answer with their places, or the reason why extraction failed."""
 
     claims: tuple[ClaimParts, ...] = ()
@@ -77,39 +79,34 @@ class ClaimExtractor:
     """Extracts claims with places from answers; failures are values, not errors.
 
     Args:
-        name: One of :data:`EXTRACTORS`.
-        factory: Provides the language model.
-        tentative: ``omit`` leaves out hedged and conditional claims.
-        triplets: Finds triplets without a language model; the rules by default.
-        prompt: A user's own prompt of the language model.
+        options: The spec's options.
+        resources: Provides the language model.
         counts: Whether rules also claim how many of a thing a response says there are.
 
     Raises:
-        InvalidInputError: The extractor does not mark the claims that are to be left out, or the
-            prompt can't be used.
+        InvalidInputError: The options contradict each other, a prompt can't be used, or a pipeline
+            has no suitable parser.
+        MissingExtraError: spaCy or the pipeline is not installed.
+        NotFoundError: A caller of a server names a pipeline that is not offered.
     """
 
     def __init__(
-        self,
-        name: str,
-        factory: JudgeFactory,
-        tentative: str = TENTATIVE[0],
-        triplets: TripletExtractor | None = None,
-        prompt: str = "",
-        *,
-        counts: bool = False,
+        self, options: Mapping[str, str], resources: Resources, *, counts: bool = False
     ) -> None:
+        name = options.get("extractor", EXTRACTORS[0])
+        tentative = options.get("tentative_claims", TENTATIVE[0])
         if tentative != TENTATIVE[0] and name not in _MARKING:
             raise InvalidInputError(
                 f"the option tentative_claims is {tentative!r}, but the extractor {name!r} does "
                 f"not mark tentative claims; use the extractor {' or '.join(_MARKING)}"
             )
-        check_prompt(prompt, name)
         self._name = name
         self._omits = tentative != TENTATIVE[0]
         self._counts = RuleCounts() if counts and name in _MARKING else None
-        self._llm = factory.extractor(LlmTripletExtractor, prompt=prompt) if name == "llm" else None
-        self._triplets: TripletExtractor = triplets or RuleTripletExtractor()
+        self._llm = llm_extractor(LlmTripletExtractor, name, options, resources)
+        self._triplets: TripletExtractor = RuleTripletExtractor()
+        if name == "spacy":
+            self._triplets = _parsing(options, resources.offers)
         self._sentences = SentenceExtractor()
 
     @property
@@ -205,40 +202,11 @@ def _of_triplets(
     )
 
 
-def claim_extractor(
-    options: Mapping[str, str], resources: Resources, *, counts: bool = False
-) -> ClaimExtractor:
-    """Return the extractor that options name.
-
-    Args:
-        options: The spec's options.
-        resources: Provides the language model.
-        counts: Whether rules also claim numbers.
-
-    Raises:
-        InvalidInputError: The options contradict each other, or a pipeline has no suitable parser.
-        MissingExtraError: spaCy or the pipeline is not installed.
-        NotFoundError: A caller of a server names a pipeline that is not offered.
-    """
-    name = options.get("extractor", EXTRACTORS[0])
-    tentative = options.get("tentative_claims", TENTATIVE[0])
-    triplets = _parsing(options, resources.offers) if name == "spacy" else None
-    return ClaimExtractor(
-        name,
-        resources.judges,
-        tentative,
-        triplets,
-        options.get(EXTRACT_PROMPT, ""),
-        counts=counts,
-    )
-
-
 def extract_prompt_option(slots: Sequence[str]) -> OptionDefinition:
     """Return the option that holds a user's own prompt of the extractor ``llm``."""
     marks = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
     return OptionDefinition(
         name=EXTRACT_PROMPT,
-        default="",
         meaning="Own prompt of the extractor llm.",
         details=f"The text has the marks {marks}.",
         file=True,
@@ -248,14 +216,12 @@ def extract_prompt_option(slots: Sequence[str]) -> OptionDefinition:
 CLAIM_OPTIONS = (
     OptionDefinition(
         name="extractor",
-        default=EXTRACTORS[0],
         choices=EXTRACTORS,
         meaning="Claim extractor.",
         details="rules, spacy, llm: triplets; sentences: whole sentences; given: in the file.",
     ),
     OptionDefinition(
         name="tentative_claims",
-        default=TENTATIVE[0],
         choices=TENTATIVE,
         meaning="Hedged and conditional claims.",
         details="keep scores them, omit leaves them out; rules and spacy mark them.",
@@ -270,17 +236,34 @@ CLAIM_OPTIONS = (
 """Options of metrics that extract claims from responses."""
 
 
-def check_prompt(prompt: str, name: str) -> None:
-    """Check that a user's own prompt comes with the extractor ``llm``.
+def llm_extractor(
+    made_by: Callable[..., _ExtractorT],
+    name: str,
+    options: Mapping[str, str],
+    resources: Resources,
+    **own: str | int,
+) -> _ExtractorT | None:
+    """Return the extractor ``llm``, with the user's own prompt; None for another extractor.
+
+    Args:
+        made_by: Its class.
+        name: The name of the extractor.
+        options: The spec's options.
+        resources: Provides the language model.
+        own: What the class takes besides the prompt.
 
     Raises:
-        InvalidInputError: It comes with another one.
+        InvalidInputError: A prompt comes with another extractor, or can't be used.
     """
-    if prompt and name != "llm":
+    prompt = options.get(EXTRACT_PROMPT, "")
+    if name == "llm":
+        return resources.judges.extractor(made_by, prompt=prompt, **own)
+    if prompt:
         raise InvalidInputError(
             f"the option {EXTRACT_PROMPT} is a prompt of the extractor llm, but the extractor is "
             f"{name!r}; use the extractor llm"
         )
+    return None
 
 
 def _parsing(options: Mapping[str, str], offers: Offers | None) -> TripletExtractor:
@@ -304,7 +287,7 @@ async def extract_claims(
     Raises:
         UnavailableError: Extraction failed for a text.
     """
-    extractor = claim_extractor(spec.options, resources, counts=counts)
+    extractor = ClaimExtractor(spec.options, resources, counts=counts)
     extracted = await extractor.extract(texts)
     for index, found in enumerate(extracted):
         if found.reason:
@@ -335,44 +318,30 @@ class PairExtractor:
     """Extracts keywords with places from pairs of descriptions; failures are values, not errors.
 
     Args:
-        name: ``rules``, ``llm`` or ``given``.
+        options: The spec's options.
         resources: Provides the language model.
-        synonyms: ``transfer`` has a language model write synonyms as one word.
-        prompt: A user's own prompt of the language model.
-        preset: A prompt that the paper prints, instead.
 
     Raises:
         InvalidInputError: Synonyms are transferred, or a prompt is given, but the extractor is not
             a language model.
     """
 
-    def __init__(
-        self,
-        name: str,
-        resources: Resources,
-        synonyms: str = SYNONYMS[0],
-        prompt: str = "",
-        preset: str = "",
-    ) -> None:
+    def __init__(self, options: Mapping[str, str], resources: Resources) -> None:
+        name = self.name = options.get("extractor", EXTRACTORS[0])
+        synonyms, preset = options.get("synonyms", SYNONYMS[0]), preset_in(options)
         if synonyms != SYNONYMS[0] and name != "llm":
             raise InvalidInputError(
                 f"the option synonyms is {synonyms!r}, but the extractor {name!r} keeps the words "
                 "of each description; use the extractor llm"
             )
-        check_prompt(prompt, name)
-        if preset and (prompt or name != "llm"):
+        if preset and (options.get(EXTRACT_PROMPT) or name != "llm"):
             raise InvalidInputError(
                 f"the option {PROMPT_PRESET} is a prompt of the extractor llm; use the extractor "
                 "llm, without a prompt of your own"
             )
-        self.name = name
         self._rules = RuleKeywordExtractor()
-        self._llm = (
-            resources.judges.extractor(
-                LlmKeywordExtractor, synonyms=synonyms, prompt=prompt, preset=preset
-            )
-            if name == "llm"
-            else None
+        self._llm = llm_extractor(
+            LlmKeywordExtractor, name, options, resources, synonyms=synonyms, preset=preset
         )
 
     @property

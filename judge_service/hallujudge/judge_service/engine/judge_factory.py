@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from msgspec import structs
+
 from ..errors import InvalidInputError
 from ..judges import Judge
 from ..judges.choice_judge import ChoiceJudge
@@ -31,6 +33,7 @@ from ..settings.judge_settings import JudgeKeys, JudgeSettings
 from ..tenancy import JudgeState, MemoryBudget, Spending
 from .judge_options import (
     ALL_SMALL_JUDGES,
+    LLM_NAMES,
     LOCAL_JUDGES,
     NOWHERE,
     check_api,
@@ -205,14 +208,25 @@ class JudgeFactory:
             InvalidInputError: No language model is configured, the escalation was learnt from
                 another judge, or no share can be measured.
         """
-        names = [part for part in judges_of(self.settings, name) if part in {"llm", "fallback"}]
+        return ChoiceJudge(self.llms(name), templates, escalation, measuring)
+
+    def llms(self, name: str, able: str = "") -> list[LlmJudge]:
+        """Return the language models that are asked under a name, in order.
+
+        Args:
+            name: ``llm`` or ``router``.
+            able: What they must be able to do, for the error; empty for nothing else.
+
+        Raises:
+            InvalidInputError: ``judge_order`` has none, or one is not configured.
+        """
+        names = [part for part in judges_of(self.settings, name) if part in LLM_NAMES]
         if not names:
             raise InvalidInputError(
-                f"judge_order is {self.settings.judge_order!r}, which has no language model; name "
-                "llm or fallback"
+                f"judge_order is {self.settings.judge_order!r}, which has no language model{able}; "
+                "name llm or fallback"
             )
-        judges = [self.llm(part) for part in names]
-        return ChoiceJudge(judges, templates, escalation, measuring)
+        return [self.llm(part) for part in names]
 
     def llm(self, name: str = "llm") -> LlmJudge:
         """Return the judge ``llm`` or ``fallback``.
@@ -321,9 +335,8 @@ class JudgeFactory:
 
     def _downloading(self, settings: MatcherSettings) -> MatcherSettings:
         """Return the settings, with downloads allowed where the judges' settings allow them."""
-        return (
-            replace(settings, allow_download=True) if self.settings.matcher.download else settings
-        )
+        downloads = settings.allow_download or bool(self.settings.matcher.download)
+        return structs.replace(settings, allow_download=downloads)
 
     def _matcher_models(self) -> MatcherModels:
         with self._lock:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
+from msgspec.structs import replace
+
 from hallujudge.metrics.errors import choose_from
-from hallujudge.metrics.framework.metric import SEES, SOFT, YES, OptionDefinition
+from hallujudge.metrics.framework.metric import SEES, SOFT, YES, JudgeOption
 
 from ..errors import InvalidInputError
 from ..judges.judge_rules import Escalation, PanelRule, ShareRule
@@ -39,67 +40,53 @@ MEMBERS = ("llm", "fallback", "matcher", *ALL_SMALL_JUDGES)
 # Batch files replace servers, but an endpoint needs an address; .invalid is never resolved.
 NOWHERE = "http://batch.invalid/v1"
 ESCALATION_OPTIONS = (
-    OptionDefinition(
+    JudgeOption(
         name="escalate_below",
-        default="",
         meaning="Margin below which the next judge is asked.",
         details="Without a next judge, such a verdict is unscored.",
-        purpose="judge",
         number=True,
     ),
-    OptionDefinition(
+    JudgeOption(
         name="cascade",
-        default="",
         meaning="cascade.json with such a margin, learnt from labels.",
-        purpose="judge",
         file=True,
     ),
-    OptionDefinition(
+    JudgeOption(
         name="abstain",
-        default="no",
         choices=("no", "yes"),
         meaning="Whether small margins are left unscored.",
         details="yes asks no other judge about them.",
-        purpose="judge",
     ),
 )
 """How the first judge's margins are used."""
 
 
-SHARE_OPTION = OptionDefinition(
+SHARE_OPTION = JudgeOption(
     name="min_choice_share",
-    default="",
     meaning="Share of the choices below which a claim is unscored.",
     details="How likely a language model would write a choice if nothing kept it from other words; "
     "this costs one more call for each claim.",
-    purpose="judge",
     number=True,
 )
 """Which judges' verdicts are not kept, because the judge would rather write something else."""
 
 
 PANEL_OPTIONS = (
-    OptionDefinition(
+    JudgeOption(
         name="panel",
-        default="",
         meaning="Judges that vote on each claim, with commas between.",
         details="Such as llm,matcher,minicheck; llm:reworded_2 asks in other words and order.",
-        purpose="judge",
     ),
-    OptionDefinition(
+    JudgeOption(
         name="panel_share",
-        default="",
         meaning="Share of claims on which all judges vote.",
         details="The first one alone decides the others.",
-        purpose="judge",
         number=True,
     ),
-    OptionDefinition(
+    JudgeOption(
         name="panel_weights",
-        default="",
         meaning="panel.json with weights of the judges' votes.",
         details="Without it, the majority decides.",
-        purpose="judge",
         file=True,
     ),
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from hallujudge.metrics.answers.answer_text import folded, texts_in
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, JudgedAnswers
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.framework.asking import is_prompt_text
-from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.metric import JudgeOption, OptionDefinition
 
 from ..errors import InvalidInputError
 from ..judges.questions import Question
@@ -36,12 +37,10 @@ PROMPT_PRESET, NO_PRESET = "prompt_preset", "none"
 def prompt_option(name: str, slots: Sequence[str], about: str = "") -> OptionDefinition:
     """Return the option that holds a user's own prompt."""
     marks = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
-    return OptionDefinition(
+    return JudgeOption(
         name=name,
-        default="",
         meaning=f"Own prompt of the judge{about}.",
         details=f"The text has the marks {marks}.",
-        purpose="judge",
         file=True,
     )
 
@@ -53,13 +52,11 @@ def printed_prompts(metric: str) -> tuple[str, ...]:
 
 def preset_option(*names: str) -> OptionDefinition:
     """Return the option that names a prompt that the metric's paper prints."""
-    return OptionDefinition(
+    return JudgeOption(
         name=PROMPT_PRESET,
-        default=NO_PRESET,
         choices=(NO_PRESET, *names),
         meaning="Prompt that the paper prints.",
         details="Its own form of reply is read; none: our prompt.",
-        purpose="judge",
     )
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from hallujudge.metrics.framework.metric import OptionDefinition
+from msgspec import Struct
+
+from hallujudge.metrics.framework.metric import JudgeOption
 from hallujudge.metrics.framework.signature import CARD_MARK, CARD_NOTE, signature_value
 
 from ..errors import InvalidInputError
@@ -28,12 +29,10 @@ if TYPE_CHECKING:
     from .spec import ScoreSpec
 
 
-CARD_OPTION = OptionDefinition(
+CARD_OPTION = JudgeOption(
     name="card",
-    default="",
     meaning="Report card of the judge, as JSON.",
     details="Its hash is in the signature, and its main figures are in the report.",
-    purpose="judge",
     file=True,
 )
 """The report card of a run's judge."""
@@ -42,8 +41,7 @@ _KEYWORDS_PAGE = "docs/explanation/rule-extractor-quality.md"
 _SHOWN_HASH = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
+class Agreement(Struct, frozen=True, kw_only=True):
     """A configuration's figures on the half of the data that did not choose its thresholds."""
 
     extractor: str
@@ -71,8 +69,7 @@ class Agreement:
         return (self.true_supported + 1 - self.false_supported) / 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeywordQuality:
+class KeywordQuality(Struct, frozen=True, kw_only=True):
     """How well the rules find the annotated keywords of the held-out descriptions."""
 
     kind: str
@@ -97,9 +94,9 @@ def measured_agreements() -> tuple[Agreement, ...]:
     return read_agreements(json.loads(file.read_text(encoding="utf-8")))
 
 
-def read_agreements(rows: Sequence[Mapping[str, object]]) -> tuple[Agreement, ...]:
+def read_agreements(rows: Sequence[Mapping[str, Any]]) -> tuple[Agreement, ...]:
     """Return the rows that the benchmark writes as values."""
-    return tuple(map(_agreement, rows))
+    return tuple(_agreement(**row) for row in rows)
 
 
 def best_measured(extractor: str, protocol: str, weights: str) -> Agreement | None:
@@ -119,13 +116,9 @@ def best_measured(extractor: str, protocol: str, weights: str) -> Agreement | No
     return max(known, key=lambda each: each.tuning, default=None)
 
 
-def _agreement(row: Mapping[str, object]) -> Agreement:
-    tuning, check = row["tuning"], row["check"]
-    assert isinstance(tuning, dict), "written by the benchmark"
-    assert isinstance(check, dict), "written by the benchmark"
-    named = ("extractor", "protocol", "model", "weights", "keep_above", "support_above")
+def _agreement(*, tuning: Mapping[str, Any], check: Mapping[str, Any], **named: Any) -> Agreement:
     return Agreement(
-        **{name: row[name] for name in named},  # type: ignore[arg-type]  # written by the benchmark
+        **named,
         true_supported=check["true_supported"],
         false_supported=check["false_supported"],
         tuning=(tuning["true_supported"] + 1 - tuning["false_supported"]) / 2,
@@ -211,8 +204,7 @@ def given_verdicts_note(score: str, verdicts: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportCard:
+class ReportCard(Struct, frozen=True, kw_only=True):
     """The parts of a judge's report card that a run keeps."""
 
     judge: str

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from hallujudge.metrics import Item, ItemResult, Outcome
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
@@ -412,12 +412,8 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         if judge is not None and spec.variant in metric.extraction_prompts | metric.verdict_prompts:
             judge.check_writes()
         card = card_of(spec, judge.signatures) if judge else None
-        made = metric(
-            variant=spec.variant,
-            responses=responses.signature,
-            judge=judge.signature + (card.mark if card else "") if judge else "",
-            **entry.own_options(spec),
-        )
+        signature = judge.signature + (card.mark if card else "") if judge else ""
+        made = entry.metric_for(spec, responses, judge=signature)
         notes: tuple[str, ...] = ()
         if judge is not None:
             notes = (card.note if card else asked_judge_note(), *judge.notes)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
@@ -30,7 +31,7 @@ from ..errors import InvalidInputError, Violation
 from .pipelines import Pipeline as Pipeline
 from .reading_pipeline import ReadingPipeline
 from .resources import Resources
-from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS
+from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS, ResponseCheck
 from .spec import ScoreSpec, known_metric
 
 if TYPE_CHECKING:
@@ -158,6 +159,18 @@ class MetricEntry:
         known = {*(option.name for option in self.metric.options), *named}
         return {name: value for name, value in spec.options.items() if name in known}
 
+    def metric_for(self, spec: ScoreSpec, responses: ResponseCheck, **more: str) -> Any:
+        """Return the metric of a run.
+
+        Args:
+            spec: The run's spec.
+            responses: Recognises missing responses.
+            more: What signatures name besides the metric's own options.
+        """
+        made: Callable[..., Metric] = self.metric
+        known = {**self.own_options(spec), **more}
+        return made(variant=spec.variant, responses=responses.signature, **known)
+
 
 def entries() -> Mapping[str, MetricEntry]:
     """Return the metrics of all families by name."""
@@ -223,12 +236,7 @@ def checked_entry(spec: ScoreSpec) -> MetricEntry:
             violations.
     """
     entry = metric_entry(spec.metric)
-    violations = (
-        *_variant_violations(spec, entry),
-        *_role_violations(spec, entry),
-        *_option_violations(spec, entry),
-        *_declaration_violations(spec, entry),
-    )
+    violations = tuple(starmap(_violation, _problems(spec, entry)))
     if violations:
         raise InvalidInputError(
             "; ".join(violation.description for violation in violations), violations=violations
@@ -252,49 +260,32 @@ def open_pipeline(spec: ScoreSpec, resources: Resources) -> Pipeline:
     return ReadingPipeline(opened, spec.options, keeps=not entry.needs_models(spec))
 
 
-def _variant_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
-    if not spec.variant or spec.variant in entry.variants:
-        return ()
-    return (
-        Violation(
-            field="spec.variant",
-            description=f"{entry.name} has no variant {spec.variant!r}; "
-            + choose_from(spec.variant, entry.variants),
-        ),
-    )
+def _violation(field: str, description: str) -> Violation:
+    return Violation(field=f"spec.{field}", description=description)
 
 
-def _role_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
-    return tuple(
-        Violation(
-            field=f"spec.graphs[{role!r}]",
-            description=f"{entry.name} has no graph role {role!r}; "
-            + choose_from(role, entry.graph_roles),
+def _problems(spec: ScoreSpec, entry: MetricEntry) -> Iterator[tuple[str, str]]:
+    """Yield each invalid field of a spec, and what is wrong with it."""
+    name = entry.name
+    if spec.variant and spec.variant not in entry.variants:
+        known = choose_from(spec.variant, entry.variants)
+        yield "variant", f"{name} has no variant {spec.variant!r}; {known}"
+    for role in spec.graphs:
+        if role not in entry.graph_roles:
+            known = choose_from(role, entry.graph_roles)
+            yield f"graphs[{role!r}]", f"{name} has no graph role {role!r}; {known}"
+    for option, value in spec.options.items():
+        named = option in (DECLARATION, PROMPTS, ASKED)
+        if not named and (problem := _option_problem(option, value, entry)):
+            yield f"options[{option!r}]", problem
+    # Another declaration under the name is refused: its numbers would be of another benchmark.
+    here, given = declaration_hash(name), spec.options.get(DECLARATION, "")
+    if given and given != here:
+        yield (
+            f"options[{DECLARATION!r}]",
+            f"{name} is declared in another way here (hash {here or 'unknown'}) than by the "
+            f"caller (hash {given}); use the same file in both places, or give one another name",
         )
-        for role in spec.graphs
-        if role not in entry.graph_roles
-    )
-
-
-def _option_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
-    return tuple(
-        Violation(field=f"spec.options[{name!r}]", description=problem)
-        for name, value in spec.options.items()
-        if name not in (DECLARATION, PROMPTS, ASKED)
-        and (problem := _option_problem(name, value, entry))
-    )
-
-
-def _declaration_violations(spec: ScoreSpec, entry: MetricEntry) -> tuple[Violation, ...]:
-    """Refuse another declaration under the name: its numbers would be of another benchmark."""
-    here, given = declaration_hash(entry.name), spec.options.get(DECLARATION, "")
-    if not given or given == here:
-        return ()
-    problem = (
-        f"{entry.name} is declared in another way here (hash {here or 'unknown'}) than by the "
-        f"caller (hash {given}); use the same file in both places, or give one another name"
-    )
-    return (Violation(field=f"spec.options[{DECLARATION!r}]", description=problem),)
 
 
 def _option_problem(name: str, value: str, entry: MetricEntry) -> str:

@@ -41,7 +41,6 @@ MAX_RESPONSE_CHARS = 500_000
 RESPONSE_OPTIONS = (
     OptionDefinition(
         name="count_empty",
-        default="false",
         choices=("false", "true"),
         meaning="Scores of empty responses, as in released scripts.",
         details="Failure texts are scored too.",
@@ -49,7 +48,6 @@ RESPONSE_OPTIONS = (
     ),
     OptionDefinition(
         name="failure_texts",
-        default="",
         meaning="More failure texts, one a line.",
         details="* at the end of a text matches any ending.",
         purpose="input",
@@ -60,7 +58,6 @@ RESPONSE_OPTIONS = (
 
 LANGUAGE_OPTION = OptionDefinition(
     name="language",
-    default="en",
     choices=("en", "any"),
     meaning="Language of scored responses.",
     details="en leaves responses in other languages unscored.",

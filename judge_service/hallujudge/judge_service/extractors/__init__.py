@@ -9,8 +9,9 @@ packed WordNet lexicon. Importing this package reads nothing; the lexicon is rea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from hallujudge.metrics.framework.claims import Modality
 
@@ -27,8 +28,7 @@ class Span(NamedTuple):
     """One past the last character."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractedTriplet:
+class ExtractedTriplet(Struct, frozen=True, kw_only=True):
     """A claim of the form (subject, relation, object) and its place in the text."""
 
     subject: str
@@ -56,8 +56,7 @@ class ExtractedTriplet:
         return (self.subject, self.relation, self.object)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keyword:
+class Keyword(Struct, frozen=True, kw_only=True):
     """A word or short phrase in its root form, and its place in the text."""
 
     text: str
@@ -68,8 +67,7 @@ class Keyword:
     """One past the last character. The span of a split verb includes words inside it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keywords:
+class Keywords(Struct, frozen=True, kw_only=True):
     """The objects and behaviours of a text, in its order and without repeats."""
 
     objects: tuple[Keyword, ...] = ()
@@ -91,8 +89,7 @@ class Keywords:
         return tuple((keyword.start, keyword.end) for keyword in found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescriptionPair:
+class DescriptionPair(Struct, frozen=True, kw_only=True):
     """The two descriptions of an image sequence that are compared."""
 
     reference: str = ""
@@ -101,8 +98,7 @@ class DescriptionPair:
     """The model's description; empty also if its keywords are not needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairKeywords:
+class PairKeywords(Struct, frozen=True, kw_only=True):
     """The four keyword lists of two descriptions."""
 
     reference: Keywords = Keywords()

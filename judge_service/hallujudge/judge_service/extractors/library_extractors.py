@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import Modality
 
@@ -474,6 +475,6 @@ def _moved(claim: ExtractedTriplet, offset: int) -> ExtractedTriplet:
 
 def _as_chunk(token: Token, put: dict[int, Modality]) -> Chunk:
     # The claims are those of the rules, which know chunks and no trees.
-    chunk = Chunk("", "", token.i, token.i + 1, token.idx, end_of(token))
+    chunk = Chunk("", token.i, token.i + 1, token.idx, end_of(token), "")
     chunk.modality = put.get(token.i, Modality.STATED)
     return chunk

@@ -11,8 +11,10 @@ from __future__ import annotations
 import abc
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.responses.reader import answer_of
@@ -32,8 +34,7 @@ _T = TypeVar("_T")
 _V = TypeVar("_V", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extraction(Generic[_T]):
+class Extraction(Struct, Generic[_T], frozen=True, kw_only=True):
     """What was extracted from one source, or why nothing was."""
 
     found: _T | None
@@ -48,8 +49,7 @@ class Extraction(Generic[_T]):
     """What the call took."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply(Generic[_T]):
+class _Reply(Struct, Generic[_T], frozen=True):
     """A reply and its parsed content."""
 
     content: str

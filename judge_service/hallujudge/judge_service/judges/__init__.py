@@ -10,10 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.framework.pictures import Picture
@@ -58,8 +58,7 @@ class Declined(NamedTuple):
     """The reason in words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRequestItem:
+class JudgeRequestItem(Struct, frozen=True, kw_only=True):
     """A response's claims and the references of its image."""
 
     id: str
@@ -76,6 +75,8 @@ class JudgeRequestItem:
     """What a judge that sees is shown: the picture, or frames of a video in order."""
     shown: tuple[tuple[Picture, ...], ...] = ()
     """What it is shown for each claim, where that differs; empty: the pictures, for all claims."""
+    given: tuple[str, ...] = ()
+    """The verdict that came with each claim, empty without one; none of extracted claims."""
     fallback_history: tuple[tuple[Declined, ...], ...] = ()
     """Why earlier judges gave no verdict, one entry per claim; empty for the first judge."""
     measuring: ShareRule | None = None
@@ -108,8 +109,7 @@ def payer_of(item_id: str, content: object) -> str:
     return f"{cluster_key(repr((tenancy().user.key_id, item_id, content))):016x}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """A judge's part in an item."""
 
     judge: str
@@ -118,7 +118,7 @@ class Asked:
     """Number of claims with a verdict of this judge."""
     declined: tuple[Declined, ...] = ()
     """Why the other claims have none, one entry for each claim."""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     """What its replies took."""
     votes: tuple[Verdict | None, ...] = ()
     """As a member of a panel: its verdict on each claim, None without one."""
@@ -167,8 +167,7 @@ def judging_of(asked_each: Iterable[Asked]) -> tuple[dict[str, JsonValue], ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedItem:
+class JudgedItem(Struct, frozen=True, kw_only=True):
     """Verdicts on an item's claims, and the judges that were called."""
 
     verdicts: tuple[ClaimVerdict, ...]
@@ -199,8 +198,7 @@ class JudgedItem:
         return tuple(asked.to_json() for asked in self.asked)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class Recalled(Struct, frozen=True, kw_only=True):
     """Verdicts on an item from earlier calls."""
 
     verdicts: tuple[ClaimVerdict | None, ...]
@@ -213,8 +211,7 @@ class Recalled:
     """How likely the choices are without a constraint, as far as that was measured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeIdentity:
+class JudgeIdentity(Struct, frozen=True, kw_only=True):
     """Everything that verdicts depend on, apart from the inputs."""
 
     kind: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
 
@@ -24,8 +25,7 @@ from .replies import ReadAnswer
 from .several_judges import JudgesInOrder, history_before
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Chosen(Struct, frozen=True, kw_only=True):
     """The answer to one question, or why there is none."""
 
     choice: str = ""
@@ -38,7 +38,7 @@ class Chosen:
     """The reason of the first judge that failed, or a small margin, if there is no choice."""
     detail: str = ""
     """The reasons of all judges in words."""
-    asked: tuple[Asked, ...] = field(default=())
+    asked: tuple[Asked, ...] = ()
     """The judges that were asked, in order."""
     extracted: str = ""
     """What the judge answered to a first question; empty without one."""
@@ -140,7 +140,7 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         return found
 
     async def _recalled(self, question: Question) -> Chosen | None:
-        small: list[_Passed] = []
+        small: list[Asked] = []
         for place, judge in enumerate(self.judges):
             ask = partial(judge.recall_choice, measuring=self.measuring)
             reply = await _after_first(question, ask)
@@ -150,29 +150,33 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
             history = history_before(
                 reply.fallback_history[0],
                 before,
-                [passed.declined for passed in small],
+                _reasons(small),
                 escalates=self.escalation is not None,
             )
             # A choice that other options led to does not count in this run.
             if history is None:
                 continue
             if declined := self._declines(judge, reply):
-                small.append(_Passed(declined, reply.usage, reply.shares))
+                small.append(_passed(declined, reply.usage, reply.shares))
                 if self._ends(declined):
                     return _unanswered(small)
                 continue
             # Usage is known for choices with a small margin only; failed replies are not cached.
-            known = {passed.declined: passed for passed in small}
-            return _chosen(judge.name, reply, [known.get(d, _Passed(d)) for d in history])
+            known = dict(zip(_reasons(small), small, strict=True))
+            return _chosen(
+                judge.name, reply, [known.get(d) or _passed(d, Usage()) for d in history]
+            )
         return None
 
     async def _asked(self, question: Question) -> Chosen:
-        passed: list[_Passed] = []
+        passed: list[Asked] = []
         for judge in self.judges:
             last = judge is self.judges[-1]
-            history = tuple(each.declined for each in passed)
             ask = partial(
-                judge.choose, history=history, has_fallback=not last, measuring=self.measuring
+                judge.choose,
+                history=tuple(_reasons(passed)),
+                has_fallback=not last,
+                measuring=self.measuring,
             )
             reply = await _after_first(question, ask)
             assert reply is not None, "a judge that is asked replies"
@@ -181,13 +185,12 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
                 return _chosen(judge.name, reply, passed)
             # A second run finds the fallback's choice, and knows of no failed reply before it.
             usage = reply.usage if small or last else Usage()
-            failed = Declined(judge.name, answer.reason, answer.detail)
-            this = _Passed(small or failed, usage, reply.shares)
-            passed.append(this)
-            if self._ends(this.declined):
+            declined = small or Declined(judge.name, answer.reason, answer.detail)
+            passed.append(_passed(declined, usage, reply.shares))
+            if self._ends(declined):
                 break
             if not last:
-                tenancy().recorder.fell_back(judge.name, this.declined.reason)
+                tenancy().recorder.fell_back(judge.name, declined.reason)
         return _unanswered(passed)
 
     def _declines(self, judge: LlmJudge, reply: ReadReply) -> Declined | None:
@@ -205,15 +208,13 @@ class ChoiceJudge(JudgesInOrder[LlmJudge]):
         return abstains and declined.reason == UnscoredReason.MARGIN_TOO_SMALL
 
 
-class _Passed(NamedTuple):
-    """A judge whose answer was not kept, or that returned none."""
+def _passed(declined: Declined, usage: Usage, shares: tuple[float, ...] = ()) -> Asked:
+    """Return the part of a judge whose answer was not kept, or that returned none."""
+    return Asked(judge=declined.judge, declined=(declined,), usage=usage, shares=shares)
 
-    declined: Declined
-    """Why."""
-    usage: Usage = Usage()
-    """What its reply took."""
-    shares: tuple[float, ...] = ()
-    """How likely the choices were for it, if that was measured."""
+
+def _reasons(passed: Sequence[Asked]) -> list[Declined]:
+    return [each for part in passed for each in part.declined]
 
 
 def _answer(reply: ReadReply) -> ReadAnswer:
@@ -247,38 +248,23 @@ async def _planned(judge: LlmJudge, question: Question) -> PlannedCall:
     )
 
 
-def _chosen(judge: str, reply: ReadReply, passed: Sequence[_Passed]) -> Chosen:
+def _chosen(judge: str, reply: ReadReply, passed: Sequence[Asked]) -> Chosen:
     answer = _answer(reply)
     return Chosen(
         choice=answer.choice,
         margin=answer.margin,
         probabilities=answer.probabilities
         and tuple(round(number, DIGITS) for number in answer.probabilities),
-        asked=(
-            *_declined(passed),
-            Asked(judge=judge, answered=1, usage=reply.usage, shares=reply.shares),
-        ),
+        asked=(*passed, Asked(judge=judge, answered=1, usage=reply.usage, shares=reply.shares)),
         extracted=reply.extracted,
     )
 
 
-def _unanswered(passed: Sequence[_Passed]) -> Chosen:
-    history = [each.declined for each in passed]
+def _unanswered(passed: Sequence[Asked]) -> Chosen:
+    history = _reasons(passed)
     failed = [d for d in history if d.reason != UnscoredReason.MARGIN_TOO_SMALL]
     return Chosen(
         reason=(failed or history)[0].reason,
         detail="; ".join(f"{d.judge}: {d.reason}: {d.detail}" for d in history),
-        asked=_declined(passed),
-    )
-
-
-def _declined(passed: Sequence[_Passed]) -> tuple[Asked, ...]:
-    return tuple(
-        Asked(
-            judge=each.declined.judge,
-            declined=(each.declined,),
-            usage=each.usage,
-            shares=each.shares,
-        )
-        for each in passed
+        asked=tuple(passed),
     )

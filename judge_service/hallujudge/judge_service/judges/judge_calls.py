@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
@@ -172,8 +174,7 @@ def _share_of_record(record: Record) -> MeasuredShare | None:
     return MeasuredShare(share, usage, str(record.get("payer", "")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadReply:
+class ReadReply(Struct, frozen=True, kw_only=True):
     """A reply to one question."""
 
     answers: tuple[ReadAnswer | None, ...]
@@ -306,22 +307,21 @@ VerdictOf: TypeAlias = Callable[[ClaimParts, ReadAnswer], ClaimVerdict]
 """Returns the verdict on a claim for an answer."""
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """The answers on an item, as they arrive."""
 
     item: JudgeRequestItem
-    answers: dict[int, ReadAnswer] = field(default_factory=dict)
+    answers: dict[int, ReadAnswer] = {}
     """The answers, by claim."""
-    fallback_history: dict[int, tuple[Declined, ...]] = field(default_factory=dict)
+    fallback_history: dict[int, tuple[Declined, ...]] = {}
     """Why earlier judges gave no verdict, by claim."""
-    usages: list[Usage] = field(default_factory=list)
+    usages: list[Usage] = []
     """What the calls took."""
-    paid: dict[str, ReadReply] = field(default_factory=dict)
+    paid: dict[str, ReadReply] = {}
     """Replies by cache key, for claims that come up twice."""
-    measured: dict[int, MeasuredShare] = field(default_factory=dict)
+    measured: dict[int, MeasuredShare] = {}
     """How likely the choices are, by claim, where a call measured it."""
-    measuring: set[str] = field(default_factory=set)
+    measuring: set[str] = set()
     """Cache keys of these calls."""
 
     def history(self, question: Question) -> list[tuple[Declined, ...]]:

@@ -6,7 +6,9 @@ import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import LEAST_SHARE, ClaimVerdict, Triplet, Verdict
 
@@ -174,7 +176,7 @@ def _silence(settings: ChatSettings, patience: float) -> Check:
 
 def _reason_of(err: CallFailedError | HallujudgeError) -> str:
     if isinstance(err, CallFailedError):
-        return err.kind.value
+        return str(err.kind.value)
     return err.metadata.get("cause", err.reason)
 
 

@@ -6,9 +6,11 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict, certainty
 from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
@@ -99,8 +101,7 @@ _REFERENCE = 300
 _SHOWN_HASH = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class Promise(Struct, frozen=True, kw_only=True):
     """The promise of a learned threshold, from ``cascade.json``."""
 
     judge: str
@@ -117,8 +118,7 @@ class Promise:
     """The signature of the judge whose verdicts were taken for labels; empty for people's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Escalation:
+class Escalation(Struct, frozen=True, kw_only=True):
     """The rule by which a verdict of the first judge goes to the next one."""
 
     below: float
@@ -255,8 +255,7 @@ class VoteWeights(NamedTuple):
 _MAJORITY = VoteWeights(1.0, -1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelRule:
+class PanelRule(Struct, frozen=True, kw_only=True):
     """Who votes, on which claims, and how votes are combined.
 
     Majorities of different judges follow PoLL (Verga et al., arXiv:2404.18796). Learnt weights are
@@ -268,7 +267,7 @@ class PanelRule:
     """Names of the judges; the first one judges every claim."""
     share: float = 1.0
     """Share of claims on which the others vote, too."""
-    weights: Mapping[str, VoteWeights] = field(default_factory=dict)
+    weights: Mapping[str, VoteWeights] = {}
     """The weights of each member; empty for a majority."""
     prior: float = 0.0
     """Log odds that a claim is supported before any vote."""
@@ -362,8 +361,7 @@ _PART = 0.05
 _EXPECTED = 75
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareRule:
+class ShareRule(Struct, frozen=True, kw_only=True):
     """Of which claims the share of the choices is measured, and which share is enough."""
 
     claims: int = 0

@@ -6,8 +6,10 @@ The calls of an image share their beginning, which a server with a prefix cache 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
 from hallujudge.metrics.framework.pictures import Picture
@@ -34,8 +36,7 @@ WORDINGS = ("reworded_1", "reworded_2", "reworded_3")
 """Equivalent prompts for single triplets, with which a judge's report card asks again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """One call: its messages, and the claims that it asks about."""
 
     template: Template
@@ -50,7 +51,7 @@ class Question:
     """Whether the answer is an object with one entry for each claim, rather than one choice."""
     envelope: tuple[str, str] = ("", "")
     """The text before and after the choice, in replies of a model with its own format."""
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = {}
     """More parameters of the request, such as values for the model's chat template."""
     parts: tuple[str, ...] = ()
     """What each claim adds to the messages, where each is judged by itself in a joint call."""

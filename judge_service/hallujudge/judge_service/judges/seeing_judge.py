@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Sentence
 from hallujudge.metrics.framework.pictures import NOT_VISIBLE, SEEN_CHOICES, Picture

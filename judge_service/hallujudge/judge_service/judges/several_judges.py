@@ -7,10 +7,10 @@ judge is not kept if its margin is too small; the next judge then decides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Part, Verdict
 from hallujudge.metrics.framework.results import UnscoredReason
@@ -126,16 +126,15 @@ def history_before(
     return None if small or unknown else failed
 
 
-@dataclass(slots=True)
-class _Progress:
+class _Progress(Struct):
     """An item's verdicts so far."""
 
     item: JudgeRequestItem
     verdicts: list[ClaimVerdict | None]
     fallback_history: list[tuple[Declined, ...]]
-    usage: dict[str, Usage] = field(default_factory=dict)
-    shares: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    abstained: set[int] = field(default_factory=set)
+    usage: dict[str, Usage] = {}
+    shares: dict[str, tuple[float, ...]] = {}
+    abstained: set[int] = set()
 
     def pending(self, judge: str) -> list[int]:
         """Return the claims without a verdict that a judge has not declined."""

@@ -9,7 +9,9 @@ import asyncio
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet
 
@@ -77,8 +79,7 @@ _BRIEF_TOKENS = 128
 _FEW_TOKENS = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """The result of one check."""
 
     name: str

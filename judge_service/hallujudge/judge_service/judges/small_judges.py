@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
 from typing import Generic, Self, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
 
@@ -37,8 +39,7 @@ _MAX_SENTENCE = 8_000
 """Characters of a sentence of a document; longer ones are cut."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedPreset:
+class ServedPreset(Struct, frozen=True, kw_only=True):
     """A small judge behind a server."""
 
     name: str
@@ -57,7 +58,7 @@ class ServedPreset:
     """Tokens of a reply at most."""
     envelope: tuple[str, str] = ("", "")
     """The text before and after the word in a reply."""
-    settings: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, object] = {}
     """Values for the model's chat template."""
     takes_documents: bool = False
     """Whether the document is a parameter of the request instead of a part of the prompt."""

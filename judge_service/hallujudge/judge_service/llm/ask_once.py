@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from ..stopping import JointWork, begun, cancel_all, keeps_calls
 from ..tenancy import tenancy
@@ -25,8 +26,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading(Generic[_T]):
+class Reading(Struct, Generic[_T], frozen=True, kw_only=True):
     """How an answer becomes a value, and a value a record of the cache."""
 
     read: Callable[[Answer], _T]

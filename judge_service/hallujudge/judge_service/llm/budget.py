@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from math import fsum
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from hallujudge.metrics.framework.results import JsonValue
 
@@ -25,8 +27,7 @@ from .cache_file import Record
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """What answered calls took. Failed calls are in a judge's statistics, not here."""
 
     calls: int = 0
@@ -98,8 +99,7 @@ class Usage:
         return asdict(self) | {"latency_seconds": round(self.latency_seconds, 6), "cost": cost}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class Prices(Struct, frozen=True, kw_only=True):
     """Prices of a million tokens, in one currency."""
 
     prompt: float
@@ -121,8 +121,7 @@ class Prices:
         return self.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """A part of the budget, reserved for one call."""
 
     cost: float

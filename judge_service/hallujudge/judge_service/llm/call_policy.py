@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from msgspec import Struct
+
 from ..errors import UnavailableError
 from .budget import Usage
 from .chat import ChatRequest
@@ -25,8 +27,7 @@ _LOG_AFTER = 5.0
 _LOG_EVERY = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True, kw_only=True):
     """How often, how long and after which waits a call is made again.
 
     A call is made ``attempts`` times while other calls are answered. While no call is answered, the

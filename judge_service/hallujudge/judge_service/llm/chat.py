@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from .prompt_templates import Message
 
 Dialect: TypeAlias = Literal["openai", "vllm", "plain"]
@@ -28,8 +30,7 @@ _FEWEST_IMAGE_TOKENS, _MOST_TILE_TOKENS = 256, 3_328
 _TOKENS_PER_SECOND, _MOST_TOKENS_PER_SECOND = 25, 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class Sampling(Struct, frozen=True, kw_only=True):
     """Every parameter that decides how a reply is drawn. All are sent.
 
     vLLM, for example, takes what is not sent from the model folder's ``generation_config.json``.
@@ -145,8 +146,7 @@ ChatMedia: TypeAlias = ChatImage | ChatAudio
 """What a model is shown or hears."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
+class ChatRequest(Struct, frozen=True, kw_only=True):
     """A request to a chat model."""
 
     messages: list[Message]
@@ -161,7 +161,7 @@ class ChatRequest:
     """The same schema as a regular expression without white space, for servers that take one."""
     schema_name: str = "answer"
     """What the schema is called."""
-    extra: Mapping[str, object] = field(default_factory=dict)
+    extra: Mapping[str, object] = {}
     """More parameters, for models of a format of their own."""
     affinity: str = ""
     """What it has in common with other requests: equal ones go to one server."""

@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.responses.forms import JSON
 from hallujudge.metrics.responses.leftovers import without_ends
@@ -112,8 +114,7 @@ _ROUNDING = 1e-3
 _SHOWN = 40
 
 
-@dataclass(frozen=True, slots=True)
-class TokenChoice:
+class TokenChoice(Struct, frozen=True):
     """A generated token and what else it could have been."""
 
     text: str
@@ -186,8 +187,7 @@ class Stated(NamedTuple):
     """Probability of all choices together, where nothing else was ruled out; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatReply:
+class ChatReply(Struct, frozen=True, kw_only=True):
     """A model's reply."""
 
     content: str

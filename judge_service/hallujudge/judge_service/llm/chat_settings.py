@@ -14,8 +14,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .budget import CONSTRAINT, DIALECT, SERVER_VERSION, VerdictStore
 from .call_policy import RetryPolicy
@@ -26,8 +28,7 @@ from .http import Endpoint
 from .protocols import Exchanges
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatSettings:
+class ChatSettings(Struct, frozen=True, kw_only=True):
     """How a chat model is called."""
 
     endpoint: Endpoint
@@ -48,9 +49,9 @@ class ChatSettings:
     """``json_schema``, ``structured_outputs`` (vLLM's), ``none``, or ``auto`` by the dialect."""
     is_constraint_guessed: bool = False
     """Whether ``auto`` is a guess, until the servers take a constraint or refuse it."""
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = Sampling()
     """How replies are drawn."""
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = RetryPolicy()
     """When failed calls are made again."""
     max_tokens: int = 0
     """Limit of tokens of answers that a program reads; 0 for that of the question, with room for

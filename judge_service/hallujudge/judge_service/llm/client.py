@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import HallujudgeError
 from ..tenancy import JudgeState, tenancy
@@ -25,8 +27,7 @@ from .protocols import Exchanges
 _PROBED_AFTER = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A reply and what it took."""
 
     reply: ChatReply

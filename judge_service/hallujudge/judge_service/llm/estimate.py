@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import InvalidInputError, MissingExtraError
 from .budget import Prices
@@ -20,8 +22,7 @@ _BYTES_PER_TOKEN = 4
 _MESSAGE_TOKENS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCounter:
+class TokenCounter(Struct, frozen=True, kw_only=True):
     """Counts a prompt's tokens."""
 
     count: Callable[[list[Message]], Awaitable[int]]
@@ -32,8 +33,7 @@ class TokenCounter:
     """How it counts, in words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedCall:
+class PlannedCall(Struct, frozen=True, kw_only=True):
     """A call that a run would make."""
 
     key: str
@@ -46,8 +46,7 @@ class PlannedCall:
     """Whether it measures the share of the choices, if the judge has margins at all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Struct, frozen=True, kw_only=True):
     """The calls of one judge or extractor, if it were asked about everything."""
 
     judge: str
@@ -103,11 +102,10 @@ async def estimate_calls(
     return replace(found, measuring=measuring.estimate(name, counter, prices))
 
 
-@dataclass(slots=True)
-class _Sums:
+class _Sums(Struct):
     """Sums over calls."""
 
-    seen: set[str] = field(default_factory=set)
+    seen: set[str] = set()
     cached: int = 0
     repeated: int = 0
     tokens: int = 0

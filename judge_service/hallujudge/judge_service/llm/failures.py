@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from ..errors import InvalidInputError
 
@@ -21,33 +21,39 @@ _KEY_LIKE = re.compile(
 )
 
 
+# What follows from kinds of failure; see the attributes of the same names.
+_SETTINGS, _OUTAGE, _TRANSIENT, _ONE_CALL, _LOST = range(5)
+
+
 class FailureKind(enum.Enum):
     """Kinds of failure; the value is the reason that a claim without verdict carries."""
 
-    AUTH = "JUDGE_AUTH_FAILED"
+    AUTH = "JUDGE_AUTH_FAILED", _SETTINGS, _OUTAGE, _TRANSIENT
     """The key is rejected (HTTP 401)."""
-    MODEL = "JUDGE_MODEL_UNKNOWN"
+    MODEL = "JUDGE_MODEL_UNKNOWN", _SETTINGS, _OUTAGE, _TRANSIENT
     """The address, its route or the model does not exist (HTTP 404, 405, 410, 421, 501 or a
     redirect)."""
-    OTHER_MODEL = "JUDGE_OTHER_MODEL"
+    OTHER_MODEL = "JUDGE_OTHER_MODEL", _SETTINGS, _OUTAGE, _TRANSIENT
     """The reply names another model than the one that was asked for."""
     REFUSED = "JUDGE_REFUSED"
     """The server refuses this prompt (HTTP 403, or a content filter)."""
-    QUOTA = "JUDGE_QUOTA_EXHAUSTED"
+    # Credit does not come back while a run waits.
+    QUOTA = "JUDGE_QUOTA_EXHAUSTED", _OUTAGE
     """The account has no credit left; waiting does not help."""
-    RATE = "JUDGE_RATE_LIMITED"
+    RATE = "JUDGE_RATE_LIMITED", _OUTAGE, _TRANSIENT
     """Too many calls for now (HTTP 429)."""
-    SERVER = "JUDGE_SERVER_ERROR"
+    SERVER = "JUDGE_SERVER_ERROR", _OUTAGE, _TRANSIENT, _ONE_CALL
     """The server, or what is in front of it, failed (HTTP 5xx, 407, 409, 425 or 499)."""
-    CONNECTION = "JUDGE_UNREACHABLE"
+    CONNECTION = "JUDGE_UNREACHABLE", _OUTAGE, _TRANSIENT, _ONE_CALL, _LOST
     """There is no connection, or it broke."""
-    TIMEOUT = "JUDGE_TIMEOUT"
+    TIMEOUT = "JUDGE_TIMEOUT", _OUTAGE, _TRANSIENT, _ONE_CALL, _LOST
     """The reply was not complete in time (also HTTP 408, 504 or 524)."""
-    NOT_THE_API = "JUDGE_NOT_THE_API"
+    NOT_THE_API = "JUDGE_NOT_THE_API", _OUTAGE, _TRANSIENT, _ONE_CALL, _LOST
     """The reply is not of the chat API at all, such as a web page."""
     TRUNCATED = "REPLY_TRUNCATED"
     """The reply was not complete in time, because of its thought: the server answers others."""
-    BAD_REPLY = "JUDGE_BAD_REPLY"
+    # An unreadable reply may be fine the next time.
+    BAD_REPLY = "JUDGE_BAD_REPLY", _TRANSIENT, _LOST
     """The reply is of the chat API, but holds no answer."""
     TOO_LONG = "PROMPT_TOO_LONG"
     """The prompt is longer than the model reads."""
@@ -60,61 +66,29 @@ class FailureKind(enum.Enum):
     BUDGET = "JUDGE_BUDGET_EXHAUSTED"
     """Not sent: the budget does not hold another call."""
 
-    @property
-    def is_transient(self) -> bool:
-        """Whether the same call may succeed later."""
-        return self in _TRANSIENT
+    def __new__(cls, reason: str, *_traits: int) -> Self:
+        """Make a member whose value is the reason alone."""
+        made = object.__new__(cls)
+        made._value_ = reason
+        return made
 
-    @property
-    def is_configuration(self) -> bool:
+    def __init__(self, _reason: str, *traits: int) -> None:
+        # A judge that has answered rejects keys and models while its key is exchanged or its
+        # gateway restarts: that is an outage.
+        self.is_configuration = _SETTINGS in traits
         """Whether the settings are wrong, if the judge has never answered; else it is an outage."""
-        return self in _CONFIGURATION
-
-    @property
-    def is_outage(self) -> bool:
+        self.is_outage = _OUTAGE in traits
         """Whether the server, rather than this request, may be in trouble."""
-        return self in _OUTAGE
-
-    @property
-    def is_of_one_call(self) -> bool:
+        self.is_transient = _TRANSIENT in traits
+        """Whether the same call may succeed later."""
+        self.is_of_one_call = _ONE_CALL in traits
         """Whether a single prompt may cause it, again and again, at a server that works."""
-        return self in _OF_ONE_CALL
-
-    @property
-    def may_be_billed(self) -> bool:
+        self.may_be_billed = _LOST in traits
         """Whether the reply may have been generated, and so be charged for, though it was lost."""
-        return self in _LOST
 
 
-_CONFIGURATION = frozenset({FailureKind.AUTH, FailureKind.MODEL, FailureKind.OTHER_MODEL})
-CONFIGURATION_REASONS = frozenset(kind.value for kind in _CONFIGURATION)
+CONFIGURATION_REASONS = frozenset(kind.value for kind in FailureKind if kind.is_configuration)
 """The reasons of errors that end a run whose judge has never answered."""
-# Failures of the server itself; the others concern one request. A judge that has answered rejects
-# keys and models while its key is exchanged or its gateway restarts.
-_OUTAGE = _CONFIGURATION | frozenset(
-    {
-        FailureKind.RATE,
-        FailureKind.SERVER,
-        FailureKind.CONNECTION,
-        FailureKind.TIMEOUT,
-        FailureKind.QUOTA,
-        FailureKind.NOT_THE_API,
-    }
-)
-_OF_ONE_CALL = frozenset(
-    {
-        FailureKind.SERVER,
-        FailureKind.CONNECTION,
-        FailureKind.TIMEOUT,
-        FailureKind.NOT_THE_API,
-    }
-)
-# The server may have generated a reply that did not arrive whole.
-_LOST = frozenset(
-    {FailureKind.CONNECTION, FailureKind.TIMEOUT, FailureKind.NOT_THE_API, FailureKind.BAD_REPLY}
-)
-# Credit does not come back while a run waits; an unreadable reply may be fine the next time.
-_TRANSIENT = (_OUTAGE - {FailureKind.QUOTA}) | {FailureKind.BAD_REPLY}
 
 
 class CallFailedError(Exception):

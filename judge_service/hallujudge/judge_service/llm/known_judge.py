@@ -9,7 +9,8 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from .budget import ANSWERED, THINKS, VerdictStore
 from .chat import ChatRequest

@@ -24,11 +24,13 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import InvalidInputError
 
@@ -61,8 +63,7 @@ Message = dict[str, str]
 """A chat message: ``role`` and ``content``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(Struct, frozen=True, kw_only=True):
     """A prompt with slots."""
 
     name: str
@@ -232,8 +233,7 @@ _CONFIDENCE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperPrompt:
+class PaperPrompt(Struct, frozen=True, kw_only=True):
     """A prompt that a paper prints."""
 
     preset: str

@@ -12,8 +12,10 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
 
 from ..errors import HallujudgeError, InvalidInputError, MissingExtraError, UnavailableError
 from ..settings.connection import Secret, masked
@@ -28,8 +30,7 @@ from .vllm_arguments import AUTO_LENGTH, AddedArguments, engine_arguments
 _LOG_TAIL_BYTES = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VllmRun:
+class VllmRun(Struct, frozen=True, kw_only=True):
     """How ``vllm serve`` is run."""
 
     serving: VllmSettings
@@ -43,7 +44,7 @@ class VllmRun:
     """Port that it listens at; 0 for a free one."""
     executable: tuple[str, ...] = ("vllm",)
     """The program, with what comes before ``serve``."""
-    added: AddedArguments = field(default_factory=AddedArguments)
+    added: AddedArguments = AddedArguments()
     """A user's arguments."""
     startup_seconds: float = 1800.0
     """Time to load the model; a 70B model from a cold disk takes many minutes."""
@@ -300,7 +301,7 @@ class VllmServer:
             await http.close()
         # One that is stopped or blocked does not end by a request to.
         if self._group is not None:
-            _signal_group(self._group, signal.SIGKILL)
+            _signalled(self._group, signal.SIGKILL)
         return f"did not answer {failed} looks at its health in a row"
 
     async def _end_group(self) -> None:
@@ -308,17 +309,16 @@ class VllmServer:
         process, group, self._group = self._process, self._group, None
         if process is None or group is None:
             return
-        _signal_group(group, signal.SIGTERM)
+        _signalled(group, signal.SIGTERM)
         deadline = time.monotonic() + self.settings.stop_seconds
         # vLLM's workers are not children of this process, so their end can't be awaited.
-        while _group_lives(group) and time.monotonic() < deadline:
+        while _signalled(group, 0) and time.monotonic() < deadline:
             if process.returncode is None:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(process.wait(), 0.1)
             else:
                 await asyncio.sleep(0.05)
-        if _group_lives(group):
-            _signal_group(group, signal.SIGKILL)
+        _signalled(group, signal.SIGKILL)
         await process.wait()
 
     def _health_endpoint(self, seconds: float = 5.0) -> Endpoint:
@@ -353,17 +353,12 @@ def _free_port(host: str) -> int:
         return int(probe.getsockname()[1])
 
 
-def _signal_group(group: int, number: int) -> None:
+def _signalled(group: int, number: int) -> bool:
+    """Send a signal to a process group, if any of its processes lives; 0 only asks whether."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-
-
-def _group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+        return True
+    return False
 
 
 def vllm_server(

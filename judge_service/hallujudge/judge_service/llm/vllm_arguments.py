@@ -6,8 +6,9 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from ..errors import InvalidInputError
 
@@ -86,13 +87,12 @@ def engine_arguments(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedArguments:
+class AddedArguments(Struct, frozen=True, kw_only=True):
     """A user's arguments of ``vllm serve``."""
 
     others: tuple[str, ...] = ()
     """Those that are put last, as they are."""
-    structured_outputs: Mapping[str, object] = field(default_factory=dict)
+    structured_outputs: Mapping[str, object] = {}
     """What they say of structured output: vLLM would replace our own JSON by it as a whole."""
     served_name: str = ""
     """The first name that the model is served under; empty for its own."""

@@ -7,9 +7,10 @@ import math
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from ..errors import InvalidInputError
 
@@ -32,8 +33,7 @@ CARDS: Mapping[int, int] = {24: 24_564, 48: 46_068, 80: 81_559, 141: 143_771}
 _GROUPS = ((1, 24), (1, 48), (1, 80), (2, 80), (4, 80), (8, 80), (1, 141), (2, 141))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelShape:
+class ModelShape(Struct, frozen=True, kw_only=True):
     """What decides the memory of a model."""
 
     name: str
@@ -122,8 +122,7 @@ def sizing_table(shape: ModelShape) -> list[list[str]]:
     return [["GPUs", *head], *rows]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class Gpu(Struct, frozen=True, kw_only=True):
     """A GPU of this machine."""
 
     name: str

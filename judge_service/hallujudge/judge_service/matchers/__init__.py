@@ -12,9 +12,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.arrays import Float32Array
@@ -44,8 +45,7 @@ _ARCHITECTURES: Mapping[Head, Architecture] = {
 _AGGREFACT = "LLM-AggreFact leaderboard (llm-aggrefact.github.io)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallPreset:
+class SmallPreset(Struct, frozen=True, kw_only=True):
     """A small judge."""
 
     name: str
@@ -191,8 +191,7 @@ PART_RULES = ("objects", "none")
 """The rules for the wrong part of unsupported claims; see ``PartRule``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimQuery:
+class ClaimQuery(Struct, frozen=True, kw_only=True):
     """A claim and the references that it is checked against."""
 
     claim: ClaimParts
@@ -239,8 +238,7 @@ class ClaimMatcher(Protocol):
         """Return one verdict for each claim, in order; an invalid claim is unscored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatcherSettings:
+class MatcherSettings(Struct, frozen=True, kw_only=True):
     """The settings of a matcher. The signature has all that can change a verdict."""
 
     protocol: str = "published"

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 # Loaded on use: servers of language models need no numpy.
 from hallujudge.metrics.framework.arrays import FloatArray, np
@@ -159,8 +158,7 @@ class CosineMatcher(RoundsMatcher):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retained:
+class Retained(Struct, frozen=True, kw_only=True):
     """The reference triplets that a claim is compared with."""
 
     kept: tuple[int, ...]

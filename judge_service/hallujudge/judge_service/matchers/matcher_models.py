@@ -6,10 +6,11 @@ import importlib.util
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ..tenancy import MemoryBudget
 from ..threads import SharedLoads
@@ -25,7 +26,7 @@ from . import (
 from .cosine_matcher import CosineMatcher
 from .model_folders import ModelFolder, changes_texts, find_model, find_tokenizer
 from .onnx_encoder import WRITABLE, GraphCache, OnnxEncoder
-from .small_matcher import PairStore, SmallMatcher
+from .small_matcher import SmallMatcher
 from .torch_models import TorchEncoder, TorchPairs, TorchWeights
 
 # How many models of each kind are kept; the least recently used is dropped first.
@@ -40,8 +41,7 @@ _encoder_key = attrgetter(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LoadedEncoder:
+class _LoadedEncoder(Struct, frozen=True, kw_only=True):
     """A loaded sentence encoder with its cache."""
 
     store: VectorStore
@@ -67,7 +67,7 @@ class MatcherModels:
         self._encoders: SharedLoads[tuple[object, ...], _LoadedEncoder] = SharedLoads(_KEPT_MODELS)
         self._folders: SharedLoads[tuple[str, bool], ModelFolder] = SharedLoads(_KEPT_MODELS)
         self._small: SharedLoads[tuple[str, ...], TorchWeights] = SharedLoads(_KEPT_MODELS)
-        self._pairs: SharedLoads[tuple[str, ...], PairStore] = SharedLoads(_KEPT_MODELS)
+        self._pairs: SharedLoads[tuple[str, ...], TorchPairs] = SharedLoads(_KEPT_MODELS)
 
     def open(self, settings: MatcherSettings) -> ClaimMatcher:
         """Return the matcher of some settings; loading its models may take a few seconds.
@@ -80,7 +80,7 @@ class MatcherModels:
         encoder = self._encoder(settings)
         if settings.protocol == "published":
             return CosineMatcher(settings, encoder.store, encoder.label)
-        pairs = self._pair_store(preset_of(settings.protocol), settings)
+        pairs = self._pair_model(preset_of(settings.protocol), settings)
         return SmallMatcher(settings, encoder.store, encoder.label, pairs)
 
     def comparer(self, settings: MatcherSettings) -> TextComparer:
@@ -104,7 +104,7 @@ class MatcherModels:
         """
         return self._encoder(settings).weights
 
-    def _pair_store(self, preset: SmallPreset, settings: MatcherSettings) -> PairStore:
+    def _pair_model(self, preset: SmallPreset, settings: MatcherSettings) -> TorchPairs:
         name = settings.small_model or preset.model
         model = self._folders.get(
             (name, settings.allow_download),
@@ -118,7 +118,7 @@ class MatcherModels:
         return self._pairs.get(
             # The probabilities are the same for other thresholds.
             (preset.name, str(model.path), model.sha256, settings.device),
-            lambda: PairStore(TorchPairs(preset, model, weights), settings.cached_vectors),
+            lambda: TorchPairs(preset, model, weights, settings.cached_vectors),
         )
 
     def _encoder(self, settings: MatcherSettings) -> _LoadedEncoder:

@@ -8,9 +8,10 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from ..errors import InvalidInputError, MissingExtraError, NotFoundError, fault_of
 
@@ -38,8 +39,7 @@ _HOW = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFolder:
+class ModelFolder(Struct, frozen=True, kw_only=True):
     """A model on this machine."""
 
     name: str
@@ -236,8 +236,7 @@ def _read_json(path: Path) -> Any:
         ) from err
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderShape:
+class EncoderShape(Struct, frozen=True, kw_only=True):
     """The shape of a sentence encoder, from its configuration."""
 
     architecture: str

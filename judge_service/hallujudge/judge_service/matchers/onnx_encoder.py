@@ -13,10 +13,10 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import astuple
 
 from ..errors import InternalError, InvalidInputError, MissingExtraError
 from . import Vectors, plain

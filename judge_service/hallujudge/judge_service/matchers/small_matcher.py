@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 
 from . import (
     DIGITS,
     ClaimQuery,
-    KeptValues,
     MatcherSettings,
     SmallPreset,
     VectorStore,
@@ -192,8 +193,7 @@ class SmallMatcher(RoundsMatcher):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidates:
+class _Candidates(Struct, frozen=True, kw_only=True):
     """The premises that a claim is compared with."""
 
     claim: str
@@ -206,8 +206,7 @@ class _Candidates:
     """The number of tokens of the input without a premise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """A sentence of a premise."""
 
     text: str
@@ -218,8 +217,7 @@ class Fact:
     """Whether its end was cut off, because it is too long for the model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Premise:
+class Premise(Struct, frozen=True, kw_only=True):
     """A text that may support a claim."""
 
     facts: tuple[Fact, ...]
@@ -236,8 +234,7 @@ class Premise:
         return tuple(fact.position for fact in self.facts if fact.position is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Room(Struct, frozen=True, kw_only=True):
     """How long a premise may be."""
 
     tokens: int
@@ -356,31 +353,3 @@ class PairModel(Protocol):
 def reference_sentence(reference: Triplet) -> str:
     """Return a reference as a sentence of a small judge's premise; its punctuation is kept."""
     return plain(f"{' '.join(reference)}.")
-
-
-class PairStore:
-    """A small judge's model with a bounded cache, safe to use from several threads.
-
-    Args:
-        model: The model.
-        limit: How many pairs are kept between calls.
-    """
-
-    def __init__(self, model: PairModel, limit: int) -> None:
-        self.label = model.label
-        self.limit = model.limit
-        self._model = model
-        self._kept: KeptValues[tuple[str, str], float] = KeptValues(model.supported, limit)
-
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text by itself."""
-        return self._model.lengths(texts)
-
-    def sizes(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the number of tokens of the input that a premise and a claim make."""
-        return self._model.sizes(pairs)
-
-    def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the probability that each premise supports its claim."""
-        found = self._kept.values(pairs)
-        return [found[pair] for pair in pairs]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import InvalidInputError, MissingExtraError, OverloadedError
-from . import Architecture, SmallPreset, Vectors, length_batches, plain
+from . import Architecture, KeptValues, SmallPreset, Vectors, length_batches, plain
 from .model_folders import ModelFolder, encoder_shape
 
 _Found = TypeVar("_Found")
@@ -121,12 +121,16 @@ class TorchPairs:
         preset: The small judge.
         model: The folder of the model.
         weights: The loaded model, which presets of equal weights share.
+        kept: How many pairs' probabilities are kept between calls.
 
     Raises:
         InvalidInputError: The model does not have the classes that the preset reads.
     """
 
-    def __init__(self, preset: SmallPreset, model: ModelFolder, weights: TorchWeights) -> None:
+    def __init__(
+        self, preset: SmallPreset, model: ModelFolder, weights: TorchWeights, kept: int = 0
+    ) -> None:
+        self._kept: KeptValues[tuple[str, str], float] = KeptValues(self._computed, kept)
         self._preset = preset
         self._weights = weights
         self._classes, self._supported = _classes(preset, model, weights.classes)
@@ -148,8 +152,10 @@ class TorchPairs:
 
     def supported(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the probability that each premise supports its claim."""
-        if not pairs:
-            return []
+        found = self._kept.values(pairs)
+        return [found[pair] for pair in pairs]
+
+    def _computed(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         tokens = self.encoded(pairs)
 
         def run(batch: list[int]) -> list[float]:

@@ -371,7 +371,6 @@ TABLES = (
 OPTIONS = (
     OptionDefinition(
         name="nouns",
-        default="given",
         choices=("given", "rules", "published"),
         meaning="Nouns of descriptions.",
         details="rules finds them in the texts; published does so with nltk, and also compares "

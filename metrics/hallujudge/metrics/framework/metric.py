@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..errors import OptionError, UnknownVariantError, choose_from
 from .arrays import FloatArray, np
@@ -98,8 +98,8 @@ class OptionDefinition(Struct, frozen=True, kw_only=True):
 
     name: str
     """Name of the option."""
-    default: str
-    """Default value."""
+    default: str = ""
+    """Default value; by default the first choice, if there are choices."""
     choices: tuple[str, ...] = ()
     """Allowed values; empty for free text."""
     meaning: str
@@ -112,6 +112,10 @@ class OptionDefinition(Struct, frozen=True, kw_only=True):
     """Whether the value is a number."""
     file: bool = False
     """Whether the value is a text that the command line reads from a file."""
+
+    def __post_init__(self) -> None:
+        if not self.default and self.choices:
+            structs.force_setattr(self, "default", self.choices[0])
 
     @property
     def help(self) -> str:
@@ -131,6 +135,12 @@ class OptionDefinition(Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """Return the meaning with its details."""
         return f"{self.meaning} {self.details}".rstrip()
+
+
+class JudgeOption(OptionDefinition, frozen=True, kw_only=True):
+    """An option that chooses a judge, or says how it is asked."""
+
+    purpose: Purpose = "judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -423,7 +433,6 @@ def soft_option(probability: str, details: str) -> OptionDefinition:
     """
     return OptionDefinition(
         name=SOFT,
-        default="no",
         choices=("no", YES),
         meaning=f"Count {probability} instead of verdicts.",
         details=details,
@@ -440,7 +449,6 @@ def verdicts_option(name: str, meaning: str, given: str) -> OptionDefinition:
     """
     return OptionDefinition(
         name=name,
-        default="given",
         choices=("given", "llm", "router"),
         meaning=meaning,
         details=f"given uses {given}; llm and router are judges.",

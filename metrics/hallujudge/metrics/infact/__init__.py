@@ -296,7 +296,6 @@ BENCHMARK = ClosedQuestions(
     options=(
         OptionDefinition(
             name="unparsed",
-            default="unscored",
             choices=("unscored", "wrong"),
             meaning="Outcome of answers that cannot be parsed.",
         ),

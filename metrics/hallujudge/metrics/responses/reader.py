@@ -30,7 +30,6 @@ THOUGHTS, MARKS = "thoughts", "thought_marks"
 READER_OPTIONS = (
     OptionDefinition(
         name=THOUGHTS,
-        default=LEFT_OUT,
         choices=(LEFT_OUT, KEPT, SCORED),
         meaning="Thoughts of models that reason.",
         details="keep scores them with the answer; score scores them apart.",
@@ -38,21 +37,18 @@ READER_OPTIONS = (
     ),
     OptionDefinition(
         name=MARKS,
-        default="",
         meaning="More marks of thoughts.",
         details="An opening and a closing one a line.",
         purpose="input",
     ),
     OptionDefinition(
         name="template_tokens",
-        default=LEFT_OUT,
         choices=(LEFT_OUT, KEPT),
         meaning="Template tokens, and repeated prompts.",
         purpose="input",
     ),
     OptionDefinition(
         name="drop_cut_sentence",
-        default="false",
         choices=("false", "true"),
         meaning="Leave out unfinished last sentences.",
         details="Published numbers at 64 tokens need it.",

@@ -10,7 +10,14 @@ from typing import ClassVar, Literal, NamedTuple
 from ..framework.arrays import FloatArray, np
 from ..framework.claims import ClaimVerdict, Verdict, invalid_note, no_verdicts, support_probability
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
-from ..framework.metric import OptionDefinition, Paper, SoftMetric, VariantDefinition, soft_option
+from ..framework.metric import (
+    JudgeOption,
+    OptionDefinition,
+    Paper,
+    SoftMetric,
+    VariantDefinition,
+    soft_option,
+)
 from ..framework.papers import paper
 from ..framework.results import ScoredItem, UnscoredReason
 from .items import KINDS
@@ -122,29 +129,24 @@ class SeenClaimsMetric(SoftMetric):
             "Needs a vision model whose server reports log-probabilities. Claims without a "
             "probability count by their verdict.",
         ),
-        OptionDefinition(
+        JudgeOption(
             name="frames",
             default=FRAMES,
             meaning="Frames of videos that the judge is shown.",
             details="uniform:N, ends:N, every:N, fps:R or all, as hallujudge ask takes them.",
-            purpose="judge",
         ),
-        OptionDefinition(
+        JudgeOption(
             name="moments",
-            default="near",
             choices=("near", "ignored"),
             meaning="Frames of a moment that a claim names.",
             details="near: eight of that moment, in place of the usual ones; ignored: as others.",
-            purpose="judge",
         ),
-        OptionDefinition(
+        JudgeOption(
             name="views",
-            default="whole",
             choices=("whole", "objects"),
             meaning="What is shown of a picture.",
             details="objects: also crops of the objects that a claim names; needs their boxes in "
             "the archive (boxes, or COCO's file as references) and the extra images.",
-            purpose="judge",
         ),
     )
     soft_scores: ClassVar[str] = (

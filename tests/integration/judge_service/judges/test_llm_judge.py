@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from support import scripted_llm as llm
 from support.llm_judges import CLAIMS, EXPECTED, as_bytes, item, judge_of, shown
 from support.messages import expected_message
@@ -223,7 +224,7 @@ async def test_everything_that_a_verdict_depends_on_is_in_the_key(
 async def test_refused_calls_are_no_replies_that_were_used_again() -> None:
     async with llm.ScriptedLlm(llm.to_prompts(llm.error(400, "no"))) as server:
         judge = judge_of(server)
-        paying = replace(item(*CLAIMS[:2], CLAIMS[0]), payer="1")
+        paying = structs.replace(item(*CLAIMS[:2], CLAIMS[0]), payer="1")
         (judged,) = await judge.judge([paying])
         await judge.close()
     (asked,) = judged.judging()

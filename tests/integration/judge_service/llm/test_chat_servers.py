@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 from support.threads import PATIENCE, until
@@ -60,7 +61,7 @@ async def test_one_callers_failing_prompts_open_that_callers_circuit_only() -> N
         poison = llm.prompt_of(body) == "poison"
         return llm.error(500, **{"Retry-After": "60"}) if poison else llm.completion("ok")
 
-    poison = replace(REQUEST, messages=[{"role": "user", "content": "poison"}])
+    poison = structs.replace(REQUEST, messages=[{"role": "user", "content": "poison"}])
     ana, ben = Caller(id="key:ana", name="ana"), Caller(id="key:ben", name="ben")
     async with llm.ScriptedLlm(step) as server:
         world = World()
@@ -109,7 +110,7 @@ async def test_an_answer_to_any_caller_ends_what_all_wait_for() -> None:
         poison = llm.prompt_of(body) == "poison"
         return llm.error(500) if poison else llm.completion("ok")
 
-    poison = replace(REQUEST, messages=[{"role": "user", "content": "poison"}])
+    poison = structs.replace(REQUEST, messages=[{"role": "user", "content": "poison"}])
     async with llm.ScriptedLlm(step) as server:
         world = World()
         client = client_of(server, world, retry=RetryPolicy(attempts=1, outage_seconds=0))
@@ -225,7 +226,7 @@ async def test_after_a_rate_limits_pause_keys_take_turns() -> None:
         return llm.error(429, **{"Retry-After": "30"}) if number == 1 else llm.completion("ok")
 
     def asked(caller: Caller, calls: int) -> list[asyncio.Task[Answer]]:
-        request = replace(REQUEST, messages=[{"role": "user", "content": caller.name}])
+        request = structs.replace(REQUEST, messages=[{"role": "user", "content": caller.name}])
         with acting_as(caller):
             return [asyncio.ensure_future(client.ask(request)) for _ in range(calls)]
 
@@ -282,7 +283,7 @@ def ok() -> llm.Step:
 
 
 async def ask_about(client: ChatClient, image: str) -> None:
-    await client.ask(replace(REQUEST, affinity=image))
+    await client.ask(structs.replace(REQUEST, affinity=image))
 
 
 async def test_one_images_prompts_go_to_one_server() -> None:

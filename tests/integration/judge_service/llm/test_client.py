@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of, failure_of
 from support.messages import expected_message

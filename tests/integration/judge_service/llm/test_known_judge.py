@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 from support.messages import expected_message

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from support import scripted_llm as llm
 from support.chat_clients import REQUEST, World, client_of
 
@@ -89,7 +90,7 @@ async def world_of(server: llm.ScriptedLlm) -> AsyncIterator[tuple[ChatClient, S
 def asked(
     client: ChatClient, caller: Caller, text: str, time: SharedTime | None = None
 ) -> asyncio.Task[Answer]:
-    request = replace(REQUEST, messages=[{"role": "user", "content": text}])
+    request = structs.replace(REQUEST, messages=[{"role": "user", "content": text}])
     with acting_as(caller):
         call = asyncio.ensure_future(client.ask(request))
     if time is not None:

@@ -15,7 +15,7 @@ from support.nltk_sample import write_nltk_data
 from support.spacy_sample import made_parser, parsed
 
 from hallujudge.judge_service.engine import ScoreSpec
-from hallujudge.judge_service.engine.extraction import claim_extractor
+from hallujudge.judge_service.engine.extraction import ClaimExtractor
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.resources import Offers, Resources
@@ -98,7 +98,7 @@ def test_callers_of_a_server_name_what_it_offers() -> None:
             "judge_service.extractors.library_extractors:it-offers-en-core-web-sm"
         ),
     ):
-        claim_extractor(options, resources)
+        ClaimExtractor(options, resources)
 
 
 def test_pieces_are_short_and_end_after_sentences() -> None:

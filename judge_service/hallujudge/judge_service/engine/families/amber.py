@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from hallujudge.metrics.amber import KINDS, AmberMetric
 from hallujudge.metrics.amber.descriptions import AmberItem, AmberObject, Similar
@@ -37,8 +36,7 @@ _KEPT_PAIRS = 1 << 20
 _COMPONENTS = ["tok2vec", "tagger", "parser", "senter", "attribute_ruler", "lemmatizer", "ner"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NounSource:
+class NounSource(Struct, frozen=True, kw_only=True):
     """How nouns are found and compared."""
 
     extractor: NltkNounExtractor | RuleNounExtractor | None = None
@@ -210,8 +208,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> AmberPipeline:
     # Extractors read English; answers and given nouns may be in any language.
     english = ResponseCheck(spec.options, reads_english=source.extractor is not None)
     extractor = source.extractor.label if source.extractor else ""
-    own = {**ENTRY.own_options(spec), "extractor": extractor, "words": source.words}
-    metric = AmberMetric(variant=spec.variant, responses=english.signature, **own)
+    metric = ENTRY.metric_for(spec, english, extractor=extractor, words=source.words)
     return AmberPipeline(metric, responses, source, english)
 
 

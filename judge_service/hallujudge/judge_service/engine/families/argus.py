@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from hallujudge.metrics import ItemResult
 from hallujudge.metrics.argus import (
@@ -163,12 +163,7 @@ def _line(text: str, choice: str, sources: Sequence[str]) -> JudgedLine:
 def _open(spec: ScoreSpec, resources: Resources) -> ArgusPipeline:
     responses = ResponseCheck(spec.options)
     judge = choice_judge(spec, ENTRY, {"argus": ("prompt",)}, _SLOTS, resources)
-    metric = ArgusMetric(
-        variant=spec.variant,
-        responses=responses.signature,
-        judge=judge.signature if judge else "",
-        **ENTRY.own_options(spec),
-    )
+    metric = ENTRY.metric_for(spec, responses, judge=judge.signature if judge else "")
     notes = (
         (asked_judge_note(), *judge.notes)
         if judge is not None

@@ -173,13 +173,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> ChairPipeline:
     responses = ResponseCheck(spec.options, reads_english=True)
     graph = resources.graph(_graph_of(spec))
     published = resources.graph(_PUBLISHED_GRAPH)
-    metric = ChairMetric(
-        variant=variant,
-        responses=responses.signature,
-        matcher=_MATCHERS[variant],
-        graph=graph.label,
-        **ENTRY.own_options(spec),
-    )
+    metric = ENTRY.metric_for(spec, responses, matcher=_MATCHERS[variant], graph=graph.label)
     notes = graph_notes(variant, graph, published, _DEFAULT_GRAPHS["corrected"].name)
     return ChairPipeline(metric, graph, responses, notes)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.errors import choose_from
@@ -41,14 +41,13 @@ from ...extractors import (
 from ...extractors.llm_extractor_base import Extraction
 from ...threads import map_cpu, of_each
 from ..extraction import (
-    EXTRACT_PROMPT,
     GIVEN,
     PairExtractor,
     extract_prompt_option,
     no_claims,
 )
 from ..found_claims import FoundClaim
-from ..judge_prompts import preset_in, preset_option
+from ..judge_prompts import preset_option
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result
 from ..registry import MetricEntry, Trial
@@ -75,8 +74,7 @@ _MAX_KEYWORD_CHARS = 200
 _MAX_KEYWORDS = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Graphs:
+class _Graphs(Struct, frozen=True, kw_only=True):
     """The graphs of one role by domain."""
 
     role: str
@@ -111,14 +109,22 @@ class _Graphs:
             for domain, graph in self.by_domain.items()
         }
 
+    def matchers(self, variant: KeywordVariant) -> dict[str, KeywordMatcher]:
+        """Return what matches keywords in each domain."""
+        # Two predictions in a row are read together for behaviours only, as the release does.
+        pairs = self.role == "behaviors"
+        return {
+            domain: compile_keywords(graph, variant=variant, pairs=pairs)
+            for domain, graph in self.by_domain.items()
+        }
+
 
 class MementosPipeline:
     """Extracts keywords from descriptions, and matches them by their domain's graphs.
 
     Args:
         metric: What is counted, and how.
-        objects: Graphs of object words.
-        behaviors: Graphs of behaviour words.
+        graphs: Role -> its graphs.
         source: Extracts keywords from descriptions.
         responses: Recognises missing descriptions.
     """
@@ -126,30 +132,27 @@ class MementosPipeline:
     def __init__(
         self,
         metric: MementosMetric,
-        objects: _Graphs,
-        behaviors: _Graphs,
+        graphs: Mapping[str, _Graphs],
         source: PairExtractor,
         responses: ResponseCheck,
     ) -> None:
         self.metric = metric
         self._responses = responses
-        self._graphs = (objects, behaviors)
+        self._graphs = graphs
         self._source = source
         variant = _variant(metric.variant)
-        # Two predictions in a row are read together for behaviours only, as the release does.
-        self._objects = _matchers(objects, variant, pairs=False)
-        self._behaviors = _matchers(behaviors, variant, pairs=True)
-        mapped = _BOTH in _mapped_sides(variant, objects, behaviors)
+        self._matchers = {role: each.matchers(variant) for role, each in graphs.items()}
+        mapped = _BOTH in _mapped_sides(variant, graphs)
         departs = (_MAPPED_NOTE,) if variant == "published" and mapped else ()
         self.notes = (keywords_note(source.name), *departs)
 
     @property
     def settings(self) -> Mapping[str, str]:
         """The graphs with their content hashes, and the extractor."""
-        objects, behaviors = self._graphs
+        objects, behaviors = (each.settings() for each in self._graphs.values())
         return {
-            **objects.settings(),
-            **behaviors.settings(),
+            **objects,
+            **behaviors,
             "extractor": self._source.label,
             "average": self.metric.average,
             **self._responses.settings(),
@@ -188,7 +191,7 @@ class MementosPipeline:
     def _problem(self, item: MementosItem) -> Problem | None:
         """Return why an item cannot be scored, before the extractor runs."""
         domain = item.fields["domain"]
-        for graphs in self._graphs:
+        for graphs in self._graphs.values():
             if not graphs.cover(domain):
                 return UnscoredReason.DOMAIN_UNKNOWN, graphs.lacking(domain)
         if problem := _text_problem(item, self._responses, given=self._source.name == GIVEN):
@@ -207,8 +210,7 @@ class MementosPipeline:
         reference = _keywords(item, "reference", made.found.reference)
         predicted = _keywords(item, "predicted", made.found.predicted)
         domain = item.fields["domain"]
-        objects = _matched(self._objects, domain, "objects", reference, predicted)
-        behaviors = _matched(self._behaviors, domain, "behaviors", reference, predicted)
+        objects, behaviors = (self._matched(role, domain, reference, predicted) for role in _ROLES)
         length = item.episode_length
         evidence = MementosEvidence(
             domain=domain,
@@ -221,39 +223,26 @@ class MementosPipeline:
         scored = self.metric.score_description(objects.counts, behaviors.counts, evidence.invalid)
         return scored_result(item, ScoredItem(scored.statistics, scored.scores, evidence))
 
+    def _matched(
+        self, role: str, domain: str, reference: Keywords, predicted: Keywords
+    ) -> KeywordMatch:
+        matchers = self._matchers[role]
+        matcher = matchers.get(domain) or matchers[""]
+        return matcher.match(reference.words(role), predicted.words(role))
+
 
 def _variant(name: str) -> KeywordVariant:
     return "published" if name == "published" else "corrected"
 
 
-def _mapped_sides(variant: KeywordVariant, *graphs: _Graphs) -> str:
+def _mapped_sides(variant: KeywordVariant, graphs: Mapping[str, _Graphs]) -> str:
     """Return whose keywords are mapped to roots: ``both``, or only those of the ``responses``.
 
     With graphs of several kinds, it depends on the item: ``both+responses``.
     """
-    every = [graph for one in graphs for graph in one.by_domain.values()]
+    every = [graph for one in graphs.values() for graph in one.by_domain.values()]
     sides = {_BOTH if maps_references(graph, variant) else _RESPONSES for graph in every}
     return "+".join(sorted(sides))
-
-
-def _matchers(
-    graphs: _Graphs, variant: KeywordVariant, *, pairs: bool
-) -> dict[str, KeywordMatcher]:
-    return {
-        domain: compile_keywords(graph, variant=variant, pairs=pairs)
-        for domain, graph in graphs.by_domain.items()
-    }
-
-
-def _matched(
-    matchers: Mapping[str, KeywordMatcher],
-    domain: str,
-    role: str,
-    reference: Keywords,
-    predicted: Keywords,
-) -> KeywordMatch:
-    matcher = matchers.get(domain) or matchers[""]
-    return matcher.match(reference.words(role), predicted.words(role))
 
 
 def _with_domain(item: MementosItem, default: str) -> MementosItem:
@@ -269,12 +258,8 @@ def _characters(item: MementosItem) -> int:
 
 
 def _lists(item: MementosItem) -> list[tuple[str, ...]]:
-    lists = (
-        item.reference_objects,
-        item.predicted_objects,
-        item.reference_behaviors,
-        item.predicted_behaviors,
-    )
+    names = (f"{side}_{role}" for role in _ROLES for side in ("reference", "predicted"))
+    lists = (getattr(item, name) for name in names)
     return [keywords for keywords in lists if keywords is not None]
 
 
@@ -393,42 +378,30 @@ def _graphs(role: str, spec: ScoreSpec, resources: Resources) -> _Graphs:
     )
 
 
-def _source(spec: ScoreSpec, resources: Resources) -> PairExtractor:
-    options = spec.options
-    return PairExtractor(
-        options.get("extractor", EXTRACTORS[0]),
-        resources,
-        options.get("synonyms", SYNONYMS[0]),
-        options.get(EXTRACT_PROMPT, ""),
-        preset_in(options),
-    )
-
-
 def _open(spec: ScoreSpec, resources: Resources) -> MementosPipeline:
     # A language model reads any language; the rules and the shipped graphs read English.
     responses = ResponseCheck(spec.options, reads_english=spec.options.get("extractor") != "llm")
     domain = spec.options.get("domain", "")
-    objects, behaviors = (_graphs(role, spec, resources) for role in _ROLES)
-    for graphs in (objects, behaviors):
-        if domain and not graphs.cover(domain):
-            raise InvalidInputError(graphs.lacking(domain))
-    source = _source(spec, resources)
-    metric = MementosMetric(
-        variant=spec.variant,
-        responses=responses.signature,
-        matcher=f"{_MATCHER},map={_mapped_sides(_variant(spec.variant), objects, behaviors)}",
-        object_graph=objects.label,
-        behavior_graph=behaviors.label,
+    graphs = {role: _graphs(role, spec, resources) for role in _ROLES}
+    for each in graphs.values():
+        if domain and not each.cover(domain):
+            raise InvalidInputError(each.lacking(domain))
+    source = PairExtractor(spec.options, resources)
+    metric = ENTRY.metric_for(
+        spec,
+        responses,
+        matcher=f"{_MATCHER},map={_mapped_sides(_variant(spec.variant), graphs)}",
+        object_graph=graphs["objects"].label,
+        behavior_graph=graphs["behaviors"].label,
         extractor=source.label,
-        **ENTRY.own_options(spec),
     )
-    return MementosPipeline(metric, objects, behaviors, source, responses)
+    return MementosPipeline(metric, graphs, source, responses)
 
 
 async def _extract(
     spec: ScoreSpec, texts: Sequence[str], resources: Resources
 ) -> list[list[FoundClaim]]:
-    source = _source(spec, resources)
+    source = PairExtractor(spec.options, resources)
     found = await source.extract([DescriptionPair(predicted=text) for text in texts])
     claims: list[list[FoundClaim]] = []
     for index, pair in enumerate(found):
@@ -460,7 +433,6 @@ ENTRY = MetricEntry(
     engine_options=(
         OptionDefinition(
             name="extractor",
-            default=EXTRACTORS[0],
             choices=EXTRACTORS,
             meaning="Keyword extractor.",
             details="llm asks a language model; given uses keywords of the file.",
@@ -469,7 +441,6 @@ ENTRY = MetricEntry(
         preset_option("mementos-table6"),
         OptionDefinition(
             name="synonyms",
-            default=SYNONYMS[0],
             choices=SYNONYMS,
             meaning="Synonyms in an llm's lists.",
             details="transfer: one word for them in all four lists, as in the paper's prompt.",

@@ -19,7 +19,7 @@ from ...extractors.rules.lexicon import wordnet_noun_lemma
 from ...extractors.rules.rule_extractors import shared_analyser
 from ...llm.estimate import Estimate, estimate_calls
 from ...threads import map_cpu, of_each
-from ..extraction import EXTRACT_PROMPT, check_prompt, extract_prompt_option
+from ..extraction import extract_prompt_option, llm_extractor
 from ..pipelines import checked_items, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources, read_graph
@@ -27,7 +27,7 @@ from ..responses import Problem, ResponseCheck
 from ..spec import GraphSource, ScoreSpec, ShippedGraph
 from .chair import ROLE, ChairPipeline, graph_notes, unknown_objects_note
 
-GIVEN, WORDS, LLM = SOURCES = ("given", "words", "llm")
+GIVEN, WORDS, _ = SOURCES = ("given", "words", "llm")
 """Where the objects of an answer come from."""
 _OPTION = "objects"
 _GRAPHS = {
@@ -187,22 +187,12 @@ def _open(spec: ScoreSpec, resources: Resources) -> ObjectHalBenchPipeline:
     # Given objects say what the answer names, and language models read any language.
     responses = ResponseCheck(spec.options, reads_english=source == WORDS)
     graph = resources.graph(_graph_of(spec))
-    extractor = None
-    if source == LLM:
-        extractor = resources.judges.extractor(
-            LlmObjectExtractor,
-            least_words=_LEAST_WORDS[variant],
-            prompt=spec.options.get(EXTRACT_PROMPT, ""),
-        )
-    else:
-        check_prompt(spec.options.get(EXTRACT_PROMPT, ""), source)
-    metric = ObjectHalBenchMetric(
-        variant=variant,
-        responses=responses.signature,
-        matcher=_MATCHERS[variant],
-        graph=graph.label,
-        extractor=source if extractor is None else extractor.label,
-        **ENTRY.own_options(spec),
+    extractor = llm_extractor(
+        LlmObjectExtractor, source, spec.options, resources, least_words=_LEAST_WORDS[variant]
+    )
+    label = source if extractor is None else extractor.label
+    metric = ENTRY.metric_for(
+        spec, responses, matcher=_MATCHERS[variant], graph=graph.label, extractor=label
     )
     published = resources.graph(_GRAPHS["published"])
     notes = graph_notes(variant, graph, published, _GRAPHS["corrected"].name)

@@ -338,13 +338,8 @@ def _open(spec: ScoreSpec, resources: Resources) -> OpenObjectsPipeline:
     if (offers := resources.offers) is not None:
         offers.check(_MODEL, spec.options.get(_MODEL, ""), offers.models)
     encoder = resources.judges.text_comparer(spec.options.get(_MODEL) or MatcherSettings().model)
-    metric = OpenObjectsMetric(
-        variant=spec.variant,
-        responses=responses.signature,
-        matcher=f"{OBJECTS_LABEL}+{encoder.label}",
-        graph=graph.label,
-        **ENTRY.own_options(spec),
-    )
+    matcher = f"{OBJECTS_LABEL}+{encoder.label}"
+    metric = ENTRY.metric_for(spec, responses, matcher=matcher, graph=graph.label)
     return OpenObjectsPipeline(metric, graph, responses, encoder)
 
 

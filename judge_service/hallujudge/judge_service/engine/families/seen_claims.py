@@ -8,7 +8,7 @@ from msgspec import structs
 
 from hallujudge.metrics import ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet
-from hallujudge.metrics.framework.metric import OptionDefinition
+from hallujudge.metrics.framework.metric import JudgeOption
 from hallujudge.metrics.framework.pictures import Picture, ShownPicture
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.seen_claims import SeenClaimsMetric
@@ -29,14 +29,13 @@ from ..claims_pipeline import (
     GIVEN,
     SEEING,
     ClaimsPipeline,
-    GivenRequest,
     given_judge,
     picture_problem,
     placed_verdicts,
     seeing_judge,
     seeing_panel,
 )
-from ..extraction import CLAIM_OPTIONS, ExtractedClaims, claim_extractor, extract_claims
+from ..extraction import CLAIM_OPTIONS, ClaimExtractor, ExtractedClaims, extract_claims
 from ..judge_options import ESCALATION_OPTIONS, PANEL_OPTIONS, escalation_of, panel_of
 from ..judge_quality import CARD_OPTION, check_probabilities
 from ..pipelines import scored_result, unscored_result
@@ -142,16 +141,14 @@ class SeenClaimsPipeline(ClaimsPipeline[SeenClaimsItem, SeenClaimsMetric]):
         shown = shown_for_claims(item, claims)
         # What was shown is part of the name: about other pictures the same claims are another call.
         hashes = [[picture.sha256 for picture in each] for each in (item.pictures, *shown)]
-        request = JudgeRequestItem(
+        return JudgeRequestItem(
             id=item.id,
             payer=payer_of(item.id, (claims.claims, hashes)),
             claims=claims.claims,
             pictures=item.pictures,
             shown=shown,
+            given=tuple(each.verdict for each in item.claims or ()),
         )
-        if self.judge.name == GIVEN:
-            return GivenRequest.of(request, [each.verdict for each in item.claims or ()])
-        return request
 
     def result(
         self, item: SeenClaimsItem, claims: ExtractedClaims, judged: JudgedItem
@@ -198,7 +195,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> SeenClaimsPipeline:
         if options.get("soft") == "yes":
             check_probabilities(factory, name, others="")
         judge = seeing_judge(factory, name, together=together, escalation=escalation_of(spec))
-    extractor = claim_extractor(options, resources, counts=True)
+    extractor = ClaimExtractor(options, resources, counts=True)
     notes = () if judge.name == GIVEN else (_NOTE,)
     return SeenClaimsPipeline.of(spec, ENTRY, judge, extractor, responses, notes)
 
@@ -217,23 +214,19 @@ ENTRY = MetricEntry(
     ),
     engine_options=(
         *CLAIM_OPTIONS,
-        OptionDefinition(
+        JudgeOption(
             name="judge",
-            default=SEEING[0],
             choices=SEEING,
             meaning="Judge of the claims.",
             details="given: verdicts of the file; llm: a vision language model that is shown the "
             "picture; router: the language models of judge_order.",
-            purpose="judge",
         ),
-        OptionDefinition(
+        JudgeOption(
             name="together",
-            default="no",
             choices=("no", "yes"),
             meaning="All claims about a picture in one call.",
             details="Of responses that follow each other. The picture is then sent once; without "
             "it, once for each claim, which a server with a prefix cache encodes once.",
-            purpose="judge",
         ),
         *ESCALATION_OPTIONS,
         *PANEL_OPTIONS,

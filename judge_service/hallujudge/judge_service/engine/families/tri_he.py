@@ -10,7 +10,7 @@ from msgspec import structs
 
 from hallujudge.metrics import ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Triplet
-from hallujudge.metrics.framework.metric import SEES, OptionDefinition
+from hallujudge.metrics.framework.metric import SEES, JudgeOption
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, TriHeMetric, checked_against_all
 from hallujudge.metrics.tri_he.claim_analyses import Scene, is_prediction_error
@@ -25,8 +25,8 @@ from ..claims_pipeline import ClaimsPipeline, picture_problem, placed_verdicts, 
 from ..extraction import (
     CLAIM_OPTIONS,
     EXTRACTORS,
+    ClaimExtractor,
     ExtractedClaims,
-    claim_extractor,
     extract_claims,
 )
 from ..judge_options import (
@@ -191,7 +191,7 @@ def _with_measured(
         for name in _THRESHOLDS
         if name not in options and hasattr(measured, name)
     }
-    return replace(settings, **thresholds)
+    return structs.replace(settings, **thresholds)
 
 
 @contextmanager
@@ -246,7 +246,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> TriHePipeline:
             judge = seeing_judge(factory, "llm", together=False, escalation=escalation)
         else:
             judge = factory.judge(judge_name, settings, escalation_of(spec), share_rule_of(spec))
-    extractor = claim_extractor(options, resources)
+    extractor = ClaimExtractor(options, resources)
     asked = PANEL if rule else judge_name
     notes = (agreement_note(extractor_name, asked, settings, weights),)
     return TriHePipeline.of(spec, ENTRY, judge, extractor, responses, notes)
@@ -266,7 +266,7 @@ ENTRY = MetricEntry(
     ),
     engine_options=(
         *CLAIM_OPTIONS,
-        OptionDefinition(
+        JudgeOption(
             name="judge",
             default=JUDGE_NAMES[0],
             choices=(*judge_names(), SEES),
@@ -274,47 +274,41 @@ ENTRY = MetricEntry(
             details="matcher: embeddings, the paper's NLI judge; llm: a language model; router: "
             "all of judge_order; sees: a vision model that is shown the image; the others, nli "
             "too: small judges.",
-            purpose="judge",
         ),
-        OptionDefinition(
+        JudgeOption(
             name="matcher_model",
             default=_DEFAULTS.model,
             meaning="Matcher's encoder: minilm, mpnet, a model id or a folder.",
-            purpose="judge",
         ),
-        OptionDefinition(
+        JudgeOption(
             name="small_model",
             default=_DEFAULTS.small_model,
             meaning="Small judge's model: a model id or a folder.",
             details="Empty: the authors' weights, or those of the setting small.models.",
-            purpose="judge",
         ),
-        OptionDefinition(
+        JudgeOption(
             name="backend",
             default=_DEFAULTS.backend,
             choices=BACKENDS,
             meaning="Library that runs the encoder.",
-            purpose="judge",
         ),
-        OptionDefinition(
+        JudgeOption(
             name="device",
             default=_DEFAULTS.device,
             meaning="Torch device of the encoder, such as cuda.",
-            purpose="judge",
         ),
         *ESCALATION_OPTIONS,
         SHARE_OPTION,
         *PANEL_OPTIONS,
         CARD_OPTION,
         *(
-            OptionDefinition(
+            JudgeOption(
                 name=name,
                 default=str(getattr(_DEFAULTS, name)),
                 meaning=meaning,
                 details=""
                 if name == "small_above"
                 else "The variant corrected has the best measured threshold.",
-                purpose="judge",
                 number=True,
             )
             for name, meaning in _THRESHOLDS.items()

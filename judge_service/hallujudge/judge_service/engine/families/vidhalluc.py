@@ -71,8 +71,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> Pipeline:
         resources.offers.check("encoder", name, resources.offers.models)
     comparer = resources.judges.text_comparer(name)
     responses = ResponseCheck(spec.options)
-    own = {**_CHANGES.own_options(spec), "encoder": comparer.label}
-    metric = VidhallucSthMetric(variant=spec.variant, responses=responses.signature, **own)
+    metric = _CHANGES.metric_for(spec, responses, encoder=comparer.label)
     return SceneChangesPipeline(metric, responses, comparer)
 
 

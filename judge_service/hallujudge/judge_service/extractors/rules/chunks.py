@@ -356,7 +356,7 @@ def _take_particle(group: VerbGroup, token: Token, lower: str, last: int) -> Non
 
 def _plain(kind: str, tokens: list[Token], i: int) -> Chunk:
     token = tokens[i]
-    return Chunk(kind, token.text.lower(), i, i + 1, token.start, token.end)
+    return Chunk(token.text.lower(), i, i + 1, token.start, token.end, kind)
 
 
 def _cased(token: Token, word: Word, position: int) -> str:

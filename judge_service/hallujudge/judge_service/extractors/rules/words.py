@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from .lexicon import Lexicon, Morphology
 from .word_lists import ABBREVIATIONS, CLOSED, MULTIWORD, listed
 
@@ -208,35 +210,27 @@ _ADJECTIVE_ENDINGS = (
 )
 
 
-class Word:
+class Word(Struct, eq=False):
     """The analysis of a surface form without context."""
 
-    __slots__ = (
-        "adjective",
-        "adverb",
-        "contextual",
-        "form",
-        "known",
-        "lower",
-        "noun",
-        "noun_lemma",
-        "plural",
-        "tag",
-        "verb",
-        "verb_lemma",
-    )
+    lower: str
+    tag: str = ""
+    """The tag if context cannot change it, else empty."""
+    noun: int = NEVER
+    verb: int = NEVER
+    adjective: int = NEVER
+    adverb: int = NEVER
+    noun_lemma: str = ""
+    verb_lemma: str = ""
+    form: str = ""
+    known: bool = True
+    """Whether the lexicon has the word, or it is a mark or a number."""
+    plural: bool = False
+    contextual: bool = False
 
-    def __init__(self, lower: str, tag: str = "") -> None:
-        self.lower = lower
-        self.contextual = lower in _CONTEXTUAL
-        self.tag = tag
-        """The tag if context cannot change it, else empty."""
-        self.noun = self.verb = self.adjective = self.adverb = NEVER
-        self.noun_lemma = self.verb_lemma = lower
-        self.form = ""
-        self.known = True
-        """Whether the lexicon has the word, or it is a mark or a number."""
-        self.plural = False
+    def __post_init__(self) -> None:
+        self.noun_lemma = self.verb_lemma = self.lower
+        self.contextual = self.lower in _CONTEXTUAL
 
     @property
     def nominal(self) -> bool:
