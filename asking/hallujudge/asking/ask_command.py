@@ -75,19 +75,12 @@ class _Asking:
     ] = None
     images: Annotated[
         list[str] | None,
-        input_option(
-            "--images",
-            metavar="[METRIC=]DIR",
-            help="Folder of images or videos; repeatable.",
-        ),
+        input_option(metavar="[METRIC=]DIR", help="Folder of images or videos; repeatable."),
     ] = None
     options: Annotated[
-        Path | None,
-        input_option("--options", metavar="FILE", help="Display order of VidHal's captions."),
+        Path | None, input_option(metavar="FILE", help="Display order of VidHal's captions.")
     ] = None
-    limit: Annotated[
-        int | None, input_option("--limit", min=1, help="Only the first N records.")
-    ] = None
+    limit: Annotated[int | None, input_option(min=1, help="Only the first N records.")] = None
     bad_labels: Annotated[
         bool, input_option("--bad-labels", help="Questions that score refuses are asked too.")
     ] = False
@@ -99,68 +92,52 @@ class _Asking:
         str | None, model_option("--model", "--llm-model", help="Name of the model there.")
     ] = None
     wait: Annotated[
-        float,
-        model_option("--wait", min=0, max=1e6, help="Seconds to wait for a server that starts."),
+        float, model_option(min=0, max=1e6, help="Seconds to wait for a server that starts.")
     ] = 0.0
-    dialect: Annotated[
-        str | None, model_option("--dialect", help="Server: vllm, openai or plain.")
-    ] = None
+    dialect: Annotated[str | None, model_option(help="Server: vllm, openai or plain.")] = None
     batch_requests: Annotated[
-        Path | None,
-        model_option("--batch-requests", metavar="FILE", help="File for requests, not sent."),
+        Path | None, model_option(metavar="FILE", help="File for requests, not sent.")
     ] = None
     batch_replies: Annotated[
-        Path | None,
-        model_option("--batch-replies", metavar="FILE", help="Replies of a batch to them."),
+        Path | None, model_option(metavar="FILE", help="Replies of a batch to them.")
     ] = None
-    max_concurrency: Annotated[
-        int | None, model_option("--max-concurrency", min=1, help="Calls at the same time.")
-    ] = None
-    temperature: Annotated[
-        float, model_option("--temperature", min=0, max=10, help="Temperature.")
-    ] = 0.0
-    max_tokens: Annotated[
-        int | None, model_option("--max-tokens", min=1, help="Tokens of a reply at most.")
-    ] = None
+    max_concurrency: Annotated[int | None, model_option(min=1, help="Calls at the same time.")] = (
+        None
+    )
+    temperature: Annotated[float, model_option(min=0, max=10, help="Temperature.")] = 0.0
+    max_tokens: Annotated[int | None, model_option(min=1, help="Tokens of a reply at most.")] = None
     param: Annotated[
-        list[str] | None,
-        model_option("--param", metavar="NAME=VALUE", help="Request parameter; repeatable."),
+        list[str] | None, model_option(metavar="NAME=VALUE", help="Request parameter; repeatable.")
     ] = None
     protocol: Annotated[
-        str, metric_option("--protocol", metavar="NAME", help="Way to ask; --show-prompts lists.")
+        str, metric_option(metavar="NAME", help="Way to ask; --show-prompts lists.")
     ] = ""
     prompt: Annotated[
         list[str] | None,
-        metric_option(
-            "--prompt", metavar="[STEP=]FILE", help="File that replaces a prompt; repeatable."
-        ),
+        metric_option(metavar="[STEP=]FILE", help="File that replaces a prompt; repeatable."),
     ] = None
     prompt_preset: Annotated[
-        str, metric_option("--prompt-preset", metavar="NAME", help="Prompt that a paper prints.")
+        str, metric_option(metavar="NAME", help="Prompt that a paper prints.")
     ] = ""
     show_prompts: Annotated[
         bool, metric_option("--show-prompts", help="Protocols and their prompts; then exit.")
     ] = False
     frames: Annotated[
-        str, metric_option("--frames", help="uniform:N, ends:N, every:N, fps:R, all; see docs.")
+        str, metric_option(help="uniform:N, ends:N, every:N, fps:R, all; see docs.")
     ] = "uniform:16"
     combine_frames: Annotated[
         bool, metric_option("--combine-frames", help="All frames in one picture (c-input).")
     ] = False
-    frame_format: Annotated[
-        str, metric_option("--frame-format", help="Format of frames: jpeg or png.")
-    ] = "jpeg"
+    frame_format: Annotated[str, metric_option(help="Format of frames: jpeg or png.")] = "jpeg"
     condition: Annotated[
-        list[str] | None,
-        metric_option("--condition", metavar="NAME", help="INFACT's operator; repeatable."),
+        list[str] | None, metric_option(metavar="NAME", help="INFACT's operator; repeatable.")
     ] = None
     out: Annotated[
         Path | None,
         output_option("--out", "-o", metavar="FILE", help="Archive, or folder for several."),
     ] = None
     replies: Annotated[
-        Path | None,
-        output_option("--replies", metavar="FILE", help="SQLite file of replies to share."),
+        Path | None, output_option(metavar="FILE", help="SQLite file of replies to share.")
     ] = None
     overwrite: Annotated[
         bool, output_option("--overwrite", help="Replacement of another archive in --out.")

@@ -26,8 +26,7 @@ def build_references(
     *,
     instances: Instances = None,
     captions: Annotated[
-        list[Path] | None,
-        input_option("--captions", metavar="FILE", help="COCO's captions_*.json; repeatable."),
+        list[Path] | None, input_option(metavar="FILE", help="COCO's captions_*.json; repeatable.")
     ] = None,
     out: Annotated[
         Path, output_option("--out", "-o", metavar="FILE", help="File of references to write.")

@@ -36,16 +36,13 @@ class DegradeOptions:
         argument(metavar="[VIDEO]...", help="Videos, or folders of videos."),
     ] = None
     manifest: Annotated[
-        list[Path] | None,
-        input_option("--manifest", metavar="FILE", help="Manifest to make again; repeatable."),
+        list[Path] | None, input_option(metavar="FILE", help="Manifest to make again; repeatable.")
     ] = None
     subtitles: Annotated[
-        Path | None,
-        input_option("--subtitles", metavar="DIR", help="Subtitles by the names of videos."),
+        Path | None, input_option(metavar="DIR", help="Subtitles by the names of videos.")
     ] = None
     misleading: Annotated[
-        Path | None,
-        input_option("--misleading", metavar="FILE", help="JSON: video -> misleading lines."),
+        Path | None, input_option(metavar="FILE", help="JSON: video -> misleading lines.")
     ] = None
     references: Annotated[
         Path | None,
@@ -54,61 +51,50 @@ class DegradeOptions:
         ),
     ] = None
     steps: Annotated[
-        Path | None,
-        input_option("--steps", metavar="FILE", help="JSON: video -> steps with start and end."),
+        Path | None, input_option(metavar="FILE", help="JSON: video -> steps with start and end.")
     ] = None
     encoder: Annotated[
-        list[Path] | None,
-        input_option("--encoder", metavar="DIR", help="Vision encoder to attack; repeatable."),
+        list[Path] | None, input_option(metavar="DIR", help="Vision encoder to attack; repeatable.")
     ] = None
     operator: Annotated[
         list[str] | None,
-        metric_option(
-            "--operator", metavar="NAME", help="Operator; repeatable; default: all possible."
-        ),
+        metric_option(metavar="NAME", help="Operator; repeatable; default: all possible."),
     ] = None
-    sigma: Annotated[float, metric_option("--sigma", min=0, max=255, help="Noise, of 255.")] = 20.0
+    sigma: Annotated[float, metric_option(min=0, max=255, help="Noise, of 255.")] = 20.0
     blur_shortest: Annotated[
-        int, metric_option("--blur-shortest", min=1, max=255, help="Shortest blur, in pixels.")
+        int, metric_option(min=1, max=255, help="Shortest blur, in pixels.")
     ] = 7
-    blur_longest: Annotated[
-        int, metric_option("--blur-longest", min=1, max=255, help="Longest blur, in pixels.")
-    ] = 21
+    blur_longest: Annotated[int, metric_option(min=1, max=255, help="Longest blur, in pixels.")] = (
+        21
+    )
     # Appendix A.5 of the paper; it gives no strength of the other operators.
     kept_bitrate: Annotated[
-        float,
-        metric_option("--kept-bitrate", min=0.001, max=1, help="Share of the bitrate that stays."),
+        float, metric_option(min=0.001, max=1, help="Share of the bitrate that stays.")
     ] = 0.1519
     captions: Annotated[
-        str, metric_option("--captions", metavar="NAME", help="mixed, irrelevant, misleading.")
+        str, metric_option(metavar="NAME", help="mixed, irrelevant, misleading.")
     ] = "mixed"
     prompt: Annotated[
-        Path | None,
-        metric_option("--prompt", metavar="FILE", help="Own prompt for misleading lines."),
+        Path | None, metric_option(metavar="FILE", help="Own prompt for misleading lines.")
     ] = None
     font: Annotated[
-        Path | None, metric_option("--font", metavar="FILE", help="Font of captions, TrueType.")
+        Path | None, metric_option(metavar="FILE", help="Font of captions, TrueType.")
     ] = None
     character_errors: Annotated[
-        float,
-        metric_option("--character-errors", min=0, max=1, help="Share of wrong characters."),
+        float, metric_option(min=0, max=1, help="Share of wrong characters.")
     ] = 0.1
-    epsilon: Annotated[
-        float, metric_option("--epsilon", min=0, max=255, help="Adversarial noise, of 255.")
-    ] = 8.0
-    attack_steps: Annotated[
-        int, metric_option("--attack-steps", min=1, max=1000, help="Steps of MI-FGSM.")
-    ] = 10
-    seed: Annotated[int, statistics_option("--seed", help="Seed of all that is drawn.")] = 0
+    epsilon: Annotated[float, metric_option(min=0, max=255, help="Adversarial noise, of 255.")] = (
+        8.0
+    )
+    attack_steps: Annotated[int, metric_option(min=1, max=1000, help="Steps of MI-FGSM.")] = 10
+    seed: Annotated[int, statistics_option(help="Seed of all that is drawn.")] = 0
     writer: WriterOptions
     temperature: Temperature = 0.0
     estimate: Estimate = False
     out: Annotated[
         Path, output_option("--out", "-o", metavar="DIR", help="Folder of the new videos.")
     ]
-    workers: Annotated[
-        int, output_option("--workers", min=0, help="Processes; 0: one for each core.")
-    ] = 0
+    workers: Annotated[int, output_option(min=0, help="Processes; 0: one for each core.")] = 0
     resume: Annotated[bool, output_option("--resume", help="Keep what is made already.")] = False
     overwrite: Annotated[
         bool, output_option("--overwrite", help="Replace what is made already.")
@@ -162,12 +148,10 @@ def build_infact_questions(
     *,
     references: Questions,
     text_only: Annotated[
-        list[Path],
-        input_option("--text-only", metavar="FILE", help="A model's answers; repeatable."),
+        list[Path], input_option(metavar="FILE", help="A model's answers; repeatable.")
     ],
     solved_by: Annotated[
-        int | None,
-        metric_option("--solved-by", min=1, help="Right models; default: more than half."),
+        int | None, metric_option(min=1, help="Right models; default: more than half.")
     ] = None,
     out: Annotated[Path, output_option("--out", "-o", help="File of questions to write.")],
 ) -> ExitCode:
@@ -200,11 +184,9 @@ def build_infact_audit(
         input_option("--references", "-R", metavar="FILE", help="Questions with labels."),
     ] = None,
     # Appendix A.3: 200 cases for each operator, and three annotators.
-    cases: Annotated[
-        int, metric_option("--cases", min=1, help="Questions for each operator.")
-    ] = 200,
-    annotators: Annotated[int, metric_option("--annotators", min=1, help="Sheets to write.")] = 3,
-    seed: Annotated[int, statistics_option("--seed", help="Seed of sample and orders.")] = 0,
+    cases: Annotated[int, metric_option(min=1, help="Questions for each operator.")] = 200,
+    annotators: Annotated[int, metric_option(min=1, help="Sheets to write.")] = 3,
+    seed: Annotated[int, statistics_option(help="Seed of sample and orders.")] = 0,
     out: Annotated[
         Path, output_option("--out", "-o", help="Folder of sheets; or file for analyze --audit.")
     ],

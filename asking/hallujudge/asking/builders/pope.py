@@ -245,35 +245,27 @@ class _Building:
     objects: Objects = None
     instances: Instances = None
     detections: Annotated[
-        Path | None,
-        input_option(
-            "--detections", metavar="FILE", help="Labels with scores, by a detector or SEEM."
-        ),
+        Path | None, input_option(metavar="FILE", help="Labels with scores, by a detector or SEEM.")
     ] = None
-    min_score: Annotated[
-        float, input_option("--min-score", help="Lowest score of a detection that counts.")
-    ] = 0.0
+    min_score: Annotated[float, input_option(help="Lowest score of a detection that counts.")] = 0.0
     graph: Annotated[
-        str | None,
-        input_option("--graph", metavar="NAME", help="Synonym graph that joins labels, or a file."),
+        str | None, input_option(metavar="NAME", help="Synonym graph that joins labels, or a file.")
     ] = None
-    sampling: Annotated[
-        str, metric_option("--sampling", help=f"Absent: {', '.join(SAMPLINGS)}.")
-    ] = "random"
+    sampling: Annotated[str, metric_option(help=f"Absent: {', '.join(SAMPLINGS)}.")] = "random"
     questions: Annotated[
         # The paper: 6 questions about each of 500 images with more than 3 objects.
         int, metric_option("--questions", help="Questions about each image; even.")
     ] = 6
-    images: Annotated[
-        int | None, metric_option("--images", help="Number of images to draw; default: all.")
-    ] = None
+    images: Annotated[int | None, metric_option(help="Number of images to draw; default: all.")] = (
+        None
+    )
     min_objects: Annotated[
-        int | None, metric_option("--min-objects", help="Fewest objects that an image shows.")
+        int | None, metric_option(help="Fewest objects that an image shows.")
     ] = None
-    template: Annotated[
-        str, metric_option("--template", help="Question with {object} and its article {a}.")
-    ] = TEMPLATES[0]
-    seed: Annotated[int, statistics_option("--seed", help="Seed of the draw.")] = 0
+    template: Annotated[str, metric_option(help="Question with {object} and its article {a}.")] = (
+        TEMPLATES[0]
+    )
+    seed: Annotated[int, statistics_option(help="Seed of the draw.")] = 0
     out: Annotated[
         Path, output_option("--out", "-o", help="File of questions to write, as JSON lines.")
     ]

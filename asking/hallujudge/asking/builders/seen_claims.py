@@ -38,13 +38,11 @@ def build_seen_probes(
     *,
     objects: Objects = None,
     instances: Instances = None,
-    per_image: Annotated[
-        int, metric_option("--per-image", min=1, help="Objects of each kind for an image.")
-    ] = 2,
+    per_image: Annotated[int, metric_option(min=1, help="Objects of each kind for an image.")] = 2,
     images: Annotated[
-        int | None, metric_option("--images", min=1, help="Images to draw; default: all.")
+        int | None, metric_option(min=1, help="Images to draw; default: all.")
     ] = None,
-    seed: Annotated[int, statistics_option("--seed", help="Seed of the draw.")] = 0,
+    seed: Annotated[int, statistics_option(help="Seed of the draw.")] = 0,
     out: Annotated[
         Path, output_option("--out", "-o", metavar="FILE", help="File of probes, as JSON lines.")
     ],

@@ -33,25 +33,17 @@ from hallujudge.sdk.media.media_files import MediaFolder
 )
 def build_tri_he(
     *,
-    scene_graphs: Annotated[
-        Path, input_option("--scene-graphs", metavar="FILE", help="Scene graphs in GQA's form.")
-    ],
-    images: Annotated[Path, input_option("--images", metavar="DIR", help="Folder of the images.")],
+    scene_graphs: Annotated[Path, input_option(metavar="FILE", help="Scene graphs in GQA's form.")],
+    images: Annotated[Path, input_option(metavar="DIR", help="Folder of the images.")],
     # At least five relations, as in section 4 of the paper.
-    least_relations: Annotated[
-        int, metric_option("--least-relations", min=1, help="Fewest relations of an image.")
-    ] = 5,
-    count: Annotated[
-        int | None, metric_option("--count", min=1, help="Images to draw; default: all.")
-    ] = None,
+    least_relations: Annotated[int, metric_option(min=1, help="Fewest relations of an image.")] = 5,
+    count: Annotated[int | None, metric_option(min=1, help="Images to draw; default: all.")] = None,
     # Ten questions about an image, as in section 4 of the paper.
-    questions: Annotated[
-        int, metric_option("--questions", min=1, max=50, help="Questions about an image.")
-    ] = 10,
+    questions: Annotated[int, metric_option(min=1, max=50, help="Questions about an image.")] = 10,
     unchecked: Annotated[
         bool, metric_option("--unchecked", help="Questions as they are written, for people.")
     ] = False,
-    seed: Annotated[int, statistics_option("--seed", help="Seed of the drawn images.")] = 0,
+    seed: Annotated[int, statistics_option(help="Seed of the drawn images.")] = 0,
     writer: WriterOptions,
     temperature: Temperature = 0.0,
     out: Annotated[Path, output_option("--out", "-o", help="File to write, as the released one.")],

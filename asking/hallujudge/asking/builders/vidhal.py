@@ -38,9 +38,7 @@ def build_vidhal(
     writer: WriterOptions,
     temperature: Temperature = 0.0,
     # VidHal has three captions of each video (section 3.4).
-    captions: Annotated[
-        int, metric_option("--captions", min=2, max=8, help="Captions of a video.")
-    ] = 3,
+    captions: Annotated[int, metric_option(min=2, max=8, help="Captions of a video.")] = 3,
     out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
 ) -> ExitCode:
     """VidHal: captions of videos, the correct one and wrong ones by aspect."""

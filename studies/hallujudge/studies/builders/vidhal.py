@@ -35,11 +35,9 @@ def build_vidhal_best(
     references: Annotated[
         Path, input_option("--references", "-R", metavar="FILE", help="VidHal's annotations.")
     ],
-    votes: Annotated[
-        list[Path], input_option("--votes", metavar="FILE", help="Votes of judges; repeatable.")
-    ],
+    votes: Annotated[list[Path], input_option(metavar="FILE", help="Votes of judges; repeatable.")],
     # Section 7.2 keeps the 1,000 best videos.
-    count: Annotated[int, metric_option("--count", min=1, help="Videos to keep.")] = 1000,
+    count: Annotated[int, metric_option(min=1, help="Videos to keep.")] = 1000,
     out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
 ) -> ExitCode:
     """VidHal: the videos with the best captions by votes."""
