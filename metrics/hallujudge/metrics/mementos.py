@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from .framework.arrays import FloatArray
 from .framework.asking import AskingProtocol, AskingStep, OwnAsking, Shown
@@ -92,19 +92,9 @@ class KeywordEvidence(Struct, frozen=True, kw_only=True, gc=False):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return everything but the keyword lists, which :class:`MementosEvidence` writes."""
-        spans: dict[str, JsonValue] = {}
-        if self.reference_spans:
-            spans["reference_spans"] = [list(span) for span in self.reference_spans]
-        if self.predicted_spans:
-            spans["predicted_spans"] = [list(span) for span in self.predicted_spans]
-        return {
-            "matched": [list(pair) for pair in self.matched],
-            "hallucinated": list(self.hallucinated),
-            "missed": list(self.missed),
-            "unknown": list(self.unknown),
-            "near": [list(miss) for miss in self.near],
-            **spans,
-        }
+        line: dict[str, JsonValue] = to_builtins(self)
+        del line["reference"], line["predicted"]
+        return {name: own for name, own in line.items() if own or not name.endswith("_spans")}
 
 
 class MementosEvidence(Struct, frozen=True, kw_only=True, gc=False):

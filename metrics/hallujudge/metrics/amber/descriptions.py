@@ -80,12 +80,7 @@ class AmberEvidence(Struct, frozen=True, kw_only=True, gc=False):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return words with their verdicts, then objects and targets."""
-        return {
-            "words": [{"word": word, "verdict": verdict} for word, verdict in self.words],
-            "covered": list(self.covered),
-            "missed": list(self.missed),
-            "targets_said": list(self.targets_said),
-        }
+        return structs.asdict(self) | {"words": [dict(each._asdict()) for each in self.words]}
 
 
 class DescriptionCounts(NamedTuple):

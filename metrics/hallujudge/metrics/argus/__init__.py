@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..framework.arrays import FloatArray
 from ..framework.columns_and_scores import Column, ScoreDefinition, share
@@ -142,14 +142,8 @@ class ArgusEvidence(Struct, frozen=True, kw_only=True, gc=False):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the lines with their costs, and their sum."""
-        line: dict[str, JsonValue] = {
-            "lines": [dict(each._asdict()) for each in self.lines],
-            "sources": self.sources,
-            "actions": self.actions,
-            "cost": self.cost,
-            "max_cost": self.max_cost,
-        }
-        return line | ({"judging": list(self.judging)} if self.judging else {})
+        line = structs.asdict(self) | {"lines": [dict(each._asdict()) for each in self.lines]}
+        return {name: value for name, value in line.items() if name != "judging" or value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

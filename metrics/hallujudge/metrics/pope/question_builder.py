@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..errors import OptionError
 from ..framework.results import JsonValue
@@ -43,14 +43,7 @@ class PopeQuestion(Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the line of a question file."""
-        return {
-            "question_id": self.question_id,
-            "image": self.image,
-            "text": self.text,
-            "label": self.label,
-            "object": self.object,
-            "category": self.category,
-        }
+        return structs.asdict(self)
 
 
 class PopeBuild(Struct, frozen=True, kw_only=True):

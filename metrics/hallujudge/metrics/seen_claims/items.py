@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from ..framework.claims import ClaimParts, ClaimVerdict, InvalidEntry, Triplet, invalid_to_json
 from ..framework.pictures import Picture, ShownPicture
@@ -100,12 +100,9 @@ class SeenClaimsEvidence(Struct, frozen=True, kw_only=True, gc=False):
         """Return the claims, and the pictures, extractor and judges that are known."""
         line: dict[str, JsonValue] = {"claims": [claim.to_json() for claim in self.claims]}
         if self.pictures:
-            line["pictures"] = [{"name": p.name, "sha256": p.sha256} for p in self.pictures]
+            line["pictures"] = to_builtins(self.pictures)
         if self.looks:
-            line["looks"] = [
-                {"kind": each.kind, "of": each.of, "sha256": list(each.sha256)}
-                for each in self.looks
-            ]
+            line["looks"] = to_builtins(self.looks)
         if self.extractor:
             line["extractor"] = self.extractor
         if self.judging:
