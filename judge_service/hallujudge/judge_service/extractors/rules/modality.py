@@ -101,6 +101,8 @@ def mark_denied(chunks: list[Chunk], words: list[Word], tags: list[str]) -> None
         if not chunk.first:
             continue
         before = tags[chunk.first - 1]
+        if isinstance(chunk, NounPhrase) and i and chunks[i - 1].text in REPLACING:
+            chunk.negated = True
         linked = i > 0 and chunks[i - 1].kind in "C,"
         if linked and i > 1 and chunks[i - 1].text in ("or", "nor"):
             # "No cars or people" denies both.

@@ -370,7 +370,6 @@ class TripletRules(Clause):
         if self._aside:
             self._role = None
             guessed = prep.text in EXAMPLES and phrase.modality is not Modality.STATED
-            phrase.negated = phrase.negated or prep.text in REPLACING
             self._examples = guessed or prep.text in REPLACING
             self._pass_over(phrase)
             return
