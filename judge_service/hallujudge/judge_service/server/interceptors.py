@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -32,27 +32,11 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 """gRPC's context of a call."""
 
 
-class WrappingInterceptor(grpc.aio.ServerInterceptor, ABC):
-    """Wraps the handler of each method at its first call, and keeps it for later calls."""
+class Interceptor(ABC):
+    """Wraps the handler of each method when it is registered.
 
-    def __init__(self) -> None:
-        self._handlers: dict[str, Handler] = {}
-
-    async def intercept_service(  # type: ignore[override]  # the stub is generic by call
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler:
-        """Return the wrapped handler of a call's method, or None if the method is unknown."""
-        method = handler_call_details.method
-        if (known := self._handlers.get(method)) is not None:
-            return known
-        handler = await continuation(handler_call_details)
-        # Unknown methods are not kept: callers could fill the memory with names.
-        if handler is None:
-            return handler
-        self._handlers[method] = wrapped = self.wrapped(method, handler)
-        return wrapped
+    gRPC's own interceptors are asked at every call, and HTTP has none.
+    """
 
     @abstractmethod
     def wrapped(self, method: str, handler: Handler) -> Handler:
@@ -62,6 +46,13 @@ class WrappingInterceptor(grpc.aio.ServerInterceptor, ABC):
             method: The method, such as ``/hallujudge.judge.v1.JudgeService/Score``.
             handler: Its handler.
         """
+
+
+def within(interceptors: Iterable[Interceptor], method: str, handler: Handler) -> Handler:
+    """Return a method's handler within interceptors, the innermost of which comes first."""
+    for each in interceptors:
+        handler = each.wrapped(method, handler)
+    return handler
 
 
 _OURS = "/hallujudge.judge.v1."
@@ -116,41 +107,29 @@ def rule_of(method: str) -> MethodRule:
     return METHODS.get(method, MethodRule(scope=Scope.ADMIN))
 
 
-class GuardInterceptor(WrappingInterceptor):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardInterceptor(Interceptor):
     """Admits calls, reads their messages, and converts the errors that they raise to a status.
 
     Every method becomes one that receives a stream of bytes, which is the same on the wire. gRPC
     would otherwise read and parse the message of a unary call before any interceptor runs. Here
     the caller is identified and the call is admitted before its message is read.
-
-    Args:
-        authenticator: Identifies callers.
-        admission: The limits of concurrent calls.
-        memory: The memory budget of the process.
-        running: The running calls, and how long they may take.
-        connections: Counts calls by connection.
-        scheduler: Shares the processor between callers.
-        form: Returns how the messages of a method are encoded, given its protobuf parser.
     """
 
-    def __init__(
-        self,
-        authenticator: Authenticator,
-        admission: Admission,
-        memory: MemoryBudget,
-        running: RunningCalls,
-        connections: ConnectionGuard,
-        scheduler: CpuScheduler,
-        form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm,
-    ) -> None:
-        super().__init__()
-        self._authenticator = authenticator
-        self.admission = admission
-        self.memory = memory
-        self._running = running
-        self.connections = connections
-        self._scheduler = scheduler
-        self._form = form
+    authenticator: Authenticator
+    """Identifies callers."""
+    admission: Admission
+    """The limits of concurrent calls."""
+    memory: MemoryBudget
+    """The memory budget of the process."""
+    running: RunningCalls
+    """The running calls, and how long they may take."""
+    connections: ConnectionGuard
+    """Counts calls by connection."""
+    scheduler: CpuScheduler
+    """Shares the processor between callers."""
+    form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm
+    """Returns how the messages of a method are encoded, given its protobuf parser."""
 
     def wrapped(self, method: str, handler: Handler) -> Handler:
         """Return a handler whose calls are admitted; see the base class."""
@@ -159,7 +138,7 @@ class GuardInterceptor(WrappingInterceptor):
             # Streams of health and reflection wait; their other calls end at once.
             rule = replace(rule, idle=bool(handler.response_streaming))
         call = _behaviour(handler)
-        reader = RequestReader(self._form(handler.request_deserializer))
+        reader = RequestReader(self.form(handler.request_deserializer))
         if handler.response_streaming:
             return grpc.stream_stream_rpc_method_handler(
                 self._guard_stream(call, rule, reader, many=handler.request_streaming),
@@ -176,7 +155,7 @@ class GuardInterceptor(WrappingInterceptor):
         async def served(raws: AsyncIterable[bytes], context: Context) -> object:
             # Admission comes first: the message is not read before the caller has a place.
             async with _Admitted(self, rule, context) as memory:
-                with self._running.clock(many=many, open=rule.open) as clock:
+                with self.running.clock(many=many, open=rule.open) as clock:
                     request = await self._request(raws, context, reader, memory, clock, many=many)
                     clock.moved()
                     return await call(request, context)
@@ -199,7 +178,7 @@ class GuardInterceptor(WrappingInterceptor):
     ) -> Callable[..., Any]:
         async def served(raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
             async with _Admitted(self, rule, context) as memory:
-                with self._running.clock(many=many) as clock:
+                with self.running.clock(many=many) as clock:
                     request = await self._request(raws, context, reader, memory, clock, many=many)
                     if not many:
                         clock.moved()
@@ -244,7 +223,7 @@ class GuardInterceptor(WrappingInterceptor):
     async def _pace(self) -> None:
         caller = current_caller()
         # A key may be revoked while a stream runs.
-        self._authenticator.check(caller)
+        self.authenticator.check(caller)
         await self.admission.limits.message(caller)
 
     def known(self, rule: MethodRule, context: Context) -> Caller:
@@ -253,11 +232,11 @@ class GuardInterceptor(WrappingInterceptor):
         Raises:
             HallujudgeError: The caller is unknown, or may not call the method.
         """
-        caller = self._authenticator.caller_of(context)
+        caller = self.authenticator.caller_of(context)
         record_caller(caller)
         if rule.scope is not None:
             caller.require(rule.scope)
-        begin_call(caller, self._authenticator.current, self._scheduler)
+        begin_call(caller, self.authenticator.current, self.scheduler)
         return caller
 
 

@@ -32,7 +32,7 @@ from ..observe import (
 )
 from ..tenancy import JudgeState
 from .authentication import host_of
-from .interceptors import Context, Handler, WrappingInterceptor, rule_of
+from .interceptors import Context, Handler, Interceptor, rule_of
 from .logs import LineWriter, dropped_lines
 
 if TYPE_CHECKING:
@@ -70,19 +70,16 @@ _COPIED = (
 )
 
 
-class ObservingInterceptor(WrappingInterceptor):
+@dataclass(frozen=True, slots=True)
+class ObservingInterceptor(Interceptor):
     """Records each call from its arrival to its end, except health checks and reflection.
 
     It wraps the handlers of :class:`GuardInterceptor`, which all receive streams, so that waiting
     for admission counts as a part of the call.
-
-    Args:
-        recorder: Where calls are recorded.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self._recorder = recorder
+    recorder: Recorder
+    """Where calls are recorded."""
 
     def wrapped(self, method: str, handler: Handler) -> Handler:
         """Return a handler whose calls are recorded; see the base class."""
@@ -101,14 +98,14 @@ class ObservingInterceptor(WrappingInterceptor):
 
     def _unary(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
         async def observed(raws: object, context: Context) -> object:
-            with _Observed(self._recorder, method, context):
+            with _Observed(self.recorder, method, context):
                 return await call(raws, context)
 
         return observed
 
     def _stream(self, call: Callable[..., Any], method: str) -> Callable[..., Any]:
         async def observed(raws: object, context: Context) -> AsyncIterator[object]:
-            with _Observed(self._recorder, method, context):
+            with _Observed(self.recorder, method, context):
                 async for response in call(raws, context):
                     yield response
 

@@ -11,6 +11,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from ..settings.server_settings import LimitSettings
 from ..tenancy import tenancy
 from ..threads import LONG_CHARS, import_in_thread
 from .flow_control import Held, Window
-from .interceptors import Context, Handler, WrappingInterceptor
+from .interceptors import Context, Handler, Interceptor
 from .judge_servicer import MAX_CONCURRENCY, RESULT_FACTOR, first_of
 from .request_checks import GroupLimit, admitted_bytes, admitted_spec
 from .request_reader import (
@@ -58,44 +59,41 @@ _SPEC_FIELDS = 10_000
 _COUNTED_BYTES = 2 * _SPEC_FIELDS
 
 
-class OffloadInterceptor(WrappingInterceptor):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffloadInterceptor(Interceptor):
     """Sends calls to worker processes if they need no model and take more than a moment.
 
     It runs after admission and receives raw bytes, because its handlers have no parser.
-
-    Args:
-        pool: The workers.
-        settings: The limits of calls.
-        raw: Whether messages arrive in the form that workers read. Others are parsed and encoded
-            again for workers, which takes a hundredth of the time of scoring.
     """
 
-    def __init__(self, pool: Workers, settings: LimitSettings, *, raw: bool = True) -> None:
-        super().__init__()
-        self._pool = pool
-        self._settings = settings
-        self._raw = raw
+    pool: Workers
+    """The workers."""
+    settings: LimitSettings
+    """The limits of calls."""
+    raw: bool
+    """Whether messages arrive in the form that workers read. Others are parsed and encoded again
+    for workers, which takes a hundredth of the time of scoring."""
 
     def wrapped(self, method: str, handler: Handler) -> Handler:
         """Return a handler that sends calls to workers, if the method allows it."""
         call: Any
         name = method.removeprefix(_SERVICE)
         if name == "ScoreStream":
-            call = _Streams(self._pool, self._settings, handler).call
+            call = self._stream(handler)
             # Messages of JSON are parsed already.
-            if not self._raw:
+            if not self.raw:
                 call = _parsed_stream(call)
             return grpc.stream_stream_rpc_method_handler(call, **self._forms(handler))
         if name not in _UNARY:
             return handler
         call = self._unary(name, handler)
-        if not self._raw:
+        if not self.raw:
             call = _parsed_unary(call, _UNARY[name].response)
         return grpc.unary_unary_rpc_method_handler(call, **self._forms(handler))
 
     def _forms(self, handler: Handler) -> dict[str, Any]:
         """Return the parser and the serializer of a handler."""
-        if self._raw:
+        if self.raw:
             return {"response_serializer": _serialized}
         return {
             "request_deserializer": handler.request_deserializer,
@@ -114,7 +112,7 @@ class OffloadInterceptor(WrappingInterceptor):
                 return await typed(await reader.parsed(raw, memory), context)
             # The worker's share of the budget, before it has read anything.
             task = Task(kind=name.lower(), parts=(raw,), memory=charged(raw))
-            reply = await self._pool.run(task, memory, long=planned.long)
+            reply = await self.pool.run(task, memory, long=planned.long)
             if reply.outcomes:
                 # Here, because metrics are read from this process.
                 tenancy().record_outcomes(planned.metric, reply.outcomes, reply.evaluated)
@@ -123,42 +121,37 @@ class OffloadInterceptor(WrappingInterceptor):
 
         return call
 
+    def _stream(
+        self, handler: Handler
+    ) -> Callable[[AsyncIterable[bytes], Context], AsyncGenerator[object, None]]:
+        reader = RequestReader(ProtobufForm(handler.request_deserializer))
+        typed: Any = handler.stream_stream
 
-class _Streams:
-    """Scores streams in workers.
+        async def call(
+            raws: AsyncIterable[bytes], context: Context
+        ) -> AsyncGenerator[object, None]:
+            incoming = aiter(raws)
+            # One iterator for both: the first message is taken from it here.
+            parsed = _parsed(incoming, reader)
+            first = await first_of(parsed)
+            spec = admitted_spec(first.spec)
+            # Models stay in this process, where calls share budgets, a verdict cache and encoders.
+            if metric_entry(spec.metric).needs_models(spec):
+                responses = typed(_chained(first, parsed), context)
+            else:
+                responses = _Run(self.pool, self.settings, spec, first).responses(incoming)
+            async with aclosing(responses):
+                async for response in responses:
+                    yield response
 
-    Args:
-        pool: The workers.
-        settings: The limits of calls.
-        handler: Scores streams in this process.
-    """
+        return call
 
-    def __init__(self, pool: Workers, settings: LimitSettings, handler: Handler) -> None:
-        self._pool = pool
-        self._settings = settings
-        self._reader = RequestReader(ProtobufForm(handler.request_deserializer))
-        self._typed: Any = handler.stream_stream
 
-    async def call(self, raws: AsyncIterable[bytes], context: Context) -> AsyncIterator[object]:
-        """Score one stream."""
-        incoming = aiter(raws)
-        # One iterator for both: the first message is taken from it here.
-        parsed = self._parsed(incoming)
-        first = await first_of(parsed)
-        spec = admitted_spec(first.spec)
-        # Models stay in this process, where calls share budgets, a verdict cache and encoders.
-        if metric_entry(spec.metric).needs_models(spec):
-            responses = self._typed(_chained(first, parsed), context)
-        else:
-            run = _Run(self._pool, self._settings, spec, first)
-            responses = run.responses(incoming)
-        async with aclosing(responses):
-            async for response in responses:
-                yield response
-
-    async def _parsed(self, raws: AsyncIterable[bytes]) -> AsyncIterator[pb.ScoreStreamRequest]:
-        async for raw in raws:
-            yield await self._reader.parsed(raw, call_memory())
+async def _parsed(
+    raws: AsyncIterable[bytes], reader: RequestReader
+) -> AsyncIterator[pb.ScoreStreamRequest]:
+    async for raw in raws:
+        yield await reader.parsed(raw, call_memory())
 
 
 class _Run:

@@ -48,7 +48,7 @@ from .jobs_servicer import job_service, jobs_address, with_verdict_cache
 from .known_databases import refuse_foreign_folders, refuse_lost_databases, remember_database
 from .logs import open_again
 from .observation import Observation, observe
-from .services import SERVICE_NAMES, HealthServicer, Services, UnnamedMethods, bind, new_server
+from .services import SERVICE_NAMES, HealthServicer, Methods, Services, bind, new_server
 from .workers import Workers, started
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ async def start(
         workers=workers,
     )
     server = new_server(services)
-    methods: Any = UnnamedMethods(server, named=("Check",))
+    methods: Any = Methods()
     services.register(methods)
     checks = HealthServicer(SERVICE_NAMES)
     health_pb2_grpc.add_HealthServicer_to_server(checks, methods)
@@ -213,10 +213,11 @@ async def start(
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(  # type: ignore[no-untyped-call]
             reflection.aio.ReflectionServicer(names), methods
         )
+    methods.add_to(server, services.interceptors(), named=("Check",))
     listener = None
     try:
         port = bind(server, settings, credentials)
-        listener = await _http(services)
+        listener = _http(services)
         # Before the first call: a server that can't open its jobs must not start to serve.
         if jobs is not None:
             await begun(_started(jobs, services))
@@ -233,13 +234,13 @@ async def start(
     return RunningServer(server, checks, services, port, observation, listener)
 
 
-async def _http(services: Services) -> HttpListener | None:
+def _http(services: Services) -> HttpListener | None:
     """Return the listener for HTTP, if the settings have a port for it."""
     if services.settings.http.port < 0:
         return None
     from .http import listener_of
 
-    return await listener_of(services)
+    return listener_of(services)
 
 
 async def _started(jobs: JobService, services: Services) -> None:

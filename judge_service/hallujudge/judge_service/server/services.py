@@ -27,7 +27,7 @@ from ..settings.server_settings import LimitSettings, ServerSettings
 from .authentication import Authenticator
 from .connections import ConnectionGuard, ConnectionLimits, open_file_limit
 from .flow_control import Admission, RunningCalls
-from .interceptors import Context, GuardInterceptor
+from .interceptors import Context, GuardInterceptor, Handler, Interceptor, within
 from .jobs_servicer import JobsServicer
 from .judge_servicer import JudgeServicer
 from .observation import ObservingInterceptor
@@ -90,40 +90,80 @@ class Services:
 
     def interceptors(
         self, form: Callable[[Callable[[bytes], Any] | None], Form] = ProtobufForm
-    ) -> Sequence[grpc.aio.ServerInterceptor]:
-        """Return the interceptors of the methods, the outermost first.
+    ) -> Sequence[Interceptor]:
+        """Return the interceptors of the methods, the innermost first.
 
         Args:
             form: Returns how the messages of a method are encoded.
         """
-        memory = self.engine.resources.memory
-        wraps: list[grpc.aio.ServerInterceptor] = [
-            GuardInterceptor(
-                self.authenticator,
-                self.admission,
-                memory,
-                self.calls,
-                self.connections,
-                self.scheduler,
-                form,
-            )
-        ]
-        # The base recorder drops every record, so that without logs and metrics none is made.
-        if type(self.recorder) is not Recorder:
-            wraps.insert(0, ObservingInterceptor(self.recorder))
+        wraps: list[Interceptor] = []
         if self.workers is not None:
             # Innermost: a call is admitted and recorded before a worker gets it.
-            wraps.append(
-                OffloadInterceptor(self.workers, self.settings.limits, raw=form is ProtobufForm)
-            )
+            limits, raw = self.settings.limits, form is ProtobufForm
+            wraps.append(OffloadInterceptor(pool=self.workers, settings=limits, raw=raw))
+        guard = GuardInterceptor(
+            authenticator=self.authenticator,
+            admission=self.admission,
+            memory=self.engine.resources.memory,
+            running=self.calls,
+            connections=self.connections,
+            scheduler=self.scheduler,
+            form=form,
+        )
+        wraps.append(guard)
+        # The base recorder drops every record, so that without logs and metrics none is made.
+        if type(self.recorder) is not Recorder:
+            wraps.append(ObservingInterceptor(self.recorder))
         return wraps
 
     def register(self, server: Any) -> None:
-        """Register the methods at a gRPC server, or at the routes of HTTP."""
+        """Register the methods at a gRPC server, or at what collects them."""
         judge = JudgeServicer(self.engine, self.settings.limits, self.start_id)
         judge_service_pb2_grpc.add_JudgeServiceServicer_to_server(judge, server)
         jobs = JobsServicer(self.jobs, self.settings.limits)
         jobs_pb2_grpc.add_ScoringJobServiceServicer_to_server(jobs, server)
+
+
+class Methods:
+    """Collects the methods that generated code registers at a server."""
+
+    def __init__(self) -> None:
+        self.by_service: dict[str, Mapping[str, Handler]] = {}
+        """Service -> handlers by the name of the method."""
+
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
+        """Ignore them: the same methods are registered by name as well."""
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
+        """Add the methods of a service."""
+        self.by_service[service] = handlers
+
+    def add_to(
+        self,
+        server: grpc.aio.Server,
+        interceptors: Sequence[Interceptor],
+        *,
+        named: Collection[str] = (),
+    ) -> None:
+        """Register the methods at a gRPC server, which looks them up by the name of each call.
+
+        gRPC's server otherwise waits for each registered method separately, and renews all these
+        waits at every call: for twenty methods that took 20 microseconds. A method with a wait of
+        its own is served before earlier calls of other methods.
+
+        Args:
+            server: The server.
+            interceptors: What wraps the methods.
+            named: Methods that keep a wait of their own.
+        """
+        for service, handlers in self.by_service.items():
+            served = {
+                name: within(interceptors, f"/{service}/{name}", handler)
+                for name, handler in handlers.items()
+            }
+            server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, served)])
+            waited = {name: handler for name, handler in served.items() if name in named}
+            server.add_registered_method_handlers(service, waited)
 
 
 class HealthServicer(health_pb2_grpc.HealthServicer):
@@ -196,7 +236,6 @@ def new_server(services: Services) -> grpc.aio.Server:
     # gRPC cancels calls above its own limit without details, so admission must reject them first.
     pending = 4 * (settings.limits.max_running_calls + settings.limits.max_waiting_calls) + 1000
     return grpc.aio.server(
-        interceptors=services.interceptors(),
         options=[
             ("grpc.max_receive_message_length", settings.limits.max_message_bytes),
             ("grpc.max_send_message_length", settings.limits.max_message_bytes),
@@ -212,34 +251,6 @@ def new_server(services: Services) -> grpc.aio.Server:
             *_keepalive(settings.limits),
         ],
     )
-
-
-class UnnamedMethods:
-    """Registers methods so that the server looks them up by the name of each call.
-
-    gRPC's server otherwise waits for each registered method separately, and renews all these waits
-    at every call: for twenty methods that took 20 microseconds. A method with a wait of its own is
-    served before earlier calls of other methods.
-
-    Args:
-        server: The server.
-        named: Methods that keep a wait of their own.
-    """
-
-    def __init__(self, server: grpc.aio.Server, *, named: Collection[str] = ()) -> None:
-        self._server = server
-        self._named = named
-
-    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Register methods."""
-        self._server.add_generic_rpc_handlers(handlers)
-
-    def add_registered_method_handlers(
-        self, service: str, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]
-    ) -> None:
-        """Register only the methods that keep a wait of their own."""
-        named = {name: handler for name, handler in handlers.items() if name in self._named}
-        self._server.add_registered_method_handlers(service, named)
 
 
 def _keepalive(settings: LimitSettings) -> tuple[tuple[str, int], ...]:

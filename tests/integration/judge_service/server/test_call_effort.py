@@ -14,7 +14,7 @@ from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.engine import Engine, ScoreSpec
 from hallujudge.judge_service.observe import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
-from hallujudge.judge_service.server.http.asgi_app import Handlers, routes_of
+from hallujudge.judge_service.server.http.asgi_app import routes_of
 from hallujudge.judge_service.server.http.exchange import HttpContext
 from hallujudge.judge_service.server.services import Services
 from hallujudge.judge_service.server.workers import Workers
@@ -35,7 +35,7 @@ class Noting(Recorder):
         self.ended = call
 
 
-async def score_call(recorder: Recorder) -> Callable[[], Awaitable[bytes]]:
+def score_call(recorder: Recorder) -> Callable[[], Awaitable[bytes]]:
     """Return a call of a server with one caption, from the bytes that come to those that go."""
     services = Services(
         settings=ServerSettings(),
@@ -46,10 +46,7 @@ async def score_call(recorder: Recorder) -> Callable[[], Awaitable[bytes]]:
         # So small a message does not go to a worker.
         workers=cast(Workers, object()),
     )
-    handlers = Handlers()
-    services.register(handlers)
-    interceptors = services.interceptors()
-    route = (await routes_of(handlers, json=interceptors, binary=interceptors))[SCORE]
+    route = routes_of(services)[SCORE]
     caption = ChairItem(
         id="1",
         response="A dog and a cat sit on a couch next to a person with a laptop.",
@@ -88,14 +85,14 @@ async def functions_of(call: Callable[[], Awaitable[Any]]) -> Counter[str]:
 
 @pytest.mark.parametrize(("recorder", "most"), [(Recorder(), 232), (Noting(), 250)])
 async def test_a_call_with_one_caption_runs_few_functions(recorder: Recorder, most: int) -> None:
-    call = await score_call(recorder)
+    call = score_call(recorder)
     assert pb.ScoreResponse.FromString(await call()).report.scores
     ran = await functions_of(call)
     assert ran.total() <= most, ran.most_common(20)
 
 
 async def test_a_call_imports_nothing_after_the_first() -> None:
-    call = await score_call(Recorder())
+    call = score_call(Recorder())
     await call()
     ran = await functions_of(call)
     assert [name for name in ran if "importlib" in name] == []
@@ -103,6 +100,6 @@ async def test_a_call_imports_nothing_after_the_first() -> None:
 
 async def test_a_call_is_recorded_where_somebody_looks() -> None:
     recorder = Noting()
-    await (await score_call(recorder))()
+    await score_call(recorder)()
     assert (recorder.ended.method, recorder.ended.status) == ("Score", "OK")
     assert (recorder.ended.metric, recorder.ended.items) == ("chair", 1)

@@ -60,12 +60,12 @@ def guard_of(authenticator: Authenticator) -> GuardInterceptor:
     admission = Admission(running=1, waiting=1)
     connections = ConnectionGuard(ConnectionLimits(files=9, total=9, by_address=9))
     return GuardInterceptor(
-        authenticator,
-        admission,
-        MemoryBudget(1 << 20),
-        RunningCalls(times),
-        connections,
-        CpuScheduler(),
+        authenticator=authenticator,
+        admission=admission,
+        memory=MemoryBudget(1 << 20),
+        running=RunningCalls(times),
+        connections=connections,
+        scheduler=CpuScheduler(),
     )
 
 
@@ -156,7 +156,7 @@ async def test_calls_of_all_interceptors_share_their_servers_scheduler() -> None
         scheduler=scheduler,
     )
     for _ in ("gRPC", "HTTP"):
-        (guard,) = cast("list[GuardInterceptor]", services.interceptors())
+        (guard,) = services.interceptors()
         made: grpc.RpcMethodHandler[Any, Any] = grpc.unary_unary_rpc_method_handler(
             scored, request_deserializer=cast(Any, pb.ScoreRequest.FromString)
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,10 +15,8 @@ from ...settings.connection import is_ipv6, plain_host, with_port
 from ...stopping import Grace, begun
 from ..authentication import peer_of, server_context
 from ..connections import ConnectionGuard
-from ..flow_control import RunningCalls
 from ..observation import record_refused, request_id
-from .asgi_app import Handlers, HttpApp, routes_of
-from .json_messages import JsonForm
+from .asgi_app import HttpApp, routes_of
 
 try:
     import uvicorn
@@ -37,27 +34,13 @@ _KEEPALIVE_PROBES = 3
 _END_SECONDS = 4.0
 
 
-async def listener_of(services: Services) -> HttpListener:
+def listener_of(services: Services) -> HttpListener:
     """Return the HTTP listener that the settings describe.
 
     Raises:
         InvalidInputError: The address cannot be listened on.
     """
-    settings = services.settings
-    handlers = Handlers()
-    services.register(handlers)
-    routes = await routes_of(
-        handlers, json=services.interceptors(JsonForm), binary=services.interceptors()
-    )
-    app = HttpApp(routes, settings, services.authenticator, services.recorder)
-    return HttpListener(
-        app,
-        settings,
-        services.calls,
-        services.recorder,
-        services.connections,
-        tls=server_context(settings.tls),
-    )
+    return HttpListener(HttpApp(routes_of(services), services), services)
 
 
 class HttpListener:
@@ -65,33 +48,21 @@ class HttpListener:
 
     Args:
         app: The application.
-        settings: The address, and the limits of connections.
-        calls: The running calls, including those over gRPC.
-        recorder: Records requests that are not valid HTTP; the application records all others.
-        connections: Closes connections that would take the process's last files.
-        tls: The TLS context, or None for plain text.
+        services: The settings, and what HTTP shares with gRPC.
 
     Raises:
         InvalidInputError: The address cannot be listened on.
     """
 
-    def __init__(
-        self,
-        app: HttpApp,
-        settings: ServerSettings,
-        calls: RunningCalls,
-        recorder: Recorder,
-        connections: ConnectionGuard,
-        *,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self._calls = calls
-        self._socket = _Listening(_listening(settings), connections)
+    def __init__(self, app: HttpApp, services: Services) -> None:
+        settings, self._calls = services.settings, services.calls
+        tls = server_context(settings.tls)
+        self._socket = _Listening(_listening(settings), services.connections)
         self.port = self._socket.getsockname()[1]
         self.address = with_port(settings.http.host, self.port)
         config = uvicorn.Config(
             app,
-            http=_protocol(settings.limits.first_message_seconds, recorder),
+            http=_protocol(settings.limits.first_message_seconds, services.recorder),
             ws="none",
             lifespan="off",
             # The server logs calls itself, and clients could fill uvicorn's log.

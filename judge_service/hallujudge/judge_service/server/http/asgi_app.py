@@ -9,18 +9,16 @@ import asyncio
 import json
 from collections.abc import (
     AsyncGenerator,
-    Awaitable,
     Callable,
     Collection,
     Coroutine,
     Mapping,
-    Sequence,
 )
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from urllib.parse import unquote
 
 import grpc
@@ -30,15 +28,14 @@ from hallujudge.judge.v1 import jobs_pb2 as pb
 
 from ...errors import DeadlineError, HallujudgeError
 from ...installation import __version__
-from ...observe import Recorder
 from ...settings.connection import OTHER_HOST, is_own_host, web_address
-from ...settings.server_settings import ServerSettings
 from ...stopping import begun, cancel_all
 from ...wire.errors import status_of
-from ..authentication import Authenticator, describes_itself
-from ..interceptors import Handler
+from ..authentication import describes_itself
+from ..interceptors import Handler, within
 from ..logs import internal_error
 from ..observation import REQUEST_ID, record_refused
+from ..services import Methods, Services
 from .compatible_calls import (
     CHAT,
     MODELS,
@@ -67,9 +64,7 @@ from .exchange import (
     unpacked,
     whole,
 )
-from .json_messages import to_json
-
-_Interceptors: TypeAlias = "Sequence[grpc.aio.ServerInterceptor]"
+from .json_messages import JsonForm, to_json
 
 DOCUMENT = "/openapi.json"
 _SCORE = "/hallujudge.judge.v1.JudgeService/Score"
@@ -98,50 +93,23 @@ class Route:
     """Encodes what ``binary`` returned."""
 
 
-class Handlers:
-    """Collects the methods that generated code registers at a server."""
-
-    def __init__(self) -> None:
-        self.by_path: dict[str, Handler] = {}
-
-    def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Ignore them: the same methods are registered by name as well."""
-
-    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
-        """Add the methods of a service."""
-        self.by_path |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
-
-
-class _Details(grpc.HandlerCallDetails):
-    """The details of a call as interceptors read them."""
-
-    def __init__(self, method: str) -> None:
-        self.method = method
-        self.invocation_metadata = ()
-
-
-async def routes_of(
-    handlers: Handlers, *, json: _Interceptors, binary: _Interceptors
-) -> Mapping[str, Route]:
-    """Return the methods by path.
-
-    Args:
-        handlers: The methods.
-        json: Their interceptors for messages in JSON, the outermost first.
-        binary: Their interceptors for messages in binary form.
-    """
-    routes = {}
-    for path, handler in handlers.by_path.items():
-        in_json = await _wrapped(path, handler, json)
-        in_binary = await _wrapped(path, handler, binary)
-        routes[path] = Route(
-            name=path.rpartition("/")[2],
-            many=bool(handler.request_streaming),
-            stream=bool(handler.response_streaming),
-            json=_call_of(in_json, many=handler.request_streaming),
-            binary=_call_of(in_binary, many=handler.request_streaming),
-            written=cast("Callable[[Any], bytes]", in_binary.response_serializer),
-        )
+def routes_of(services: Services) -> Mapping[str, Route]:
+    """Return the methods by path."""
+    json, binary = services.interceptors(JsonForm), services.interceptors()
+    routes, methods = {}, Methods()
+    services.register(methods)
+    for service, handlers in methods.by_service.items():
+        for name, handler in handlers.items():
+            path, many = f"/{service}/{name}", bool(handler.request_streaming)
+            in_binary = within(binary, path, handler)
+            routes[path] = Route(
+                name=name,
+                many=many,
+                stream=bool(handler.response_streaming),
+                json=_call_of(within(json, path, handler), many=many),
+                binary=_call_of(in_binary, many=many),
+                written=cast("Callable[[Any], bytes]", in_binary.response_serializer),
+            )
     # The same methods, which the application calls with other requests.
     for path in _FOREIGN:
         routes[path] = replace(routes[_SCORE], name=path)
@@ -153,29 +121,6 @@ def _call_of(handler: Handler, *, many: bool) -> Callable[..., Any]:
     call = cast("Callable[..., Any]", handler.stream_stream or handler.stream_unary)
     # As with gRPC, a single message is read from the context of the call.
     return call if many else lambda raws, context: call(raws, context.reading(raws))
-
-
-async def _wrapped(path: str, handler: Handler, interceptors: _Interceptors) -> Handler:
-    async def found(_: grpc.HandlerCallDetails) -> Handler:
-        return handler
-
-    inner: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]] = found
-    # From the inside to the outside: the first one is the outermost.
-    for interceptor in reversed(interceptors):
-        inner = _within(interceptor, inner)
-    return await inner(_Details(path))
-
-
-def _within(
-    interceptor: grpc.aio.ServerInterceptor,
-    inner: Callable[[grpc.HandlerCallDetails], Awaitable[Handler]],
-) -> Callable[[grpc.HandlerCallDetails], Awaitable[Handler]]:
-    async def wrapped(details: grpc.HandlerCallDetails) -> Handler:
-        found = await interceptor.intercept_service(inner, details)
-        assert found is not None, "each of our methods has a handler"
-        return found
-
-    return wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,20 +225,14 @@ class HttpApp:
 
     Args:
         routes: The methods by path.
-        settings: The settings of the server.
-        authenticator: Identifies callers.
-        recorder: Records refused requests; the interceptors record calls.
+        services: The settings, and what HTTP shares with gRPC.
     """
 
-    def __init__(
-        self,
-        routes: Mapping[str, Route],
-        settings: ServerSettings,
-        authenticator: Authenticator,
-        recorder: Recorder,
-    ) -> None:
+    def __init__(self, routes: Mapping[str, Route], services: Services) -> None:
+        settings, authenticator = services.settings, services.authenticator
         self._routes = routes
-        self._recorder = recorder
+        # Of refused requests; the interceptors record calls.
+        self._recorder = services.recorder
         self._limit = settings.limits.max_message_bytes
         self._most = settings.limits.max_batch_items
         self._authenticator = authenticator

@@ -10,11 +10,13 @@ import pytest
 
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2
+from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.errors import HallujudgeError, NotFoundError, OverloadedError
 from hallujudge.judge_service.observe import CallRecord, Recorder
 from hallujudge.judge_service.server.authentication import Authenticator
 from hallujudge.judge_service.server.http.asgi_app import HttpApp, all_results
 from hallujudge.judge_service.server.http.exchange import CallFailedError, HttpContext
+from hallujudge.judge_service.server.services import Services
 from hallujudge.judge_service.settings.server_settings import LimitSettings, ServerSettings
 from hallujudge.judge_service.wire.errors import status_of
 
@@ -50,7 +52,14 @@ async def asked(
         "headers": [(b"host", b"localhost"), (b"x-request-id", b"run-9"), *headers],
         "client": ("127.0.0.1", 4000),
     }
-    await HttpApp({}, SETTINGS, Authenticator(), recorder)(scope, receive, send)
+    services = Services(
+        settings=SETTINGS,
+        engine=Engine(),
+        jobs=None,
+        recorder=recorder,
+        authenticator=Authenticator(),
+    )
+    await HttpApp({}, services)(scope, receive, send)
     return sent, recorder.ended
 
 
