@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import IO, Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -108,70 +109,102 @@ class MetricsRecorder(Recorder):
         self._label = BoundedLabel(_MAX_KEYS)
         self._key_names: dict[str, str] = {}
         self._name = BoundedLabel(_MAX_NAMES)
-        make = _Maker(registry)
-        self._calls = _CallMetrics(make)
-        self._items = _ItemMetrics(make)
-        self._judges = _JudgeMetrics(make)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        seconds = partial(Histogram, buckets=_CALL_SECONDS, registry=registry)
+        key, model = ("key",), ("model",)
+        # Calls, and what of them is counted by key.
+        self._calls = counter("hallujudge_calls", "Ended calls.", ("method", "status"))
+        arrival = "Time from the arrival of a call to its end."
+        self._call_seconds = seconds("hallujudge_call_seconds", arrival, ("method",))
+        self._running = gauge("hallujudge_running_calls", "Calls that run.", ("method",))
+        self._waiting = gauge("hallujudge_waiting_calls", "Calls that wait to run.", key)
+        self._wait_seconds = seconds("hallujudge_wait_seconds", "Time that calls waited to run.")
+        self._wait_by_key = counter("hallujudge_key_wait_seconds", "Time waited, by key.", key)
+        self._by_key = counter("hallujudge_key_calls", "Ended calls by key.", ("key", "status"))
+        self._key_info = gauge("hallujudge_key_info", "Names of keys; 1.", ("key", "name"))
+        self._items_by_key = counter("hallujudge_key_items", "Items of ended calls, by key.", key)
+        # Items.
+        outcome = ("metric", "outcome")
+        self._outcomes = counter("hallujudge_items", "Items by outcome.", outcome)
+        reason = ("metric", "reason")
+        self._reasons = counter("hallujudge_unscored_items", "Unscored items by reason.", reason)
+        # Calls to language models.
+        called = "Calls to language models."
+        self._judge_calls = counter("hallujudge_judge_calls", called, ("model", "outcome"))
+        sent = "Time from sending a call to a language model to its reply or failure."
+        self._judge_seconds = seconds("hallujudge_judge_call_seconds", sent, model)
+        cached = "Tokens; cached ones are a part of the prompt's."
+        self._tokens = counter("hallujudge_judge_tokens", cached, ("model", "kind"))
+        self._cost = counter("hallujudge_judge_cost", "Money, by the set prices.", model)
+        by_key = "Calls to language models, by key."
+        self._judge_by_key = counter("hallujudge_key_judge_calls", by_key, key)
+        self._cost_by_key = counter("hallujudge_key_cost", "Money, by key.", key)
+        spent = "Calls to language models that were not sent because a budget is spent, by key."
+        self._refused_by_key = counter("hallujudge_key_refused_judge_calls", spent, key)
+        where = "Look-ups of replies, by where they were found."
+        self._lookups = counter("hallujudge_cache_lookups", where, ("found",))
+        went_on = "Claims and questions that went on to the next judge."
+        self._fallbacks = counter("hallujudge_fallbacks", went_on, ("judge", "reason"))
 
     def call_waits(self, call: CallRecord) -> None:
         """Count a call among the waiting ones."""
         super().call_waits(call)
-        self._calls.waiting.labels(self._key(call.key, call.key_name)).inc()
+        self._waiting.labels(self._key(call.key, call.key_name)).inc()
 
     def call_runs(self, call: CallRecord) -> None:
         """Count a call among the running ones."""
         super().call_runs(call)
         self._left_queue(call)
-        self._calls.running.labels(self._name(call.method)).inc()
+        self._running.labels(self._name(call.method)).inc()
 
     def call_ended(self, call: CallRecord) -> None:
         """Count a call that ended."""
         if call.stage is Stage.RUNNING:
-            self._calls.running.labels(self._name(call.method)).dec()
+            self._running.labels(self._name(call.method)).dec()
         super().call_ended(call)
         if call.stage is Stage.WAITING:
             self._left_queue(call)
         method, key = self._name(call.method), self._key(call.key, call.key_name)
-        self._calls.ended.labels(method, call.status).inc()
-        self._calls.seconds.labels(method).observe(call.seconds)
-        self._calls.by_key.labels(key, call.status).inc()
+        self._calls.labels(method, call.status).inc()
+        self._call_seconds.labels(method).observe(call.seconds)
+        self._by_key.labels(key, call.status).inc()
         if call.items:
-            self._calls.items_by_key.labels(key).inc(call.items)
+            self._items_by_key.labels(key).inc(call.items)
 
     def items_scored(self, metric: str, outcomes: Outcomes) -> None:
         """Count items by outcome and reason."""
         name = self._name(metric)
         scored = outcomes.get("", 0)
-        self._items.outcomes.labels(name, "scored").inc(scored)
-        self._items.outcomes.labels(name, "unscored").inc(sum(outcomes.values()) - scored)
+        self._outcomes.labels(name, "scored").inc(scored)
+        self._outcomes.labels(name, "unscored").inc(sum(outcomes.values()) - scored)
         for reason, count in outcomes.items():
             if reason:
                 label = reason if reason in _REASONS else OTHER
-                self._items.reasons.labels(name, label).inc(count)
+                self._reasons.labels(name, label).inc(count)
 
     def judge_called(self, call: JudgeCall) -> None:
         """Count a call to a language model, its tokens and its cost."""
         model, key = self._name(call.model), self._current_key()
-        self._judges.calls.labels(model, call.outcome).inc()
-        self._judges.seconds.labels(model).observe(call.seconds)
-        self._judges.by_key.labels(key).inc()
-        self._judges.tokens.labels(model, "prompt").inc(call.prompt_tokens)
-        self._judges.tokens.labels(model, "cached").inc(call.cached_tokens)
-        self._judges.tokens.labels(model, "completion").inc(call.completion_tokens)
-        self._judges.cost.labels(model).inc(call.cost)
-        self._judges.cost_by_key.labels(key).inc(call.cost)
+        self._judge_calls.labels(model, call.outcome).inc()
+        self._judge_seconds.labels(model).observe(call.seconds)
+        self._judge_by_key.labels(key).inc()
+        self._tokens.labels(model, "prompt").inc(call.prompt_tokens)
+        self._tokens.labels(model, "cached").inc(call.cached_tokens)
+        self._tokens.labels(model, "completion").inc(call.completion_tokens)
+        self._cost.labels(model).inc(call.cost)
+        self._cost_by_key.labels(key).inc(call.cost)
 
     def budget_refused(self) -> None:
         """Count a call that a budget refused, by the caller's key."""
-        self._judges.refused_by_key.labels(self._current_key()).inc()
+        self._refused_by_key.labels(self._current_key()).inc()
 
     def looked_up(self, found: str) -> None:
         """Count a look-up of a reply."""
-        self._judges.lookups.labels(found).inc()
+        self._lookups.labels(found).inc()
 
     def fell_back(self, judge: str, reason: str) -> None:
         """Count a claim that went on to the next judge."""
-        self._judges.fallbacks.labels(self._name(judge), self._name(reason)).inc()
+        self._fallbacks.labels(self._name(judge), self._name(reason)).inc()
 
     def _current_key(self) -> str:
         caller = current_caller()
@@ -183,16 +216,16 @@ class MetricsRecorder(Recorder):
         if name and name != before and label != OTHER:
             # A key with a new name must not stay in the series of its old one.
             if before is not None:
-                self._calls.key_info.remove(label, before)
+                self._key_info.remove(label, before)
             self._key_names[key] = name
-            self._calls.key_info.labels(label, name).set(1)
+            self._key_info.labels(label, name).set(1)
         return label
 
     def _left_queue(self, call: CallRecord) -> None:
         key = self._key(call.key, call.key_name)
-        self._calls.waiting.labels(key).dec()
-        self._calls.wait_seconds.observe(call.waited_seconds)
-        self._calls.wait_by_key.labels(key).inc(call.waited_seconds)
+        self._waiting.labels(key).dec()
+        self._wait_seconds.observe(call.waited_seconds)
+        self._wait_by_key.labels(key).inc(call.waited_seconds)
 
 
 class BoundedLabel:
@@ -218,101 +251,6 @@ class BoundedLabel:
                 return OTHER
             self._known.add(value)
         return value
-
-
-class _Maker:
-    """Makes metrics in a registry.
-
-    Args:
-        registry: Where the metrics are found.
-    """
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def counter(self, name: str, text: str, *labels: str) -> Counter:
-        """Return a number that only grows."""
-        return Counter(name, text, labels, registry=self._registry)
-
-    def gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        """Return a number that grows and shrinks."""
-        return Gauge(name, text, labels, registry=self._registry)
-
-    def seconds(self, name: str, text: str, *labels: str) -> Histogram:
-        """Return a distribution of durations."""
-        return Histogram(name, text, labels, buckets=_CALL_SECONDS, registry=self._registry)
-
-
-class _CallMetrics:
-    """Metrics of RPCs."""
-
-    def __init__(self, make: _Maker) -> None:
-        self.ended = make.counter("hallujudge_calls", "Ended calls.", "method", "status")
-        self.seconds = make.seconds(
-            "hallujudge_call_seconds", "Time from the arrival of a call to its end.", "method"
-        )
-        self.running = make.gauge("hallujudge_running_calls", "Calls that run.", "method")
-        self.waiting = make.gauge("hallujudge_waiting_calls", "Calls that wait to run.", "key")
-        self.wait_seconds = make.seconds(
-            "hallujudge_wait_seconds", "Time that calls waited to run."
-        )
-        self.wait_by_key = make.counter(
-            "hallujudge_key_wait_seconds", "Time waited, by key.", "key"
-        )
-        self.by_key = make.counter("hallujudge_key_calls", "Ended calls by key.", "key", "status")
-        self.key_info = make.gauge("hallujudge_key_info", "Names of keys; 1.", "key", "name")
-        self.items_by_key = make.counter(
-            "hallujudge_key_items", "Items of ended calls, by key.", "key"
-        )
-
-
-class _ItemMetrics:
-    """Metrics of items."""
-
-    def __init__(self, make: _Maker) -> None:
-        self.outcomes = make.counter("hallujudge_items", "Items by outcome.", "metric", "outcome")
-        self.reasons = make.counter(
-            "hallujudge_unscored_items", "Unscored items by reason.", "metric", "reason"
-        )
-
-
-class _JudgeMetrics:
-    """Metrics of calls to language models."""
-
-    def __init__(self, make: _Maker) -> None:
-        self.calls = make.counter(
-            "hallujudge_judge_calls", "Calls to language models.", "model", "outcome"
-        )
-        self.seconds = make.seconds(
-            "hallujudge_judge_call_seconds",
-            "Time from sending a call to a language model to its reply or failure.",
-            "model",
-        )
-        self.tokens = make.counter(
-            "hallujudge_judge_tokens",
-            "Tokens; cached ones are a part of the prompt's.",
-            "model",
-            "kind",
-        )
-        self.cost = make.counter("hallujudge_judge_cost", "Money, by the set prices.", "model")
-        self.by_key = make.counter(
-            "hallujudge_key_judge_calls", "Calls to language models, by key.", "key"
-        )
-        self.cost_by_key = make.counter("hallujudge_key_cost", "Money, by key.", "key")
-        self.refused_by_key = make.counter(
-            "hallujudge_key_refused_judge_calls",
-            "Calls to language models that were not sent because a budget is spent, by key.",
-            "key",
-        )
-        self.lookups = make.counter(
-            "hallujudge_cache_lookups", "Look-ups of replies, by where they were found.", "found"
-        )
-        self.fallbacks = make.counter(
-            "hallujudge_fallbacks",
-            "Claims and questions that went on to the next judge.",
-            "judge",
-            "reason",
-        )
 
 
 class _State(Collector):
