@@ -143,7 +143,7 @@ class VllmSettings:
     command: str = setting("vllm", "the program, if it is not vllm on the path")
     """The program that is started, with what comes before ``serve``, with spaces between."""
     # Nothing is fetched unless someone says so: a run offline must not wait for a hub.
-    download: int = setting(0, "1: vllm may fetch the model from its hub", high=1)
+    download: int = setting(0, "1: let vllm fetch the model from its hub", high=1)
     """Whether vLLM may fetch the model from its hub: 0 or 1."""
     arguments: str = setting("", "more arguments for vllm serve")
     """More arguments for ``vllm serve``, with spaces between."""

@@ -30,11 +30,11 @@ class HttpSettings:
 class TlsSettings:
     """Encryption of connections, and certificates of callers."""
 
-    cert: str = setting("", "PEM file of the server's certificate chain; empty: plain text")
+    cert: str = setting("", "PEM file of the server's certificate; empty: plain text")
     """PEM file of the server's certificate and its chain; empty for plain-text connections."""
     key: str = setting("", "PEM file of the certificate's private key")
     """PEM file of the certificate's private key."""
-    ca: str = setting("", "PEM file of authorities; clients need a certificate of theirs")
+    ca: str = setting("", "PEM file of authorities that certify clients; empty: none")
     """PEM file of the authorities whose certificates clients must present, if any."""
 
 

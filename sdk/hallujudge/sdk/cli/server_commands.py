@@ -22,7 +22,8 @@ from hallujudge.judge_service.access.key_store import (
     revoke_key,
     rotate_key,
 )
-from hallujudge.judge_service.settings.loading import load_settings, names_of, spending_path
+from hallujudge.judge_service.settings import Definition
+from hallujudge.judge_service.settings.loading import ALL, load_settings, names_of, spending_path
 from hallujudge.judge_service.tenancy import MAX_WEIGHT, Limits
 from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.families import added_sources
@@ -34,89 +35,44 @@ from .app import (
     app,
     budget_option,
     examples,
-    judge_option,
     keys_app,
-    output_option,
     server_option,
 )
 from .options import JudgeOptions
-from .parameters import Declared, argument, parameter_of
+from .parameters import Declared, argument, option, parameter_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.access.spending import Ledger
 
 
-# Setting of the server -> its type, and its option of ``serve``.
-_SERVED: Mapping[str, tuple[Any, Any]] = {
-    "host": (str, server_option(help="Address to listen on.")),
-    "port": (int, server_option(help="Port; 0 for a free one.")),
-    "http_host": (str, server_option(help="Address of HTTP with JSON.")),
-    "http_port": (int, server_option(help="Port of HTTP with JSON.")),
-    "max_message_bytes": (int, server_option(help="Most bytes of a message.")),
-    "max_batch_items": (int, server_option(help="Most items of a message.")),
-    "max_running_calls": (int, server_option(help="Most calls that run at once.")),
-    "max_waiting_calls": (int, server_option(help="Most calls that wait.")),
-    "workers": (int, server_option(help="Worker processes; -1 for one a core, 1 for none.")),
-    "max_memory_bytes": (
-        int,
-        server_option(help="Most memory for messages, results, graphs and models."),
+# Panel of the help page -> settings that `serve` has options for, by the names of their options.
+_SERVED = {
+    "Server": (
+        *("host", "port", "http_host", "http_port", "max_message_bytes", "max_batch_items"),
+        *("max_running_calls", "max_waiting_calls", "workers", "max_memory_bytes"),
+        *("drain_seconds", "metrics_host", "metrics_port", "jobs_database", "accept_new_state"),
     ),
-    "tls_cert": (str, access_option(metavar="FILE", help="Certificate of the server (PEM).")),
-    "tls_key": (str, access_option(metavar="FILE", help="Private key of --tls-cert.")),
-    "tls_ca": (
-        str,
-        access_option(metavar="FILE", help="Authority of certificates that clients must show."),
+    "Access": ("tls_cert", "tls_key", "tls_ca", "keys_file", "allow_anonymous", "reflection"),
+    "Output": ("access_log", "trace_endpoint", "log_level", "data_folder"),
+    "Judge": (
+        *("vllm", "vllm_tensor_parallel_size", "vllm_max_model_len", "vllm_quantization"),
+        *("vllm_batch_invariant", "vllm_download"),
     ),
-    "keys_file": (
-        str,
-        access_option(metavar="FILE", help="File of API keys; see hallujudge keys."),
-    ),
-    "allow_anonymous": (
-        bool,
-        access_option("--allow-anonymous", help="Serve callers without a key."),
-    ),
-    "reflection": (str, access_option(help="Self-description over gRPC: auto, on or off.")),
-    "drain_seconds": (float, server_option(help="Seconds that calls have to finish on SIGTERM.")),
-    "metrics_host": (str, server_option(help="Address of the metrics page.")),
-    "metrics_port": (int, server_option(help="Port of metrics and health over HTTP.")),
-    "access_log": (str, output_option(help="File of one JSON line a call; - for stdout.")),
-    "trace_endpoint": (str, output_option(help="OpenTelemetry collector that receives traces.")),
-    "jobs_database": (
-        str,
-        server_option(metavar="FILE|URL", help="Where jobs are kept; off: no jobs."),
-    ),
-    "accept_new_state": (
-        bool,
-        server_option(
-            "--accept-new-state", help="Start although a database was deleted or emptied."
-        ),
-    ),
-    "log_level": (str, output_option(help="Log level: debug, info, warning or error.")),
-    "vllm": (str, judge_option(help="Model of a vLLM server to start and watch.")),
-    "vllm_tensor_parallel_size": (
-        int,
-        judge_option(
-            "--tensor-parallel-size", help="Number of GPUs that vLLM spreads a layer over."
-        ),
-    ),
-    "vllm_max_model_len": (
-        int,
-        judge_option("--max-model-len", help="Longest prompt of vLLM in tokens; 0 for what fits."),
-    ),
-    "vllm_quantization": (
-        str,
-        judge_option("--quantization", help="How vLLM quantises the weights, such as fp8."),
-    ),
-    "vllm_batch_invariant": (
-        bool,
-        judge_option("--batch-invariant", help="Replies of vLLM that no other call changes."),
-    ),
-    "vllm_download": (bool, judge_option("--vllm-download", help="Let vLLM fetch the model.")),
-    "data_folder": (str, output_option(help="Folder for logs of started processes.")),
+}
+# What only vLLM has is not named after it.
+_SHORT_FLAGS = {
+    f"vllm_{name}": f"--{name.replace('_', '-')}"
+    for name in ("tensor_parallel_size", "max_model_len", "quantization", "batch_invariant")
+}
+_METAVARS = {
+    **dict.fromkeys(("tls_cert", "tls_key", "tls_ca", "keys_file"), "FILE"),
+    "jobs_database": "FILE|URL",
 }
 
 
-_FLAGS = [name for name, (kind, _) in _SERVED.items() if kind is bool]
+def _is_switch(declared: Definition) -> bool:
+    """Return whether a setting is 0 or 1, as a variable of the environment has yes and no."""
+    return type(declared.field.default) is int and declared.field.metadata["high"] == 1
 
 
 class _ServedSettings(Declared):
@@ -124,15 +80,31 @@ class _ServedSettings(Declared):
 
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield a parameter for each setting."""
-        for name, (kind, option) in _SERVED.items():
-            # None, so that without the option the environment or the file has its say.
-            yield parameter_of(name, Annotated[kind | None, option], None)
+        settings = {each.option: each for each in ALL.values()}
+        for panel, names in _SERVED.items():
+            for name in names:
+                declared = settings[name]
+                given: Any = bool if _is_switch(declared) else type(declared.field.default)
+                flag = option(
+                    _SHORT_FLAGS.get(name) or f"--{name.replace('_', '-')}",
+                    panel=panel,
+                    metavar=_METAVARS.get(name),
+                    help=_sentence(declared),
+                )
+                # None, so that without the option the environment or the file has its say.
+                yield parameter_of(name, Annotated[given | None, flag], None)
 
     def build(self, given: Mapping[str, object]) -> dict[str, object]:
         """Return the settings by name; None where an option is not given."""
-        # A flag that is not given leaves its setting to the environment and the file.
-        flags = {name: 1 if given[name] else None for name in _FLAGS}
-        return {**given, **flags}
+        # Switches of settings are numbers.
+        return {name: 1 if value is True else value for name, value in given.items()}
+
+
+def _sentence(declared: Definition) -> str:
+    """Return the help text of a setting as that of an option."""
+    text = str(declared.field.metadata["help"]).removeprefix("1: ")
+    # Values are written as they are given.
+    return f"{text}." if declared.field.metadata["choices"] else f"{text[0].upper()}{text[1:]}."
 
 
 @app.command(epilog=examples("hallujudge serve --port 50051"))
