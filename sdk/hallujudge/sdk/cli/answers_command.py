@@ -102,7 +102,7 @@ class _Variants(_OneVariant):
         output_option("--all-parsers", help="Table of all answer parsers, also in parsers.json."),
     ] = False
     # The former name of --parser.
-    reader: Annotated[str, option("--reader", hidden=True)] = ""
+    reader: Annotated[str, option(hidden=True)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Allow = Annotated[
     list[str] | None,
-    input_option("--allow", metavar="FIELD", help="Signature fields that may differ; repeatable."),
+    input_option(metavar="FIELD", help="Signature fields that may differ; repeatable."),
 ]
 
 

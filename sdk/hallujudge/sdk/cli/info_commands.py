@@ -45,7 +45,7 @@ metrics_app = command_group(
     "hallujudge metrics list",
 )
 
-ListingFormat = Annotated[str, output_option("--format", help="Format: table or json.")]
+ListingFormat = Annotated[str, output_option(help="Format: table or json.")]
 
 
 @metrics_app.command("list", epilog=examples("hallujudge metrics list"))

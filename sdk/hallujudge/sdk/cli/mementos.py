@@ -35,17 +35,14 @@ def mementos(
         input_option("--references", "-R", help="File of image names and human descriptions."),
     ] = None,
     keywords: Annotated[
-        Path | None,
-        input_option("--keywords", help="Extracted keywords instead of responses: file or folder."),
+        Path | None, input_option(help="Extracted keywords instead of responses: file or folder.")
     ] = None,
     inputs: Annotated[InputOptions, InputsOf("mementos")],
     object_graph: Annotated[
-        list[str] | None,
-        metric_option("--object-graph", help="Graph of objects, or DOMAIN=GRAPH; repeatable."),
+        list[str] | None, metric_option(help="Graph of objects, or DOMAIN=GRAPH; repeatable.")
     ] = None,
     behavior_graph: Annotated[
-        list[str] | None,
-        metric_option("--behavior-graph", help="Graph of behaviours, or DOMAIN=GRAPH; repeatable."),
+        list[str] | None, metric_option(help="Graph of behaviours, or DOMAIN=GRAPH; repeatable.")
     ] = None,
     metric: Annotated[MetricOptions, DeclaredBy("mementos")],
     judges: JudgeOptions,

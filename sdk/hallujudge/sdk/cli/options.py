@@ -80,20 +80,15 @@ Estimate = Annotated[
 ]
 
 Objects = Annotated[
-    Path | None,
-    input_option("--objects", metavar="FILE", help="JSON: image -> the objects that it shows."),
+    Path | None, input_option(metavar="FILE", help="JSON: image -> the objects that it shows.")
 ]
 Instances = Annotated[
-    list[Path] | None,
-    input_option("--instances", metavar="FILE", help="COCO's instances_*.json; repeatable."),
+    list[Path] | None, input_option(metavar="FILE", help="COCO's instances_*.json; repeatable.")
 ]
 LlmUrl = Annotated[
-    list[str] | None,
-    judge_option("--llm-url", help="Base URL of a server of the LLM judge; repeatable."),
+    list[str] | None, judge_option(help="Base URL of a server of the LLM judge; repeatable.")
 ]
-LlmModel = Annotated[
-    str | None, judge_option("--llm-model", help="Name of the LLM judge's model at its server.")
-]
+LlmModel = Annotated[str | None, judge_option(help="Name of the LLM judge's model at its server.")]
 LlmDialect = Annotated[
     str | None,
     judge_option("--dialect", "--llm-dialect", help="Judge's server: vllm, openai or plain."),
@@ -237,18 +232,12 @@ class WriterOptions:
     model: Annotated[
         str | None, judge_option("--model", "--llm-model", help="Name of the model there.")
     ] = None
-    dialect: Annotated[
-        str | None, judge_option("--dialect", help="Server: vllm, openai or plain.")
-    ] = None
-    max_concurrency: Annotated[
-        int | None, judge_option("--max-concurrency", min=1, help="Calls at the same time.")
-    ] = None
-    max_calls: Annotated[
-        int | None, budget_option("--max-calls", help="Most calls, with retries.")
-    ] = None
-    max_cost: Annotated[
-        float | None, budget_option("--max-cost", help="Most that calls may cost.")
-    ] = None
+    dialect: Annotated[str | None, judge_option(help="Server: vllm, openai or plain.")] = None
+    max_concurrency: Annotated[int | None, judge_option(min=1, help="Calls at the same time.")] = (
+        None
+    )
+    max_calls: Annotated[int | None, budget_option(help="Most calls, with retries.")] = None
+    max_cost: Annotated[float | None, budget_option(help="Most that calls may cost.")] = None
 
     def settings(self) -> dict[str, object]:
         """Return the settings that were given, by their names."""
@@ -263,7 +252,7 @@ class WriterOptions:
         return {name: value for name, value in given.items() if value is not None}
 
 
-Temperature = Annotated[float, judge_option("--temperature", min=0, max=10, help="Temperature.")]
+Temperature = Annotated[float, judge_option(min=0, max=10, help="Temperature.")]
 
 
 def checked_out(out: Path, *inputs: Path) -> Path:
@@ -324,9 +313,7 @@ def say_failed(failed: Mapping[str, str], made: int) -> ExitCode:
 
 ModelNames = Annotated[
     list[str] | None,
-    input_option(
-        "--model-name", metavar="OLD=NEW", help="Another name of a model in tables; repeatable."
-    ),
+    input_option(metavar="OLD=NEW", help="Another name of a model in tables; repeatable."),
 ]
 
 

@@ -51,23 +51,20 @@ PageFile = Annotated[
     Path | None,
     output_option("--out", "-o", metavar="FILE", help="HTML file; else report.html in RUN."),
 ]
-Title = Annotated[str, output_option("--title", metavar="TEXT", help="Title of the page.")]
+Title = Annotated[str, output_option(metavar="TEXT", help="Title of the page.")]
 Baseline = Annotated[
-    str | None,
-    output_option("--baseline", metavar="RUN", help="Run to compare with, or published:ROW."),
+    str | None, output_option(metavar="RUN", help="Run to compare with, or published:ROW.")
 ]
 Pictures = Annotated[
-    str, output_option("--images", metavar="SOURCE", help="Folder, or URL with {id} or {group}.")
+    str, output_option(metavar="SOURCE", help="Folder, or URL with {id} or {group}.")
 ]
 Trackers = Annotated[
     list[str] | None,
-    output_option("--to", metavar="PLACE", help="mlflow, wandb, otel, every-eval-ever and others."),
+    output_option(metavar="PLACE", help="mlflow, wandb, otel, every-eval-ever and others."),
 ]
-Model = Annotated[
-    str, output_option("--model", metavar="ORG/NAME", help="The evaluated model, for --to.")
-]
+Model = Annotated[str, output_option(metavar="ORG/NAME", help="The evaluated model, for --to.")]
 Dataset = Annotated[
-    str, output_option("--dataset", metavar="ORG/NAME", help="Its benchmark's dataset, for --to.")
+    str, output_option(metavar="ORG/NAME", help="Its benchmark's dataset, for --to.")
 ]
 Embed = Annotated[bool, output_option("--embed-images", help="Thumbnails inside the page.")]
 

@@ -48,9 +48,7 @@ ObjectFiles = Annotated[
         "--references", "-R", metavar="FILE", help="File of objects, or COCO's own; repeatable."
     ),
 ]
-ObjectGraph = Annotated[
-    str | None, metric_option("--graph", help="Synonym graph: a shipped name, or a file.")
-]
+ObjectGraph = Annotated[str | None, metric_option(help="Synonym graph: a shipped name, or a file.")]
 AllowDuplicates = Annotated[
     bool, input_option("--allow-duplicates", help="Score of every response of a duplicate id.")
 ]
@@ -120,9 +118,7 @@ _SOME: Mapping[str, tuple[object, object]] = {
 
 Workers = Annotated[
     int,
-    server_option(
-        "--workers", min=0, metavar="N", help="Processes that score; 0: one per core in large runs."
-    ),
+    server_option(min=0, metavar="N", help="Processes that score; 0: one per core in large runs."),
 ]
 
 
@@ -135,21 +131,19 @@ Overwrite = Annotated[
 class RunOptions:
     """Options of every score command. Fields of :class:`ScoreRun` have the same names here."""
 
-    id_key: Annotated[str | None, input_option("--id-key", help="Key of the id.")] = None
-    text_key: Annotated[
-        str | None, input_option("--text-key", help="Key of the response's text.")
-    ] = None
+    id_key: Annotated[str | None, input_option(help="Key of the id.")] = None
+    text_key: Annotated[str | None, input_option(help="Key of the response's text.")] = None
     map: Annotated[
         list[str] | None,
         input_option(
-            "--map", metavar="NAME=KEY", help="Key of a value, as in label=doc.answer; repeatable."
+            metavar="NAME=KEY", help="Key of a value, as in label=doc.answer; repeatable."
         ),
     ] = None
     allow_unknown: Annotated[
         bool, input_option("--allow-unknown", help="Responses without a reference become unscored.")
     ] = False
     encoding: Annotated[
-        str, input_option("--encoding", metavar="CODE", help="Code of files that are not UTF-8.")
+        str, input_option(metavar="CODE", help="Code of files that are not UTF-8.")
     ] = ""
     skip_bad: Annotated[
         bool, input_option("--skip-bad", help="Records that can't be read become unscored.")
@@ -163,9 +157,9 @@ class RunOptions:
             "--group-by", "-g", metavar="KEY", help="Key to report groups by; repeatable."
         ),
     ] = None
-    confidence: Annotated[
-        float, statistics_option("--confidence", help="Confidence level of the intervals.")
-    ] = 0.95
+    confidence: Annotated[float, statistics_option(help="Confidence level of the intervals.")] = (
+        0.95
+    )
     count_empty: Annotated[bool, response_option("count_empty", "--count-empty")] = False
     failure_text: Annotated[
         list[str] | None,
@@ -200,13 +194,10 @@ class RunOptions:
     overwrite: Overwrite = False
     workers: Workers = 0
     engine: Annotated[
-        str, server_option("--engine", help="Where processes run: local, or ray (extra ray).")
+        str, server_option(help="Where processes run: local, or ray (extra ray).")
     ] = "local"
     ray_address: Annotated[
-        str,
-        server_option(
-            "--ray-address", metavar="ADDRESS", help="Running Ray cluster; none starts one here."
-        ),
+        str, server_option(metavar="ADDRESS", help="Running Ray cluster; none starts one here.")
     ] = ""
     no_text: Annotated[
         bool, output_option("--no-text", help="Hashes of responses in items.jsonl, not their text.")
@@ -219,16 +210,10 @@ class RunOptions:
     at: ServerOptions
     """The server."""
     progress_timeout: Annotated[
-        float,
-        server_option(
-            "--progress-timeout", help="Seconds without progress of the server that end a run."
-        ),
+        float, server_option(help="Seconds without progress of the server that end a run.")
     ] = _TIMEOUTS.progress_timeout
     reconnect_timeout: Annotated[
-        float,
-        server_option(
-            "--reconnect-timeout", min=0, help="Seconds for which a lost server is tried again."
-        ),
+        float, server_option(min=0, help="Seconds for which a lost server is tried again.")
     ] = _TIMEOUTS.reconnect_timeout
 
     def of(

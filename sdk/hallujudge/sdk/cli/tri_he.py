@@ -17,8 +17,7 @@ from .run_options import InputsOf, References, RunOptions
 from .score_command import ScoreCommand
 
 Claims = Annotated[
-    Path | None,
-    input_option("--claims", help="File of extracted claims, instead of responses."),
+    Path | None, input_option(help="File of extracted claims, instead of responses.")
 ]
 TextsOrNone = Annotated[
     Path | None,
