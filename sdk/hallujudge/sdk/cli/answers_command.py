@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, cast
@@ -33,7 +33,7 @@ from .app import FamilyGroup, examples, input_option, output_option, score_app
 from .declared_options import DeclaredBy, MetricOptions
 from .options import Estimate, JudgeOptions
 from .output import show_page, write_file
-from .parameters import option
+from .parameters import Some, option
 from .run_options import InputsOf, RunOptions
 from .score_command import ScoreCommand
 
@@ -56,79 +56,18 @@ _ResponseFiles = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NoQuestions:
-    """Options of a benchmark whose files hold their labels."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Questions(_NoQuestions):
-    """Options of a benchmark whose labels may come in files of their own."""
-
-    references: Annotated[
-        list[str] | None,
-        input_option(
-            "--references",
-            "-R",
-            metavar="FILE",
-            help="File of questions, and files of their labels; repeatable.",
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Lists(_NoQuestions):
-    """Options of a benchmark whose lists of questions say what answers are not in them."""
-
-    references: Annotated[
-        list[str] | None,
-        input_option(
-            "--references", "-R", metavar="FILE", help="List of the questions; repeatable."
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OneVariant:
-    """Options of a benchmark with one variant."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Variants(_OneVariant):
-    """Options of a benchmark with several variants."""
-
-    all_parsers: Annotated[
-        bool,
-        output_option("--all-parsers", help="Table of all answer parsers, also in parsers.json."),
-    ] = False
+# What a benchmark's references are: its lists of questions say what answers do not, or questions
+# with labels that may come in files of their own.
+_LISTS = "List of the questions; repeatable."
+_QUESTIONS = "File of questions, and files of their labels; repeatable."
+_ALL_PARSERS = output_option(
+    "--all-parsers", help="Table of all answer parsers, also in parsers.json."
+)
+_VARIANTS = Some(
+    all_parsers=(Annotated[bool, _ALL_PARSERS], False),
     # The former name of --parser.
-    reader: Annotated[str, option(hidden=True)] = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NoJudges:
-    """Options of a benchmark whose answers are parsed."""
-
-    def settings_of(self, server: str | None) -> dict[str, Any]:  # noqa: ARG002  # of judges
-        """Return the options as a run takes them."""
-        return {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judges(JudgeOptions, _NoJudges):
-    """Options of a benchmark whose answers a language model may judge."""
-
-    estimate: Estimate = False
-
-    def given(self) -> dict[str, object]:
-        """Return the options of judges that were given."""
-        # slots=True creates a new class, so super() without arguments does not work here.
-        given = JudgeOptions.given(self)
-        return {name: value for name, value in given.items() if name != "estimate"}
-
-    def settings_of(self, server: str | None) -> dict[str, Any]:
-        """Return the judges' settings, and whether only the cost is estimated."""
-        return {"judges": self.settings(server), "only_estimate": self.estimate}
+    reader=(Annotated[str, option(hidden=True)], ""),
+)
 
 
 _ADDED: dict[str, ClosedQuestions] = {}
@@ -170,51 +109,54 @@ def _command_of(benchmark: ClosedQuestions, family: str) -> Any:
     def command(
         *,
         responses: _ResponseFiles,
-        questions: _NoQuestions,
+        questions: Mapping[str, list[str] | None],
         metric: MetricOptions,
         run: RunOptions,
-        variants: _OneVariant,
+        variants: Mapping[str, Any],
         inputs: InputOptions,
-        judges: _NoJudges,
+        judges: JudgeOptions | Mapping[str, object],
+        estimate: Mapping[str, bool],
     ) -> ScoreCommand:
         _refuse_unused_tables(benchmark, inputs, metric.options)
-        reader = variants.reader if isinstance(variants, _Variants) else ""
-        if reader:
+        if reader := variants.get("reader"):
             warn_deprecated("the option --reader", removed_in="2.0", instead="--parser")
         scored = run.of(
             replace(metric, variant=reader or metric.variant).scoring(
                 responses[0] if len(responses) == 1 else responses,
-                getattr(questions, "references", None) or None,
+                questions.get("references") or None,
                 inputs=inputs,
             ),
-            **judges.settings_of(run.at.server),
+            judges.settings(run.at.server) if isinstance(judges, JudgeOptions) else None,
+            only_estimate=estimate.get("estimate", False),
         )
         after: list[Callable[[ScoreCommand], None]] = []
         if len(files_of_labels(benchmark, scored.run.references)) > 1:
             after.append(_compare_labels)
-        if isinstance(variants, _Variants) and variants.all_parsers:
+        if variants.get("all_parsers"):
             after.append(partial(_compare_parsers, benchmark))
         return replace(scored, then=partial(_each, after)) if after else scored
 
     # Judged answers have no parser of their own.
     parsed = benchmark.judged is None and len(benchmark.variants) > 1
     flags = ("--parser",) if parsed else ()
+    judged = bool(metric_entry(benchmark.name).judge_option)
+    listed = metric_of(benchmark).overrides("listed")
+    help_text = _LISTS if listed else _QUESTIONS
+    flag = input_option("--references", "-R", metavar="FILE", help=help_text)
+    references = Some(references=(Annotated[list[str] | None, flag], None))
     command.__doc__ = benchmark.title
     command.__name__ = family
     # Help pages list commands in the order of their families' modules.
     command.__module__ = f"{__package__}.{family}"
     command.__annotations__ |= {
         "responses": _ResponseFiles,
-        "questions": _Lists
-        if metric_of(benchmark).overrides("listed")
-        else _Questions
-        if benchmark.question_files
-        else _NoQuestions,
+        "questions": Annotated[Any, references if listed or benchmark.question_files else Some()],
         "inputs": Annotated[InputOptions, InputsOf(benchmark.name)],
-        "judges": _Judges if metric_entry(benchmark.name).judge_option else _NoJudges,
+        "estimate": Annotated[Any, Some(estimate=(Estimate, False)) if judged else Some()],
+        "judges": JudgeOptions if judged else Annotated[Any, Some()],
         "metric": Annotated[MetricOptions, DeclaredBy(benchmark.name, *flags)],
         "run": RunOptions,
-        "variants": _Variants if parsed else _OneVariant,
+        "variants": Annotated[Any, _VARIANTS if parsed else Some()],
     }
     return command
 

@@ -241,6 +241,25 @@ class Declared(ABC):
         """Return the value of the given parameters."""
 
 
+class Some(Declared):
+    """Options that only some commands of a kind have, as a mapping of their values by name.
+
+    Args:
+        options: Name of a parameter -> its annotation and its default.
+    """
+
+    def __init__(self, **options: tuple[object, object]) -> None:
+        self._options = options
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield the parameters."""
+        return (parameter_of(name, *each) for name, each in self._options.items())
+
+    def build(self, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the values of the given parameters."""
+        return given
+
+
 @dataclass(frozen=True, slots=True)
 class _Fields(Declared):
     """A group of the fields of a dataclass."""
