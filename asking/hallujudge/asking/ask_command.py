@@ -26,7 +26,7 @@ from hallujudge.sdk.cli.app import (
     stopped_by,
 )
 from hallujudge.sdk.cli.commands import StrictCommand, example_of
-from hallujudge.sdk.cli.options import Estimate, prompt_text
+from hallujudge.sdk.cli.options import Estimate, file_text
 from hallujudge.sdk.cli.output import estimate_line
 from hallujudge.sdk.cli.parameters import argument, option
 from hallujudge.sdk.errors import InvalidInputError
@@ -381,5 +381,5 @@ def _prompts(given: Sequence[str]) -> dict[str, str]:
             step, name = "answer", value
         if step in prompts:
             raise InvalidInputError(f"--prompt: two files for the step {step}; give one")
-        prompts[step] = prompt_text(name)
+        prompts[step] = file_text("--prompt", name)
     return prompts

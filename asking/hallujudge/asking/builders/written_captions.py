@@ -13,7 +13,7 @@ import click
 
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
 from hallujudge.judge_service.llm.prompt_templates import Message, Template, load_template
-from hallujudge.sdk.cli.options import prompt_text, replies_of, say_failed
+from hallujudge.sdk.cli.options import file_text, replies_of, say_failed
 from hallujudge.sdk.cli.output import estimate_line
 from hallujudge.sdk.errors import InvalidInputError
 
@@ -265,4 +265,4 @@ def written_lines(
 
 
 def _template(given: DegradeOptions) -> Template:
-    return prompt_of(None if given.prompt is None else prompt_text(str(given.prompt)))
+    return prompt_of(None if given.prompt is None else file_text("--prompt", given.prompt))

@@ -18,6 +18,7 @@ from hallujudge.sdk import cli
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
 from .app import input_option, judge_option, metric_option
+from .options import file_text
 from .parameters import Declared, parameter_of
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ def compares_variants(entry: MetricEntry) -> bool:
     return set(VARIANTS) <= set(entry.variants)
 
 
-# The text of such a file travels in a spec, which is sent with every stream.
-_MOST_BYTES = 400_000
 # An option with these choices is a switch.
 _NO_YES = ("no", "yes")
 _PANELS = {"input": input_option, "metric": metric_option, "judge": judge_option}
@@ -160,18 +159,7 @@ def option_text(option: OptionDefinition, value: object) -> str:
         return str(value) if value in _NO_YES else _NO_YES[bool(value)]
     if not option.file:
         return str(value)
-    flag, path = _flag(option), Path(str(value))
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise InvalidInputError(
-                f"{flag} {path}: larger than {_MOST_BYTES} bytes; give another file"
-            )
-        # Editors on Windows begin a file with a mark, which is not part of the text.
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as err:
-        raise InvalidInputError(f"{flag} {path}: {err.strerror or err}; give a file") from err
-    except UnicodeDecodeError as err:
-        raise InvalidInputError(f"{flag} {path}: not UTF-8 text; save it as UTF-8") from err
+    return file_text(_flag(option), str(value))
 
 
 def _flag(option: OptionDefinition) -> str:

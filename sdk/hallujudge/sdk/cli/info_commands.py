@@ -106,34 +106,24 @@ def _declared(entry: MetricEntry) -> dict[str, object]:
         "unit": metric.unit,
         "papers": [structs.asdict(paper) for paper in metric.papers],
         "variants": [asdict(variant) for variant in metric.variants],
-        "options": [
-            {
-                "name": option.name,
-                "default": option.default,
-                "choices": option.choices,
-                "meaning": option.sentence,
-            }
-            for option in entry.options
-        ],
+        "options": _rows(entry.options, "name", "default", "choices", meaning="sentence"),
         "scores": [
-            {
-                "name": score.name,
-                "meaning": score.meaning,
-                "unit": score.unit,
-                "direction": score.direction,
-                "printed": printed.get(score.name, ""),
-            }
-            for score in metric.score_definitions
+            {**row, "printed": printed.get(str(row["name"]), "")}
+            for row in _rows(metric.score_definitions, "name", "meaning", "unit", "direction")
         ],
         "ranked_by": metric.ranked_by,
         "ranking_source": metric.ranking_source,
-        "statistics": [
-            {"name": column.name, "meaning": column.meaning} for column in metric.columns
-        ],
+        "statistics": _rows(metric.columns, "name", "meaning"),
         "signature": {name: SIGNATURE_FIELDS[name] for name in metric.signature_names()},
         "answers": dict(_names(metric.name)[1]),
         "published": [asdict(row) for row in cli.published_rows(metric)],
     }
+
+
+def _rows(values: Iterable[object], *names: str, **others: str) -> list[dict[str, object]]:
+    """Return fields of values by name, some of them by another name than theirs."""
+    shown = dict(zip(names, names, strict=True)) | others
+    return [{name: getattr(value, own) for name, own in shown.items()} for value in values]
 
 
 def _names(metric: str) -> tuple[str, Mapping[str, str]]:

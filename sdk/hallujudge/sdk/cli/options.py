@@ -107,7 +107,7 @@ MatcherDownload = Annotated[
 
 
 def llm_options(
-    urls: Sequence[str] | None, model: str | None, **more: str | None
+    urls: Sequence[str] | None, model: str | None, **more: str | float | None
 ) -> dict[str, object]:
     """Return the settings of the LLM judge that were given.
 
@@ -117,13 +117,7 @@ def llm_options(
         more: Further settings.
     """
     given = {"llm_url": ",".join(urls) if urls else None, "llm_model": model, **more}
-    return _by_setting({name: value for name, value in given.items() if value is not None})
-
-
-def _by_setting(given: Mapping[str, object]) -> dict[str, object]:
-    """Return values of options by the names of their settings, such as ``llm.url``."""
-    # Most commands have no settings, and start sooner without them.
-    return cli.names_of(given)
+    return cli.names_of({name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,13 +206,13 @@ class JudgeOptions:
                 f"{flags} can't be set for the server at {server}: judges are set where the "
                 "server is started"
             )
-        return _by_setting(given)
+        return cli.names_of(given)
 
 
 # Failures of a build that are shown.
 _SHOWN = 5
-# A prompt is a page of text; a larger file is a mistake.
-_MOST_PROMPT_BYTES = 400_000
+# Such a text travels in a spec, which is sent with every stream; a prompt is a page of it.
+_MOST_BYTES = 400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,15 +235,14 @@ class WriterOptions:
 
     def settings(self) -> dict[str, object]:
         """Return the settings that were given, by their names."""
-        given = {
-            "llm.url": ",".join(self.url) if self.url else None,
-            "llm.model": self.model,
-            "llm.dialect": self.dialect,
-            "llm.max_concurrency": self.max_concurrency,
-            "max_calls": self.max_calls,
-            "max_cost": self.max_cost,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        return llm_options(
+            self.url,
+            self.model,
+            llm_dialect=self.dialect,
+            llm_max_concurrency=self.max_concurrency,
+            max_calls=self.max_calls,
+            max_cost=self.max_cost,
+        )
 
 
 Temperature = Annotated[float, judge_option(min=0, max=10, help="Temperature.")]
@@ -278,21 +271,26 @@ def refuse_input(out: Path, *inputs: Path) -> None:
         raise InvalidInputError(f"--out {out} is one of the inputs; name another file")
 
 
-def prompt_text(path: str) -> str:
-    """Return the text of a user's own prompt.
+def file_text(flag: str, path: str | Path) -> str:
+    """Return the text of a file that an option names, such as a user's own prompt.
 
     Raises:
-        InvalidInputError: The file can't be read.
+        InvalidInputError: The file can't be read, or is too large.
     """
     try:
         with Path(path).open("rb") as file:
-            return file.read(_MOST_PROMPT_BYTES + 1).decode("utf-8-sig")
+            data = file.read(_MOST_BYTES + 1)
+        # Editors on Windows begin a file with a mark, which is not part of the text.
+        text = data.decode("utf-8-sig")
     except OSError as err:
-        raise InvalidInputError(
-            f"--prompt {path}: {err.strerror or err}; give a text file"
-        ) from err
+        raise InvalidInputError(f"{flag} {path}: {err.strerror or err}; give a text file") from err
     except UnicodeDecodeError as err:
-        raise InvalidInputError(f"--prompt {path}: not UTF-8 text; save it as UTF-8") from err
+        raise InvalidInputError(f"{flag} {path}: not UTF-8 text; save it as UTF-8") from err
+    if len(data) > _MOST_BYTES:
+        raise InvalidInputError(
+            f"{flag} {path}: larger than {_MOST_BYTES} bytes; give another file"
+        )
+    return text
 
 
 def replies_of(out: Path) -> Path:
