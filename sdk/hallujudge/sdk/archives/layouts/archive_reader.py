@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from shlex import quote
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...errors import ArchiveError, HallujudgeError
 from ..records import Record
@@ -155,6 +155,36 @@ def first_text(value: object) -> object:
 def yes_or_no(value: object) -> bool:
     """Return whether a label is yes or no, in any case."""
     return isinstance(value, str) and value.strip().casefold() in ("yes", "no")
+
+
+def readers_by_labels(
+    name: str,
+    keys: tuple[str, ...],
+    label: Callable[[Mapping[str, object]], object],
+    convert: Convert,
+    **more: Any,
+) -> tuple[ArchiveReader, ArchiveReader]:
+    """Return two readers of a tool's log of any benchmark: with yes/no labels, and with others.
+
+    Args:
+        name: Name of the log, with its article.
+        keys: Keys of its records.
+        label: Returns the label of a record.
+        convert: Adds the common keys.
+        more: Further fields of both readers.
+    """
+    other = ArchiveReader(
+        name=name, keys=keys, convert=convert, any_metric=True, remedy=NAME_A_METRIC, **more
+    )
+    labelled = replace(
+        other,
+        name=f"{name} with yes/no labels",
+        matches=lambda values: other.matches(values) and yes_or_no(label(values)),
+        metrics=("pope",),
+        only_labels=True,
+        remedy="",
+    )
+    return labelled, other
 
 
 def only_label(target: object) -> object:

@@ -261,21 +261,16 @@ READERS = (
         model_key="model_id",
     ),
     _responses("a file of INFACT's answers", "question_id operator", "infact", fields="id="),
-    _responses(
-        "a file of Mementos descriptions",
-        "image_name description",
-        "mementos",
-        fields="id=image_name response=description",
-        arguments="-R gt_description.csv",
-        also_references=True,
-    ),
-    _responses(
-        "a file of Mementos descriptions",
-        "image description",
-        "mementos",
-        fields="id=image response=description",
-        arguments="-R gt_description.csv",
-        also_references=True,
+    *(
+        _responses(
+            "a file of Mementos descriptions",
+            f"{key} description",
+            "mementos",
+            fields=f"id={key} response=description",
+            arguments="-R gt_description.csv",
+            also_references=True,
+        )
+        for key in ("image_name", "image")
     ),
     _references(
         "a file of Mementos' human descriptions",

@@ -10,6 +10,8 @@ the label is only in the values of scores. A question id appears once in each ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 
 from hallujudge.metrics.responses.reader import PLAIN_READER
 from hallujudge.metrics.responses.replies import content_text, thought_in
@@ -17,13 +19,12 @@ from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..records import Record
 from .archive_reader import (
-    NAME_A_METRIC,
     ArchiveReader,
     converting,
     first_text,
     mapping_at,
     only_label,
-    yes_or_no,
+    readers_by_labels,
 )
 
 # lmms-eval repeats a sample's own data under the name of each score.
@@ -177,30 +178,14 @@ LMMS_EVAL_READERS = (
         for name in _HALLUSION_BENCH_SCORES
     ),
 )
-OTHER_LMMS_EVAL_READERS = (
-    ArchiveReader(
-        name="an lmms-eval sample file with yes/no labels",
-        keys=("doc_id", "target"),
-        matches=lambda values: (
-            yes_or_no(only_label(values.get("target")))
-            and ("filtered_resps" in values or "resps" in values)
-            # Samples with a filter are those of lm-evaluation-harness.
-            and "filter" not in values
-        ),
-        metrics=("pope",),
-        any_metric=True,
-        only_labels=True,
-        convert=converting(lmms_values),
-    ),
-    ArchiveReader(
-        name="an lmms-eval sample file",
-        keys=("doc_id", "target"),
-        matches=lambda values: (
-            ("filtered_resps" in values or "resps" in values) and "filter" not in values
-        ),
-        any_metric=True,
-        convert=converting(lmms_values),
-        remedy=NAME_A_METRIC,
+OTHER_LMMS_EVAL_READERS = readers_by_labels(
+    "an lmms-eval sample file",
+    ("doc_id", "target"),
+    lambda values: only_label(values.get("target")),
+    converting(lmms_values),
+    # Samples with a filter are those of lm-evaluation-harness.
+    matches=lambda values: (
+        ("filtered_resps" in values or "resps" in values) and "filter" not in values
     ),
 )
 
@@ -234,26 +219,22 @@ _NO_MATCH = "[invalid]"
 
 def _lm_eval_records(records: Iterator[Record]) -> Iterator[Record]:
     """Yield the samples of the first filter: each filter repeats all samples."""
-    wanted: object = None
-    for position, record in enumerate(records):
-        values = record.values
-        if position == 0:
-            wanted = values.get("filter")
-        if values.get("filter") == wanted:
-            yield record._replace(values={**values, "response": None, **_lm_eval_common(values)})
+    if (first := next(records, None)) is not None:
+        wanted = first.values.get("filter")
+        same = (record for record in records if record.values.get("filter") == wanted)
+        yield from converting(_lm_eval_common)(chain([first], same))
 
 
-def _lm_eval_common(values: Mapping[str, object]) -> dict[str, object]:
+def _lm_eval_common(values: Mapping[str, object]) -> Mapping[str, object]:
     doc = mapping_at(values, "doc")
     first = mapping_at(mapping_at(values, "arguments"), "gen_args_0")
-    common = {
+    return {
         **{key: value for key, value in doc.items() if key not in ("answer", "label")},
         "id": values.get("doc_id"),
         "response": _lm_eval_response(values),
         "label": only_label(values.get("target")),
         "question": doc.get("question", first.get("arg_0")),
     }
-    return {key: value for key, value in common.items() if value is not None}
 
 
 def _lm_eval_response(values: Mapping[str, object]) -> object:
@@ -262,25 +243,11 @@ def _lm_eval_response(values: Mapping[str, object]) -> object:
     return first_text(values.get("resps")) if found in (None, _NO_MATCH) else found
 
 
-_LM_EVAL_KEYS = ("doc_id", "target", "filtered_resps", "filter")
-
-LM_EVAL_READERS = (
-    ArchiveReader(
-        name="an lm-evaluation-harness sample file with yes/no labels",
-        keys=_LM_EVAL_KEYS,
-        matches=lambda values: yes_or_no(only_label(values.get("target"))),
-        metrics=("pope",),
-        any_metric=True,
-        only_labels=True,
-        convert=_lm_eval_records,
-    ),
-    ArchiveReader(
-        name="an lm-evaluation-harness sample file",
-        keys=_LM_EVAL_KEYS,
-        any_metric=True,
-        convert=_lm_eval_records,
-        remedy=NAME_A_METRIC,
-    ),
+LM_EVAL_READERS = readers_by_labels(
+    "an lm-evaluation-harness sample file",
+    ("doc_id", "target", "filtered_resps", "filter"),
+    lambda values: only_label(values.get("target")),
+    _lm_eval_records,
 )
 
 
@@ -354,20 +321,14 @@ _INSPECT_KEYS = ("id", "epoch", "input", "target")
 _INSPECT_COLUMNS = ("response", "completion", "answer")
 
 
-def _inspect_reader(kind: str, matches: object, *metrics: str, remedy: str = "") -> ArchiveReader:
-    return ArchiveReader(
-        name=f"an Inspect AI log{kind}",
-        keys=_INSPECT_KEYS,
-        matches=matches,  # type: ignore[arg-type]  # functions of this module
-        metrics=metrics,
-        any_metric=True,
-        only_labels="pope" in metrics,
-        convert=converting(_inspect_sample),
-        may_lack_references=True,
-        model_key="output.model",
-        remedy=remedy,
-    )
-
+_INSPECT_LABELLED, _INSPECT_LOG = readers_by_labels(
+    "an Inspect AI log",
+    _INSPECT_KEYS,
+    lambda values: first_text(values.get("target")),
+    converting(_inspect_sample),
+    may_lack_references=True,
+    model_key="output.model",
+)
 
 INSPECT_AI_READERS = (
     ArchiveReader(
@@ -378,21 +339,17 @@ INSPECT_AI_READERS = (
         remedy="give the log itself, or add a column of responses: samples_df(LOG, columns="
         "[*SampleSummary, SampleColumn('response', path='output.completion', full=True)])",
     ),
-    _inspect_reader(
-        " with yes/no labels", lambda values: yes_or_no(first_text(values.get("target"))), "pope"
-    ),
-    _inspect_reader(
-        " with objects of images",
-        lambda values: bool(
+    _INSPECT_LABELLED,
+    replace(
+        _INSPECT_LOG,
+        name="an Inspect AI log with objects of images",
+        matches=lambda values: bool(
             {"reference_objects", "objects", "gt_objects"} & mapping_at(values, "metadata").keys()
         ),
-        "chair",
+        metrics=("chair",),
+        remedy="",
     ),
-    _inspect_reader(
-        "",
-        lambda _values: True,
-        remedy=NAME_A_METRIC,
-    ),
+    _INSPECT_LOG,
     ArchiveReader(
         name="an Inspect AI log without samples",
         keys=("version", "status", "eval"),

@@ -16,6 +16,7 @@ from .archive_reader import (
     converting,
     first_text,
     mapping_at,
+    readers_by_labels,
     yes_or_no,
 )
 from .harnesses import response_of_output, user_question
@@ -66,39 +67,20 @@ def _is_hallusion_bench_sample(values: Mapping[str, object]) -> bool:
 
 def _readers(kind: str, keys: tuple[str, ...], **more: Any) -> tuple[ArchiveReader, ...]:
     """Return the readers of predictions or of reviews."""
-    common = {
-        "keys": keys,
-        "convert": converting(_sample),
-        "named_by_task": True,
-        "may_lack_references": True,
-        **more,
-    }
-
-    def reader(name: str, matches: Callable[[Mapping[str, object]], bool], **own: Any) -> Any:
-        return ArchiveReader(name=f"EvalScope's {kind}{name}", matches=matches, **common, **own)
-
-    return (
-        reader(
-            " of HallusionBench",
-            _is_hallusion_bench_sample,
-            metrics=("hallusion-bench",),
-            fields={"id": ""},
-            allow_missing=True,
-        ),
-        reader(
-            " with yes/no labels",
-            lambda values: yes_or_no(_label(values)),
-            metrics=("pope",),
-            any_metric=True,
-            only_labels=True,
-        ),
-        reader(
-            "",
-            lambda _values: True,
-            any_metric=True,
-            remedy=NAME_A_METRIC,
-        ),
+    name = f"EvalScope's {kind}"
+    more |= {"named_by_task": True, "may_lack_references": True}
+    labelled, other = readers_by_labels(name, keys, _label, converting(_sample), **more)
+    hallusion_bench = replace(
+        other,
+        name=f"{name} of HallusionBench",
+        matches=_is_hallusion_bench_sample,
+        metrics=("hallusion-bench",),
+        any_metric=False,
+        fields={"id": ""},
+        allow_missing=True,
+        remedy="",
     )
+    return hallusion_bench, labelled, other
 
 
 EVALSCOPE_READERS = (
@@ -262,12 +244,7 @@ OTHER_VLMEVALKIT_READERS = (
 def _openai(values: Mapping[str, object]) -> Mapping[str, object]:
     body = mapping_at(mapping_at(values, "response"), "body")
     # Providers put the error next to the response, or in its body.
-    failed = values.get("error") or body.get("error")
-    text = _text_in(body)
-    return {
-        "id": values.get("custom_id"),
-        "response": _text_or_error(text, failed),
-    }
+    return _reply(values.get("custom_id"), body, values.get("error") or body.get("error"))
 
 
 def _text_in(body: Mapping[str, object]) -> object:
@@ -275,30 +252,23 @@ def _text_in(body: Mapping[str, object]) -> object:
     return None if text is body else text
 
 
-def _text_or_error(text: object, failed: object) -> object:
-    """Return the text of a reply, or why a request that failed has none."""
-    return {"error": failed} if failed and text is None else text
+def _reply(identifier: object, body: Mapping[str, object], failed: object) -> Mapping[str, object]:
+    """Return a reply with its text, or with why a request that failed has none."""
+    text = _text_in(body)
+    return {"id": identifier, "response": {"error": failed} if failed and text is None else text}
 
 
 def _anthropic(values: Mapping[str, object]) -> Mapping[str, object]:
     result = mapping_at(values, "result")
-    text = _text_in(mapping_at(result, "message"))
     # A request that was not answered has no message, and its type says why.
     failed = result.get("error") or ("message" not in result and result.get("type"))
-    return {
-        "id": values.get("custom_id"),
-        "response": _text_or_error(text, failed),
-    }
+    return _reply(values.get("custom_id"), mapping_at(result, "message"), failed)
 
 
 def _gemini(values: Mapping[str, object]) -> Mapping[str, object]:
     body = mapping_at(values, "response")
     failed = values.get("error") or mapping_at(body, "promptFeedback").get("blockReason")
-    text = _text_in(body)
-    return {
-        "id": values.get("key"),
-        "response": _text_or_error(text, failed),
-    }
+    return _reply(values.get("key"), body, failed)
 
 
 def _is_gemini(values: Mapping[str, object]) -> bool:
