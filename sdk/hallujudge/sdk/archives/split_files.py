@@ -58,11 +58,11 @@ def joined_splits(declared: ClosedQuestions, given: ReaderInput) -> ReaderInput:
         rows = list(read_records(source))
     if splits is None or options.join == "order":
         return ReaderInput(responses, rows, options, group_by)
-    asked = _Questions(declared, splits, rows, options)
+    asked = _SplitQuestions(declared, splits, rows, options)
     if not asked.repeat and not (by_key and split_of(splits, rows[0].values)):
         return ReaderInput(responses, rows, options, group_by)
     asked.refuse_unknown_splits()
-    answers = _Answers(asked, declared, splits, options).placed(responses)
+    answers = asked.placed(responses)
     # Every answer has the id of its question now, by whatever that was found.
     join_by = "auto" if options.join == "text" else options.join
     return ReaderInput(answers, asked.qualified(), replace(options, join=join_by), group_by)
@@ -94,8 +94,8 @@ def _chained(_declared: ClosedQuestions, sources: Sequence[Records]) -> list[Rec
     return [row._replace(position=position) for position, row in enumerate(rows)]
 
 
-class _Questions:
-    """The questions of all splits."""
+class _SplitQuestions:
+    """The questions of all splits, by which answers are placed."""
 
     def __init__(
         self,
@@ -117,11 +117,6 @@ class _Questions:
             image, text = self.text_of(row)
             self._by_text.setdefault((image, text), []).append(row)
             self._by_image.setdefault(image, []).append(row)
-
-    @property
-    def count(self) -> int:
-        """How many questions there are."""
-        return len(self._rows)
 
     @property
     def repeat(self) -> bool:
@@ -216,22 +211,6 @@ class _Questions:
         question = keys.asked if "answer" in answer.values else keys.question
         return normal_text(self._declared, answer, question)
 
-
-class _Answers:
-    """Places answers in splits."""
-
-    def __init__(
-        self,
-        asked: _Questions,
-        declared: ClosedQuestions,
-        splits: SetFiles,
-        options: InputOptions,
-    ) -> None:
-        self._asked = asked
-        self._declared = declared
-        self._splits = splits
-        self._options = options
-
     def placed(self, responses: Responses) -> Records:
         """Return the answers of all files, with the ids of their questions.
 
@@ -268,21 +247,21 @@ class _Answers:
         split = split_of(self._splits, answer.values) or of_file
         if not split:
             raise self._refused([answer])
-        if self._asked.id_key(answer) is not None:
-            return self._asked.with_split(answer, split, self._asked.own_id(answer))
-        if (question := self._asked.of_split(answer, split)) is None:
+        if self.id_key(answer) is not None:
+            return self.with_split(answer, split, self.own_id(answer))
+        if (question := self.of_split(answer, split)) is None:
             # An unknown question is refused, or left unscored, with all others.
-            return self._asked.with_split(answer, split, f"record {answer.position + 1}")
-        return self._asked.with_id(answer, question)
+            return self.with_split(answer, split, f"record {answer.position + 1}")
+        return self.with_id(answer, question)
 
     def _split_by_questions(self, source: Responses) -> str:
         """Return the only split that asks all questions of a file; empty if there is none."""
-        possible = set(self._asked.splits())
+        possible = set(self.splits())
         for record in read_records(source):
-            asked = self._asked.asked_by(record)
+            asked = self.asked_by(record)
             if not asked and self._options.drop_unknown:
                 continue
-            possible &= set(map(self._asked.split_of, asked))
+            possible &= set(map(self.split_of, asked))
             if not possible:
                 break
         return possible.pop() if len(possible) == 1 else ""
@@ -301,26 +280,26 @@ class _Answers:
         unsure: list[Record] = []
         for answer in answers:
             questions, known = self._asked_in_listed(answer)
-            texts = {self._asked.text_of(question) for question in questions}
+            texts = {self.text_of(question) for question in questions}
             if not texts and self._options.drop_unknown:
                 # A question that the labels dropped is of no split.
-                placed.append(self._asked.with_split(answer, "", self._asked.own_id(answer)))
+                placed.append(self.with_split(answer, "", self.own_id(answer)))
                 continue
             if known and len(texts) == 1:
-                placed += [self._asked.with_id(answer, question) for question in questions]
+                placed += [self.with_id(answer, question) for question in questions]
                 continue
             if len(texts) != 1:
                 unsure.append(answer)
                 continue
             groups.setdefault(texts.pop(), (questions, []))[1].append(answer)
-        whole = sum(len(questions) for questions, _ in groups.values()) == self._asked.count
+        whole = sum(len(questions) for questions, _ in groups.values()) == len(self._rows)
         once = whole and not unsure and all(len(given) == 1 for _, given in groups.values())
         for questions, given in groups.values():
             if len(questions) == 1:
-                placed += [self._asked.with_id(answer, questions[0]) for answer in given]
+                placed += [self.with_id(answer, questions[0]) for answer in given]
             elif once or self._are_equal(given, len(questions)):
                 each = given * len(questions) if once else given
-                placed += map(self._asked.with_id, each, questions)
+                placed += map(self.with_id, each, questions)
             else:
                 unsure += given
         if unsure:
@@ -332,14 +311,14 @@ class _Answers:
 
         VLMEvalKit has one answer to a question of several splits, such as ``random,popular``.
         """
-        questions = self._asked.asked_by(answer)
+        questions = self.asked_by(answer)
         listed = answer.values.get(self._splits.field)
         names = listed if isinstance(listed, list) else str(listed or "").split(",")
         splits = {self._splits.names.get(str(name).strip(), "") for name in names}
         # A value with any other name in it is no list of splits.
         if "" in splits:
             return questions, False
-        return [row for row in questions if self._asked.split_of(row) in splits], True
+        return [row for row in questions if self.split_of(row) in splits], True
 
     def _are_equal(self, answers: Sequence[Record], splits: int) -> bool:
         """Return whether each split has an answer, and all are the same."""
@@ -357,7 +336,7 @@ class _Answers:
         )
 
     def _refuse_missing(self, found: set[str]) -> None:
-        if lacking := [split for split in self._asked.splits() if split not in found]:
+        if lacking := [split for split in self.splits() if split not in found]:
             raise ArchiveError(
                 f"no answers to the questions of the {self._splits.field} {named(lacking)}. Give "
                 "their answers too, or leave out these questions; to count them as unscored, pass "

@@ -6,20 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.framework.file_schemas import file_text
 
 from ..archives.label_sets import (
     DROPPED,
-    ChangedLabel,
     LabelChanges,
     files_of_labels,
     label_changes,
 )
 from ..archives.stored_files import read_stored
-from ..errors import ArchiveError
 from ..report.analysis_tables import AnalysisTable
 from ..report.table_pages import Cell, Page
 from ..runs.manifest import LABELS
@@ -37,7 +35,7 @@ SCORES = ("f1", "accuracy", "precision", "recall", "yes_ratio")
 """The scores that are shown."""
 _CATEGORY = "category"
 
-Values: TypeAlias = "Mapping[str, float | None]"
+Values: TypeAlias = Mapping[str, float | None]
 """Score -> value; None if it is undefined."""
 
 
@@ -82,19 +80,7 @@ class LabelScores:
         path = folder / LABELS
         if not path.exists():
             return None
-        held: dict[str, Any] = read_stored(
-            path, dict, "label-scores", "scores by labels", "score again"
-        )
-        with ArchiveError.of_content(f"{path}: not a file that a run writes", "score again"):
-            return cls(
-                sets=tuple(LabelSetScores(**each) for each in held["sets"]),
-                changes=tuple(map(_stored_changes, held["changes"])),
-            )
-
-
-def _stored_changes(held: Mapping[str, Any]) -> LabelChanges:
-    changed = tuple(ChangedLabel(**each) for each in held["changed"])
-    return LabelChanges(**{**held, "changed": changed})
+        return read_stored(path, cls, "label-scores", "scores by labels", "score again")
 
 
 def score_label_sets(client: Client, run: ScoreRun) -> LabelScores | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from msgspec import convert
+
 from hallujudge.metrics.errors import choose_from
 
 from ..errors import ArchiveError, InvalidInputError
@@ -84,18 +86,6 @@ class Spread:
             tuple((name, "", words_of(name)) for name in some) for some in (first, after)
         )
         return (*left, *columns, *right), made
-
-
-def _spread_from(values: Mapping[str, Any] | None) -> Spread | None:
-    if values is None:
-        return None
-    return Spread(
-        column=str(values["column"]),
-        values=tuple(map(str, values["values"])),
-        headings=tuple(map(str, values["headings"])),
-        rows=str(values.get("rows", "")),
-        mark=str(values.get("mark", "@")),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +245,7 @@ class Analysis(Shown):
                         source=str(table["source"]),
                         rows=tuple(_checked_rows(table["rows"])),
                         chart=chart_from(table.get("chart")),
-                        spread=_spread_from(table.get("spread")),
+                        spread=convert(table.get("spread"), Spread | None),
                     )
                     for name, table in values["analyses"].items()
                 ),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from msgspec import convert
+
 from .page.page_parts import Markup, element, joined
 from .report_text import clean, cut
 
@@ -64,21 +66,14 @@ def chart_from(values: Mapping[str, Any] | None) -> Chart | None:
     """Return the chart of plain values.
 
     Raises:
-        TypeError: A value has another type.
+        TypeError: It is of no known kind.
+        ValueError: A value has another type.
     """
     if values is None:
         return None
     if values.get("kind") not in ("lines", "bars", "points"):
         raise TypeError(f"the kind of a chart is {values.get('kind')!r:.40}")
-    return Chart(
-        kind=values["kind"],
-        x=str(values["x"]),
-        y=tuple(map(str, values["y"])),
-        by=tuple(map(str, values.get("by", ()))),
-        low=str(values.get("low", "")),
-        high=str(values.get("high", "")),
-        order=str(values.get("order", "")),
-    )
+    return convert(values, Chart)
 
 
 class _Point(NamedTuple):
