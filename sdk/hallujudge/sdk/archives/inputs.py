@@ -154,18 +154,17 @@ def declared_inputs(metric: str) -> DeclaredInputs:
     return given.get(metric, DeclaredInputs())
 
 
-def own_files(metric: str, options: InputOptions) -> dict[str, object]:
-    """Return the files among the options that only a metric's own reader takes, by name."""
-    names = [option.name for option in declared_inputs(metric).own if option.kind == "file"]
-    given = {name: options.own.get(name) for name in names}
+def own_paths(metric: str, options: InputOptions, *kinds: str) -> dict[str, Any]:
+    """Return the paths among the options that only a metric's own reader takes, by name.
+
+    Args:
+        metric: The metric.
+        options: The options.
+        kinds: Which of them: ``file``; ``folder``, of what records name.
+    """
+    own = declared_inputs(metric).own
+    given = {option.name: options.own.get(option.name) for option in own if option.kind in kinds}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def own_folders(metric: str, options: InputOptions) -> dict[str, str]:
-    """Return the folders among these options, of what records name."""
-    names = [option.name for option in declared_inputs(metric).own if option.kind == "folder"]
-    given = {name: options.own.get(name) for name in names}
-    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -213,7 +214,7 @@ class ShownRecords:
         self._frames = FrameSettings(sampling=Sampling(options.own.get("frames") or FRAMES))
         self._near = options.own.get("moments", "near") == "near"
         self._crops = options.own.get("views") == "objects"
-        self._lengths: dict[Path, float] = {}
+        self._seconds_of = cache(seconds_of)
         folder, fetch = options.own.get("images"), options.own.get("fetch")
         self.looks_for = folder is not None or fetch is not None
         """Whether names are looked for in a folder, or at an address."""
@@ -285,9 +286,7 @@ class ShownRecords:
     ) -> tuple[float, tuple[CloserLook, ...]]:
         """Return a video's length, and frames of the moments that texts name."""
         # Many responses may be about one video, which would be opened for each.
-        if path not in self._lengths:
-            self._lengths[path] = seconds_of(path)
-        seconds = self._lengths[path]
+        seconds = self._seconds_of(path)
         named = dict.fromkeys(moment for text in texts for moment in moments_in(text, seconds))
         if not named or not self._near:
             return seconds, ()

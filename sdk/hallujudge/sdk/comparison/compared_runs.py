@@ -386,14 +386,20 @@ def differing_references(first: RunSource, second: RunSource, options: CompareOp
     # Otherwise the very runs that this is about are refused.
     allowed = replace(options, allow=(*options.allow, REFERENCES))
     one, two = read_runs((first, second), allowed)
-    pairs = list(pairs_of(one, two))
-    if not all(a.reference_hash and b.reference_hash for a, b in pairs):
+    if (equal := _equal_references(one, two)) is None:
         raise InvalidInputError(
             f"{one.name} or {two.name} was written without hashes of references; score both again"
         )
-    shared = (key for key in one.results if key in two.results)
-    differing = (a.reference_hash != b.reference_hash for a, b in pairs)
-    return [key for key, differs in zip(shared, differing, strict=True) if differs]
+    return [key for key, same in equal.items() if not same]
+
+
+def _equal_references(first: RunData, other: RunData) -> dict[str, bool] | None:
+    """Return whether each item of both runs has equal references; None where hashes lack."""
+    shared = (key for key in first.results if key in other.results)
+    hashes = [(a.reference_hash, b.reference_hash) for a, b in pairs_of(first, other)]
+    if not all(map(all, hashes)):
+        return None
+    return {key: one == two for key, (one, two) in zip(shared, hashes, strict=True)}
 
 
 def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) -> RunData:
@@ -402,23 +408,20 @@ def _checked_references(first: RunData, other: RunData, allow: Sequence[str]) ->
     Raises:
         InvalidInputError: The references of paired items differ, which is not allowed.
     """
-    pairs = pairs_of(first, other)
+    equal = _equal_references(first, other)
     # Runs from before references were hashed can be compared, at the reader's own risk.
-    if not all(one.reference_hash and two.reference_hash for one, two in pairs):
+    if equal is None:
         return _noted(
             other,
             f"It can't be checked whether {first.name} and {other.name} have the same references: "
             "their files were written without hashes of references. Score both again to check it.",
         )
-    # Again, since the check above used its pairs up.
-    equal = [one.reference_hash == two.reference_hash for one, two in pairs_of(first, other)]
-    if all(equal):
+    differing = [key for key, same in equal.items() if not same]
+    if not differing:
         return other
-    shared = (key for key in first.results if key in other.results)
-    example = next(key for key, same in zip(shared, equal, strict=True) if not same)
     found = (
-        f"references of {equal.count(False):,} of {len(equal):,} items differ between "
-        f"{first.name} and {other.name}, such as those of item {example!r:.80}"
+        f"references of {len(differing):,} of {len(equal):,} items differ between "
+        f"{first.name} and {other.name}, such as those of item {differing[0]!r:.80}"
     )
     if REFERENCES in allow:
         more = "This may explain a difference as well as the models do."

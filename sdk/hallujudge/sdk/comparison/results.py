@@ -272,10 +272,7 @@ class Pair:
         Raises:
             KeyError: No score has that name.
         """
-        for difference in self.differences:
-            if difference.score == score:
-                return difference
-        raise KeyError(score)
+        return {each.score: each for each in self.differences}[score]
 
 
 def _corrected(pair: Pair, confidence: float) -> Grid:

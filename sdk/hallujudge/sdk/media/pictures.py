@@ -14,6 +14,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,8 +71,8 @@ class PictureFinder:
         self._folder, self._fetcher = folder, fetcher
         self._frames = frames or FrameSettings()
         self._kept: OrderedDict[str, tuple[Picture, ...]] = OrderedDict()
-        self._digests: dict[str, str] = {}
-        self._found: dict[str, Media] = {}
+        self._find = cache(self._looked_for)
+        self._digest_of_file = cache(self._file_digest)
         self._size = 0
         self._shared: Container[str] = ()
 
@@ -102,9 +103,7 @@ class PictureFinder:
             MediaError: It is missing, ambiguous, outside of the folder, or can't be read.
         """
         if isinstance(value, str) and not _is_data(value):
-            if value not in self._digests:
-                self._digests[value] = self._digest_of_file(self._find(value))
-            return self._digests[value]
+            return self._digest_of_file(value)
         return sha256(self.pictures(value)[0].data).hexdigest()
 
     def video_of(self, value: object) -> Media | None:
@@ -140,11 +139,6 @@ class PictureFinder:
         self._kept.move_to_end(value)
         return self._kept[value]
 
-    def _find(self, name: str) -> Media:
-        if name not in self._found:
-            self._found[name] = self._looked_for(name)
-        return self._found[name]
-
     def _looked_for(self, name: str) -> Media:
         if not is_address(name):
             return self._in_folder(name, name)
@@ -174,7 +168,8 @@ class PictureFinder:
             )
         return self._folder.find(path, self._shared)
 
-    def _digest_of_file(self, media: Media) -> str:
+    def _file_digest(self, name: str) -> str:
+        media = self._find(name)
         if media.is_video:
             return hash_of_files(media.files)
         digest = sha256()

@@ -162,10 +162,7 @@ class Analysis(Shown):
         Raises:
             KeyError: No table has that name.
         """
-        for table in self.tables:
-            if table.name == name:
-                return table
-        raise KeyError(name)
+        return {table.name: table for table in self.tables}[name]
 
     def only(self, names: Sequence[str]) -> Analysis:
         """Return the analysis with some tables alone, which are shown with all rows.

@@ -283,17 +283,16 @@ def _latex(page: Page) -> str:
 
 
 def _html(page: Page) -> str:
-    body = [element("h1", page.title), *_sections(page)]
-    return document(f"{page.title} – Hallujudge", body, scripts=())
+    return document(f"{page.title} – Hallujudge", _sections(page), scripts=())
 
 
 def notebook_page(page: Page) -> Markup:
     """Return the page as a fragment of HTML."""
-    return notebook_fragment([element("h1", page.title), *_sections(page)])
+    return notebook_fragment(_sections(page))
 
 
 def _sections(page: Page) -> Sequence[Markup]:
-    sections = [*grid_sections(page.grids)]
+    sections = [element("h1", page.title), *grid_sections(page.grids)]
     sections += [element("p", sentence) for sentence in page.sentences]
     sections += [element("p", f"Note: {note}") for note in page.notes]
     sections += [

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hallujudge.synonym_graphs import table_notes as table_notes
 
     from ..archives.found_files import is_url as is_url
-    from ..archives.inputs import own_files as own_files
+    from ..archives.inputs import own_paths as own_paths
     from ..archives.plain_values import plain as plain
     from ..backends.embedded import EmbeddedBackend as EmbeddedBackend
     from ..backends.remote import RemoteBackend as RemoteBackend

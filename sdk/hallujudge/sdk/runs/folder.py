@@ -45,7 +45,7 @@ from .manifest import (
 )
 from .parts import Part
 from .passing_reasons import EarlierRun
-from .saved_items import about_of, pictures_of, render_page
+from .saved_items import about_of, page_of, pictures_of
 
 # After a power loss, at most so many bytes of lines are checked against their CRC and scored again.
 _SYNC_BYTES = 32 << 20
@@ -415,12 +415,9 @@ class RunFolder:
     def _page(self, report: Report) -> Iterator[bytes]:
         path = self.journal_path if self.journal_path.exists() else self.folder / JOURNAL
         kept = read_kept(path, self.lines_path, trust=True)
-        yield render_page(
-            report,
-            (entry.shown for entry in kept.entries()),
-            about_of(self._manifest),
-            pictures_of(self._manifest, self.folder),
-        ).encode()
+        page = page_of(entry.shown for entry in kept.entries())
+        pictures = pictures_of(self._manifest, self.folder)
+        yield page.render(report, about_of(self._manifest), pictures).encode()
 
     def _stage(self, name: str, parts: Iterable[bytes]) -> None:
         with self._errors(self.folder / name):

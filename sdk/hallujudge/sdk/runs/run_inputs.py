@@ -26,8 +26,7 @@ from ..archives.inputs import (
     InputOptions,
     are_paths,
     declared_inputs,
-    own_files,
-    own_folders,
+    own_paths,
 )
 from ..archives.json_lines import Marks
 from ..archives.local_files import reading
@@ -280,7 +279,7 @@ def _run_inputs(run: ScoreRun) -> dict[str, object]:
     given = {
         **_numbered("responses", run.responses),
         **_numbered("references", run.references),
-        **own_files(run.metric, options),
+        **own_paths(run.metric, options, "file"),
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -428,7 +427,7 @@ def input_options(run: ScoreRun) -> dict[str, JsonValue]:
         if entry.name != "own" and getattr(options, entry.name) != getattr(default, entry.name)
     }
     # What folders hold is known by its hash, wherever they lie.
-    paths = {**own_files(run.metric, options), **own_folders(run.metric, options)}
+    paths = own_paths(run.metric, options, "file", "folder")
     changed |= {name: value for name, value in options.own.items() if name not in paths}
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()
@@ -437,7 +436,7 @@ def input_options(run: ScoreRun) -> dict[str, JsonValue]:
 
 def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a run of files and URLs, with absolute paths."""
-    options = run.inputs or InputOptions()
+    paths = own_paths(run.metric, run.inputs or InputOptions(), "file", "folder")
     given = run.graph or {}
     graphs = dict(given) if isinstance(given, Mapping) else {"": str(given)}
     return {
@@ -449,9 +448,7 @@ def _repetition(run: ScoreRun, more: Mapping[str, Any]) -> dict[str, Any]:
         "options": {name: str(value) for name, value in (run.options or {}).items()},
         "group_by": list(run.group_by),
         "confidence": run.confidence,
-        "inputs": input_options(run)
-        | {name: _absolute(value) for name, value in own_files(run.metric, options).items()}
-        | {name: _absolute(value) for name, value in own_folders(run.metric, options).items()},
+        "inputs": input_options(run) | {name: _absolute(path) for name, path in paths.items()},
         **more,
     }
 

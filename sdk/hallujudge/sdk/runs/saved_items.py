@@ -19,10 +19,10 @@ from msgspec import MsgspecError, structs
 from msgspec.msgpack import Decoder, Encoder
 
 from hallujudge.judge_service.wire import has_messages, type_named
-from hallujudge.metrics import Item, ItemResult, Outcome, Report
+from hallujudge.metrics import Item, ItemResult, Outcome
 
 from .. import runs
-from ..archives.inputs import InputOptions, own_folders
+from ..archives.inputs import InputOptions, own_paths
 from ..errors import InvalidInputError
 from ..report import page as pages
 from ..report.page import MOST_PAGE_ITEMS
@@ -225,29 +225,8 @@ def _without_text(item: _ItemT) -> _ItemT:
     return structs.replace(item, **changes)
 
 
-def render_page(
-    report: Report,
-    shown: Iterable[bytes],
-    about: PageAbout | None = None,
-    images: Images | None = None,
-) -> str:
-    """Return the page of a report.
-
-    Args:
-        report: The report.
-        shown: The saved items of each part.
-        about: Title, inputs and baseline.
-        images: Where pictures come from; None for no pictures.
-    """
-    return _page_of(shown).render(report, about, images)
-
-
-def page_parts(shown: Iterable[bytes]) -> Sequence[bytes]:
-    """Return what a page of several runs shows of a run's items."""
-    return _page_of(shown).parts()
-
-
-def _page_of(shown: Iterable[bytes]) -> HtmlPage:
+def page_of(shown: Iterable[bytes]) -> HtmlPage:
+    """Return the page of the saved items of a run's parts, to be rendered or taken apart."""
     page = pages.HtmlPage()
     for part in shown:
         for item, result in shown_items(part):
@@ -268,7 +247,7 @@ def pictures_of(manifest: Manifest | None, page: Path) -> Images:
         return pages.Images()
     # Only a folder of its reader's is one of pictures.
     options = InputOptions(own=manifest.run.get("inputs", {}))
-    folders = own_folders(manifest.metric, options).values()
+    folders = map(str, own_paths(manifest.metric, options, "folder").values())
     known = next((folder for folder in folders if Path(folder).is_dir()), "")
     try:
         return pages.Images.of(known, page=page)

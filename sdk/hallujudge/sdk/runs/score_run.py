@@ -105,7 +105,7 @@ class ScoreRun:
         sources = (self.responses, self.references)
         archives = [path for s in sources for path in (s if isinstance(s, list) else [s])]
         graphs = self.graph.values() if isinstance(self.graph, Mapping) else [self.graph]
-        more = runs.own_files(self.metric, self.inputs).values() if self.inputs else ()
+        more = runs.own_paths(self.metric, self.inputs, "file").values() if self.inputs else ()
         given = (*archives, *graphs, *more)
         return tuple(
             Path(path) for path in given if isinstance(path, (str, Path)) and not runs.is_url(path)

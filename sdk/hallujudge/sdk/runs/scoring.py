@@ -113,8 +113,7 @@ async def score_into_folder(
         if paid and not started.complete:
             note = f"{VERDICTS} holds {paid:,} replies that were paid for; they are used again"
             started = structs.replace(started, notes=(*started.notes, note))
-        if watch is not None:
-            watch.started(started)
+        watch = watch or ProgressWatch(Progress(len(items)))
         if started.earlier is not None:
             # Early workers end with the first items that they score, and there may be more.
             prepared = replace(prepared, workers=None)
@@ -146,7 +145,7 @@ async def _keeping_verdicts(
 
 
 def _source(
-    backend: ScoringBackend, prepared: PreparedRun, header: RunHeader, watch: RunWatch | None
+    backend: ScoringBackend, prepared: PreparedRun, header: RunHeader, watch: RunWatch
 ) -> PartSource:
     """Return what scores a run: the backend itself, worker processes, or Ray."""
     return spread_parts(prepared, backend.worker_settings) or BackendParts(
@@ -174,13 +173,14 @@ async def score_parts(
         header: What is known of the run.
         watch: Receives the progress of the run.
     """
+    watch = watch or ProgressWatch(Progress(len(items)))
+    watch.started(started)
     # From the journal, so that a resumed run reads none of the lines that it wrote.
     total = Tally(header.metric, spec.group_by)
     for entry in started.kept.entries():
         total.merge_bytes(entry.tally)
-        if watch is not None:
-            watch.scored(entry)
-    if watch is not None and not started.complete:
+        watch.scored(entry)
+    if not started.complete:
         watch.judged(total.judging, kept=True)
     if folder.written < len(items):
         missing = _missing_parts(started, source, items, folder.written)
@@ -188,9 +188,8 @@ async def score_parts(
             async for part, made in _while_there(parts, folder):
                 folder.add(part)
                 total.merge_bytes(part.tally)
-                if watch is not None:
-                    watch.scored(made or part)
-                    watch.judged(total.judging, kept=False)
+                watch.scored(made or part)
+                watch.judged(total.judging, kept=False)
     # A source that ends early must not look like a complete run.
     if folder.written != len(items):
         raise InternalError(f"{folder.written} of {len(items)} items were scored")
@@ -256,7 +255,7 @@ class BackendParts:
     prepared: PreparedRun
     """The run."""
     header: RunHeader
-    watch: RunWatch | None = None
+    watch: RunWatch
     """Receives the progress of the run."""
 
     async def parts(self, items: ItemSource, first: int) -> AsyncGenerator[Part, None]:
@@ -269,8 +268,7 @@ class BackendParts:
         async with aclosing(stream) as results:
             async for done in results:
                 if not isinstance(done, BatchResult):
-                    if self.watch is not None:
-                        self.watch.waits(done)
+                    self.watch.waits(done)
                     continue
                 if run.on_batch is not None:
                     run.on_batch(done)

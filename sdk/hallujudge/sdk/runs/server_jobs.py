@@ -372,8 +372,6 @@ async def fetch_job(
     header = header_of(content.header)
     header = structs.replace(header, notes=(*notes, *header.notes))
     started = folder.start(manifest, resume=resume)
-    if watch is not None:
-        watch.started(started)
     keep_text = bool(manifest.settings.get("keep_text", True))
     options = SaveOptions(keep_text=keep_text, html=html)
     maker = PartMaker(header.metric, content.spec.group_by, options)

@@ -39,7 +39,7 @@ from .result_files import (
     result_of,
     stored_report,
 )
-from .saved_items import about_of, page_parts, render_page
+from .saved_items import about_of, page_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,7 +126,7 @@ class StoredRun:
         Raises:
             ArchiveError: See :meth:`entries`.
         """
-        return render_page(self.report, self._shown(), about or self.about(), images)
+        return page_of(self._shown()).render(self.report, about or self.about(), images)
 
     def about(self) -> PageAbout:
         """Return title and inputs, as the manifest has them, and the calibration.
@@ -166,7 +166,7 @@ class StoredRun:
         Raises:
             ArchiveError: See :meth:`entries`.
         """
-        return page_parts(self._shown())
+        return page_of(self._shown()).parts()
 
     def _shown(self) -> Iterator[bytes]:
         return (entry.shown for entry in self.entries())
@@ -367,7 +367,7 @@ def read_under_way(folder: Path) -> RunUnderWay:
         items=kept.items,
         written=datetime.fromtimestamp(written, tz=UTC),
         report=_report_so_far(manifest, kept.entries(), path) if kept.items else None,
-        parts=page_parts(_first_shown(kept.entries())),
+        parts=page_of(_first_shown(kept.entries())).parts(),
     )
 
 
