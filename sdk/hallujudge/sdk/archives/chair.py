@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import structs
 
@@ -58,6 +58,7 @@ _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 # Different lists of objects that are kept, as one tuple each. COCO's 40,000 validation images have
 # fewer; an archive with more starts again, so that memory stays bounded.
 _SHARED_LISTS = 1 << 16
+_Apart: TypeAlias = "Callable[[], Mapping[str, Objects] | None]"
 
 
 def read_chair(given: ReaderInput, check: CheckHelp | None = None) -> ItemSource:
@@ -68,10 +69,10 @@ def read_chair(given: ReaderInput, check: CheckHelp | None = None) -> ItemSource
     """
     if isinstance(check, CheckedArchive):
         return _checked_before(_SliceReader(given), check)
-    options, references = given.options, _Given(given.references)
+    options, objects_apart = given.options, _objects_apart(given.references)
     # References are read first, so that their errors come before those of the captions.
-    known = references.objects
-    archive = _Archive(given, references)
+    known = objects_apart()
+    archive = _Archive(given, objects_apart)
     reader = None
     # The number of a duplicate id depends on the captions before it: slices cannot be read alone.
     if not options.allow_duplicates and _is_readable_again(given.references):
@@ -241,35 +242,18 @@ class _Found:
         return tuple(notes)
 
 
-class _Given:
-    """References that were given apart from the captions, read when they are needed."""
-
-    def __init__(self, references: References | None) -> None:
-        self._references = references
-        self.any = references is not None
-
-    @cached_property
-    def objects(self) -> Mapping[str, Objects] | None:
-        """Image id -> objects; None if captions carry their references."""
-        return None if self._references is None else read_objects(self._references)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Keys:
-    """Keys that an archive uses."""
-
-    id: str | None
-    text: str
-    objects: str | None
+def _objects_apart(references: References | None) -> _Apart:
+    """Return what reads references apart from the captions when they are needed; once."""
+    return cache(lambda: None if references is None else read_objects(references))
 
 
 class _Archive:
     """An archive of captions, read once to check it and once to score it."""
 
-    def __init__(self, given: ReaderInput, references: _Given) -> None:
+    def __init__(self, given: ReaderInput, objects_apart: _Apart) -> None:
         options, responses = given.options, given.responses
         self._responses = responses
-        self._references = references
+        self._objects_apart = objects_apart
         self._groups = SharedFields(given.group_by)
         self._allow_duplicates = options.allow_duplicates
         self._allow_unknown = options.allow_unknown
@@ -281,14 +265,16 @@ class _Archive:
             looked_at.extend(islice(read_records(responses), LOOKED_AT))
         if not looked_at:
             looked_at = [first_record(read_records(responses), responses, "response")]
-        with_objects = None if references.any else self._first_with_objects(looked_at[0])
-        self._keys = _keys_of(looked_at[0], options, with_objects)
+        apart = given.references is not None
+        with_objects = None if apart else self._first_with_objects(looked_at[0])
+        keys = _keys_of(looked_at[0], options, with_objects)
+        self._id_key, self._text_key, self._objects_key = keys
         # Most archives have one usual key of captions.
-        others = {*_TEXT_KEYS} - {self._keys.text}
+        others = {*_TEXT_KEYS} - {self._text_key}
         if any(map(others.intersection, [record.values for record in looked_at])):
-            refuse_other_texts(looked_at, self._keys.text, _TEXT_KEYS, options)
-        fields = {"id": self._keys.id, "response": self._keys.text, "objects": self._keys.objects}
-        usual = {name: (key,) for name, key in fields.items() if key is not None}
+            refuse_other_texts(looked_at, self._text_key, _TEXT_KEYS, options)
+        named_keys = zip(("id", "response", "objects"), keys, strict=True)
+        usual = {name: (key,) for name, key in named_keys if key is not None}
         self._decoder = RowDecoder(looked_at[0].values, usual, self._groups)
 
     def _first_with_objects(self, first: Record) -> Record:
@@ -300,10 +286,10 @@ class _Archive:
 
     def found(self) -> _Found:
         """Return what the whole archive holds."""
-        found = _Found(known=self._references.objects)
+        found = _Found(known=self._objects_apart())
         for image, row in self._captions(FilePart(marks=found.marks)):
             found.add(image)
-            if self._keys.objects is not None:
+            if self._objects_key is not None:
                 found.names.update(self._own_names(row))
         return found
 
@@ -315,7 +301,7 @@ class _Archive:
         try:
             for image, row in self._captions(FilePart(start, size, marks)):
                 ids.append(image)
-                if self._keys.objects is not None:
+                if self._objects_key is not None:
                     names.update(self._own_names(row))
         except ArchiveError:
             # The archive is then checked as a whole, which finds the first fault in its order.
@@ -331,7 +317,7 @@ class _Archive:
     def items(self, start: Mark | None = None, size: int = 0) -> Iterator[ChairItem]:
         """Yield the items of the whole archive, or of a slice; see :class:`SliceReader`."""
         unique = numbered(self.images()) if self._allow_duplicates and start is None else None
-        known = self._references.objects
+        known = self._objects_apart()
         for image, row in self._captions(FilePart(start or Mark(), size)):
             yield ChairItem(
                 id=image if unique is None else next(unique),
@@ -343,7 +329,7 @@ class _Archive:
 
     def names_from(self, start: Mark) -> frozenset[str]:
         """Return the names of the objects in the references, or in the captions from a mark on."""
-        if (known := self._references.objects) is not None:
+        if (known := self._objects_apart()) is not None:
             return _names(known.values())
         return _names(item.reference_objects for item in self.items(start))
 
@@ -372,7 +358,8 @@ class _Archive:
     def _captions(self, part: FilePart = WHOLE) -> Iterator[tuple[str, Row]]:
         """Yield captions with the ids of their images, without bad ones where these are noted."""
         # An id map finds an entry by its position too.
-        decode, keys = (None if self._id_map is not None else self._decoder), self._keys
+        decode = None if self._id_map is not None else self._decoder
+        id_key, text_key, objects_key = self._id_key, self._text_key, self._objects_key
         found: Any
         for found in read_records(self._responses, structs.replace(part, decode=decode)):
             # Lines that the decoder does not know come as records.
@@ -380,7 +367,7 @@ class _Archive:
                 yield coco_number(canonical_id(found.id, "a caption")), found
                 continue
             values, place = found.values, found.place
-            own, text = values.get(keys.id or ""), values.get(keys.text)
+            own, text = values.get(id_key or ""), values.get(text_key)
             try:
                 if own is None or self._id_map is not None:
                     image = self._image_id(found)
@@ -388,23 +375,24 @@ class _Archive:
                     image = coco_number(canonical_id(own, place))
                 # An ASCII text has no half of a surrogate pair, and needs no further look.
                 if type(text) is not str or not text.isascii():
-                    text = response_text(found, keys.text)
+                    text = response_text(found, text_key)
             except ArchiveError as err:
                 if note_bad(err, found.position, place):
                     continue
                 raise
-            objects = None if keys.objects is None else values.get(keys.objects)
+            objects = None if objects_key is None else values.get(objects_key)
             yield image, Row("", image, text, objects=objects, groups=values, record=found)
 
     def _image_id(self, record: Record) -> str:
         if self._id_map is not None:
-            return coco_number(self._id_map.image_id(record, self._keys.id))
-        key = self._keys.id
-        assert key is not None, "_keys_of made sure of it"
-        return coco_number(id_under(record, key, "the image id"))
+            return coco_number(self._id_map.image_id(record, self._id_key))
+        assert self._id_key is not None, "_keys_of made sure of it"
+        return coco_number(id_under(record, self._id_key, "the image id"))
 
 
-def _keys_of(first: Record, options: InputOptions, with_objects: Record | None) -> _Keys:
+def _keys_of(
+    first: Record, options: InputOptions, with_objects: Record | None
+) -> tuple[str | None, str, str | None]:
     """Return the keys of an archive, which its first record decides.
 
     Args:
@@ -425,7 +413,7 @@ def _keys_of(first: Record, options: InputOptions, with_objects: Record | None) 
     if with_objects is not None:
         hint = "one of these names, or give a file with references=…"
         objects = choose_key(with_objects, None, OBJECT_KEYS, "the image's objects", hint)
-    return _Keys(id=key, text=text, objects=objects)
+    return key, text, objects
 
 
 @dataclass
@@ -455,5 +443,5 @@ class _SliceReader:
     def _opened(self) -> _Archive:
         """Return the archive, which is opened once in each process."""
         if self.archive is None:
-            self.archive = _Archive(self.given, _Given(self.given.references))
+            self.archive = _Archive(self.given, _objects_apart(self.given.references))
         return self.archive

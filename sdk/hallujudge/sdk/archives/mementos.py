@@ -16,6 +16,7 @@ from .bad_records import noted
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, Responses, uses
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
+from .layouts.archive_reader import mapping_at
 from .local_files import as_path, read_bytes
 from .named_keys import fields_of
 from .records import (
@@ -216,7 +217,9 @@ class _Descriptions:
             reference=text,
             domain=_domain(values) or _domain(reference.values),
             episode_length=_length(entry.record, reference.values),
-            fields=fields_of(self._group_by, values, _kept_fields(values), reference.values),
+            fields=fields_of(
+                self._group_by, values, mapping_at(values, "fields"), reference.values
+            ),
             **lists,
         )
 
@@ -301,15 +304,9 @@ def _words(given: object, name: str, place: str) -> tuple[str, ...]:
     raise ArchiveError(f"{place}: {name!r} is {value!r:.60}, not a list of texts")
 
 
-def _evidence(values: Mapping[str, object]) -> Mapping[str, object]:
-    """The evidence of an ``items.jsonl`` line; empty where there is none."""
-    evidence = values.get("evidence")
-    return evidence if isinstance(evidence, Mapping) else {}
-
-
 def _domain(values: Mapping[str, object]) -> str:
     # A domain that is not a text is unknown, not general: the item becomes unscored.
-    holders = (values, _evidence(values), _kept_fields(values))
+    holders = (values, mapping_at(values, "evidence"), mapping_at(values, "fields"))
     domain = next(filter(None, (holder.get("domain") for holder in holders)), "")
     return well_formed(str(domain).strip())
 
@@ -320,14 +317,8 @@ def _group(values: Mapping[str, object]) -> str:
     return well_formed(group) if isinstance(group, str) else ""
 
 
-def _kept_fields(values: Mapping[str, object]) -> Mapping[str, object]:
-    """Fields of an ``items.jsonl`` line."""
-    fields = values.get("fields")
-    return fields if isinstance(fields, Mapping) else {}
-
-
 def _length(record: Record, reference: Mapping[str, object]) -> int | None:
-    holders = (record.values, _evidence(record.values), reference)
+    holders = (record.values, mapping_at(record.values, "evidence"), reference)
     found = (holder.get("episode_length") for holder in holders)
     value = next((value for value in found if value is not None and value != ""), None)
     if value is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -145,14 +144,6 @@ def _image_of(answer: _Answer) -> object:
     return answer.record.values.get("image") or answer.image_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Keys:
-    """Keys that an archive uses."""
-
-    id: str
-    text: str | None
-
-
 class _Answers:
     """An archive of answers, read once to check and once to score."""
 
@@ -164,7 +155,7 @@ class _Answers:
         self._human_keys = tuple(given.options.own.get("human_keys", ()))
         folder = given.options.own.get("images")
         self._shown = None if folder is None else PictureFinder(MediaFolder(Path(str(folder))))
-        self._keys = self._find_keys()
+        self._id_key, self._text_key = self._find_keys()
 
     def checked(self) -> ItemSource:
         """Return the items after checking every id and triplet."""
@@ -295,11 +286,11 @@ class _Answers:
         return map(self._answer, _flat(self._responses, self._options))
 
     def _answer(self, record: Record) -> _Answer:
-        image_id = id_under(record, self._keys.id, "the image id")
+        image_id = id_under(record, self._id_key, "the image id")
         return _Answer(image_id, optional_text(record, _QUESTION_KEYS), record)
 
     def _text(self, answer: _Answer) -> str | None:
-        key = self._keys.text
+        key = self._text_key
         if key is None:
             # The first record has only claims; later ones may still have a text.
             key = next((name for name in _TEXT_KEYS if name in answer.record.values), None)
@@ -310,17 +301,9 @@ class _Answers:
         if value is None:
             return None
         place = f"{answer.record.place}, {_CLAIMS}"
-        if not isinstance(value, list | tuple):
-            raise ArchiveError(f"{place}: expected a list of triplets, found {shown(value)}")
-        claims = []
-        for index, entry in enumerate(value):
-            try:
-                claims.append(triplet_of(entry))
-            except TripletError as err:
-                raise ArchiveError(f"{place}[{index}]: {err}") from err
-        return tuple(claims)
+        return _triplets_in(value, place, "a list of triplets", triplet_of)
 
-    def _find_keys(self) -> _Keys:
+    def _find_keys(self) -> tuple[str, str | None]:
         first = first_record(_flat(self._responses, self._options), self._responses, "answer")
         identifier = choose_key(first, self._options.id_key, _ID_KEYS, "the image id", ID_FLAG)
         has_claims = _CLAIMS in first.values
@@ -333,7 +316,7 @@ class _Answers:
             )
         text_keys = [key for key in _TEXT_KEYS if key in first.values]
         if has_claims and not text_keys and self._options.text_key is None:
-            return _Keys(id=identifier, text=None)
+            return identifier, None
         flag = f"{TEXT_FLAG}; images of Tri-HE's own file have a list 'instance' of them"
         text = choose_key(first, self._options.text_key, _TEXT_KEYS, "the response", flag)
         # In Tri-HE's own file, the user may name the model, whose answers are beside GPT-4V's.
@@ -344,7 +327,7 @@ class _Answers:
         image = next(read_records(self._responses))
         if isinstance(image.values.get("instance"), list) and self._scenes is None:
             choose_key(image, None, _TRIPLETS, "the scene graph")
-        return _Keys(id=identifier, text=text)
+        return identifier, text
 
 
 def _flat(responses: Responses, options: InputOptions) -> Iterator[Record]:
@@ -457,16 +440,27 @@ def _scene_of(record: Record) -> _Scene:
             f"{', '.join(sorted(record.values)) or 'none'}. Add the image's triplets to the "
             "answers, or give a file with references=…"
         )
-    value = structured(record.values[key])
+    value, place = structured(record.values[key]), f"{record.place}, {key}"
+    return _Scene(_triplets_in(value, place, "a list", reference_of), _objects_of(record))
+
+
+def _triplets_in(
+    value: object, place: str, what: str, make: Callable[[object], Triplet]
+) -> tuple[Triplet, ...]:
+    """Return the triplets of a list.
+
+    Raises:
+        ArchiveError: It is not the list that is expected, or an entry is not a triplet.
+    """
     if not isinstance(value, list | tuple):
-        raise ArchiveError(f"{record.place}, {key}: expected a list, found {shown(value)}")
+        raise ArchiveError(f"{place}: expected {what}, found {shown(value)}")
     triplets = []
     for index, entry in enumerate(value):
         try:
-            triplets.append(reference_of(entry))
+            triplets.append(make(entry))
         except TripletError as err:
-            raise ArchiveError(f"{record.place}, {key}[{index}]: {err}") from err
-    return _Scene(tuple(triplets), _objects_of(record))
+            raise ArchiveError(f"{place}[{index}]: {err}") from err
+    return tuple(triplets)
 
 
 def _objects_of(record: Record) -> tuple[str, ...]:

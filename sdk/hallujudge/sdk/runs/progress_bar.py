@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -249,16 +249,13 @@ def shown_progress(total: int, done_word: str = "scored") -> Iterator[Progress]:
         done_word: What is done with items, and before "un" if it is not.
     """
     progress = Progress(total, done_word=done_word)
-    with _shown(progress):
+    show = _in_notebook if _is_notebook() else _bar if _is_terminal() else _lines
+    with show(progress):
         yield progress
 
 
-def _shown(progress: Progress) -> AbstractContextManager[None]:
-    if _is_notebook():
-        return _in_notebook(progress)
-    if sys.stderr is not None and sys.stderr.isatty():
-        return _bar(progress)
-    return _lines(progress)
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _is_notebook() -> bool:
@@ -304,8 +301,7 @@ def shown_line(progress: Lines) -> Iterator[None]:
         progress: What is shown; a terminal has its latest line, elsewhere there is one every ten
             seconds.
     """
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    write, seconds = (_rewrite, 0.0) if terminal else (_write, PLAIN_SECONDS)
+    write, seconds = (_rewrite, 0.0) if _is_terminal() else (_write, PLAIN_SECONDS)
     lines = PlainLines(progress, write, seconds=seconds)
     with _ticking(lines.tick):
         yield
@@ -371,15 +367,13 @@ def _bar(progress: Progress) -> Iterator[None]:
 
 def _rewrite(line: str) -> None:
     """Write a line in place of the last one of a terminal."""
-    if sys.stderr is not None:
-        # The cursor stays before the line, so that whatever is written next replaces it.
-        sys.stderr.write(f"{line}\x1b[K\r")
-        sys.stderr.flush()
+    # The cursor stays before the line, so that whatever is written next replaces it.
+    _write(line, end="\x1b[K\r")
 
 
-def _write(line: str) -> None:
+def _write(line: str, end: str = "\n") -> None:
     if sys.stderr is not None:
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{line}{end}")
         sys.stderr.flush()
 
 
