@@ -44,11 +44,10 @@ from .inputs import (
     uses,
 )
 from .joins import IdCheck, numbered, refuse
-from .json_files import named
+from .json_files import named, read_json, read_text
 from .json_lines import WHOLE, FilePart, Mark, Marks
 from .local_files import as_path
 from .named_keys import SharedFields
-from .positions import IdMap
 from .records import TEXT_FLAG, Record, choose_key, first_record, id_under, read_records
 from .response_values import response_text
 from .rival_keys import LOOKED_AT, refuse_other_texts
@@ -257,7 +256,7 @@ class _Archive:
         self._groups = SharedFields(given.group_by)
         self._allow_duplicates = options.allow_duplicates
         self._allow_unknown = options.allow_unknown
-        self._id_map = IdMap(options.own["id_map"]) if "id_map" in options.own else None
+        self._id_map = _IdMap(options.own["id_map"]) if "id_map" in options.own else None
         self._shared: dict[tuple[object, ...], Objects] = {}
         looked_at: list[Record] = []
         # A record that can't be read ends them; what is wrong with it comes after their own faults.
@@ -445,3 +444,51 @@ class _SliceReader:
         if self.archive is None:
             self.archive = _Archive(self.given, _objects_apart(self.given.references))
         return self.archive
+
+
+_LONGEST_PLACE = 20
+"""More digits than any list position has, and fewer than Python's limit for integers."""
+
+
+class _IdMap:
+    """A list: position or question_id -> image id.
+
+    Args:
+        path: Path of the file: a JSON list, or a text with an id in each line.
+
+    Raises:
+        ArchiveError: The file is not such a list.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        text = read_text(self._path)
+        is_json = text.lstrip()[:1] in ("[", "{", "")
+        content = read_json(self._path) if is_json else text.split("\n")
+        if not isinstance(content, list):
+            raise ArchiveError(
+                f"{path}: an id map must be a list of image ids, as JSON or with an id in each line"
+            )
+        # Editors end the last line too.
+        while content and isinstance(content[-1], str) and not content[-1].strip():
+            content.pop()
+        self._ids = [
+            canonical_id(value, f"{path} entry {index}") for index, value in enumerate(content)
+        ]
+
+    def image_id(self, record: Record, key: str | None) -> str:
+        """Return the image id of a record, by the value of `key` or else by position.
+
+        Raises:
+            ArchiveError: The map has no such entry.
+        """
+        index: object = record.position if key is None else record.values.get(key)
+        if isinstance(index, str) and index.strip().isdecimal() and len(index) <= _LONGEST_PLACE:
+            index = int(index)
+        valid = isinstance(index, int) and not isinstance(index, bool)
+        if not valid or not 0 <= index < len(self._ids):  # type: ignore[operator]  # an int by now
+            raise ArchiveError(
+                f"{record.place}: {key or 'position'} {index!r:.60} is not an entry of the id map "
+                f"{self._path}, which has entries 0 to {len(self._ids) - 1}"
+            )
+        return self._ids[index]  # type: ignore[call-overload,no-any-return]  # an int by now

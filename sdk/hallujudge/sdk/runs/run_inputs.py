@@ -30,7 +30,7 @@ from ..archives.inputs import (
 )
 from ..archives.json_lines import Marks
 from ..archives.local_files import reading
-from ..archives.positions import with_positions
+from ..archives.plain_values import with_positions
 from ..archives.readers import read_items
 from ..backends.run_header import header_of
 from ..errors import ArchiveError, HallujudgeError

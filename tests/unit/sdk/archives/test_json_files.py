@@ -91,7 +91,7 @@ def test_a_long_text_as_a_place_in_the_id_map(tmp_path: Path) -> None:
     options = InputOptions(own={"id_map": tmp_path / "map.json"})
     row = {"question_id": "9" * 5000, "text": "a"}
     with pytest.raises(
-        ArchiveError, match=expected_message("sdk.archives.positions:not-an-entry-of-the-id-map")
+        ArchiveError, match=expected_message("sdk.archives.chair:not-an-entry-of-the-id-map")
     ):
         captions(tmp_path, json.dumps(row), options=options)
 

@@ -116,7 +116,7 @@ def test_an_id_map_may_have_an_id_in_each_line(tmp_path: Path, text: str) -> Non
 def test_an_object_is_no_id_map(tmp_path: Path) -> None:
     (tmp_path / "map.json").write_text('{"1": 7}')
     rows = [{"question_id": 1, "text": "A cat.", "objects": ["cat"]}]
-    said = expected_message("sdk.archives.positions:must-be-a-list")
+    said = expected_message("sdk.archives.chair:must-be-a-list")
     with pytest.raises(ArchiveError, match=said):
         read(json.dumps(rows), tmp_path, own={"id_map": tmp_path / "map.json"})
 
