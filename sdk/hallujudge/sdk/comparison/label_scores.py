@@ -64,11 +64,7 @@ class LabelScores:
 
     def to_text(self) -> str:
         """Return the content of ``labels.json``."""
-        content = {
-            "sets": [asdict(each) for each in self.sets],
-            "changes": [asdict(each) for each in self.changes],
-        }
-        return file_text("label-scores", content)
+        return file_text("label-scores", asdict(self))
 
     @classmethod
     def stored(cls, folder: Path) -> LabelScores | None:

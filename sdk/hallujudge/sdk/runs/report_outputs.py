@@ -9,9 +9,9 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hallujudge.metrics import Item, ItemResult, Outcome, Report
+from hallujudge.metrics import Outcome, Report
 from hallujudge.metrics.framework.file_schemas import schema_of
 
 from ..backends import BatchResult
@@ -30,24 +30,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from pyarrow import Schema
 
+    from .run_report import RunItem
 
-class Entry(Protocol):
-    """An item with its result."""
-
-    @property
-    def item(self) -> Item:
-        """What was scored."""
-
-    @property
-    def result(self) -> ItemResult:
-        """Its outcome, scores and evidence."""
-
-    @property
-    def response(self) -> object:
-        """What the model wrote."""
-
-
-_EntryT = TypeVar("_EntryT", bound=Entry)
 ItemLine: TypeAlias = "Mapping[str, Any]"
 """An item as ``items.jsonl`` has it."""
 
@@ -60,7 +44,7 @@ _ROWS_AT_ONCE = 4096
 
 def save_report(
     report: Report,
-    entries: Sequence[Entry],
+    entries: Sequence[RunItem],
     inputs: tuple[Path, ...],
     folder: Path,
     *,
@@ -100,7 +84,7 @@ def save_report(
         written.finish(report, html=html)
 
 
-def wrong_items(entries: Iterable[_EntryT]) -> list[_EntryT]:
+def wrong_items(entries: Iterable[RunItem]) -> list[RunItem]:
     """Return the scored items with a hallucination or a wrong answer."""
     return [
         entry
@@ -111,7 +95,7 @@ def wrong_items(entries: Iterable[_EntryT]) -> list[_EntryT]:
 
 def log_run(
     report: Report,
-    entries: Sequence[Entry],
+    entries: Sequence[RunItem],
     save: Callable[[Path], Path] | None,
     to: str | Tracker,
     *,
@@ -141,7 +125,7 @@ def log_run(
         log_report(report, files, to, step=step, model=model, dataset=dataset, lines=lines)
 
 
-def lines_of(report: Report, entries: Iterable[Entry]) -> Iterator[ItemLine]:
+def lines_of(report: Report, entries: Iterable[RunItem]) -> Iterator[ItemLine]:
     """Yield a report's items as ``items.jsonl`` has them."""
     names = [
         column.name for column in metric_of(report.metric, report.variant, report.settings).columns

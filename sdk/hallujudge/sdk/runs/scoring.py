@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -117,7 +116,12 @@ async def score_into_folder(
         if started.earlier is not None:
             # Early workers end with the first items that they score, and there may be more.
             prepared = replace(prepared, workers=None)
-        source = partial(_source, keeping, prepared, header, watch)
+        own = BackendParts(backend=keeping, prepared=prepared, header=header, watch=watch)
+
+        def source() -> PartSource:
+            """Return worker processes or Ray, where these score; else the backend itself."""
+            return spread_parts(prepared, keeping.worker_settings) or own
+
         report = await score_parts(folder, started, source, items, spec, header, watch)
     if not started.complete:
         await asyncio.to_thread(folder.finish, report, html=run.html)
@@ -142,15 +146,6 @@ async def _keeping_verdicts(
     finally:
         if caching is not None:
             await caching.close()
-
-
-def _source(
-    backend: ScoringBackend, prepared: PreparedRun, header: RunHeader, watch: RunWatch
-) -> PartSource:
-    """Return what scores a run: the backend itself, worker processes, or Ray."""
-    return spread_parts(prepared, backend.worker_settings) or BackendParts(
-        backend=backend, prepared=prepared, header=header, watch=watch
-    )
 
 
 async def score_parts(

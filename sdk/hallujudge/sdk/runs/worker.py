@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hallujudge.judge_service.engine.read_responses import read_items
 from hallujudge.judge_service.process_pool import DiedError
@@ -45,26 +45,6 @@ _SLICE_ITEMS = 2048
 _SLICE_BYTES = 2 << 20
 
 
-class Group(Protocol):
-    """Consecutive items of a run, which one process scores."""
-
-    @property
-    def first(self) -> int:
-        """Position of the first item in the run."""
-
-    @property
-    def size(self) -> int:
-        """Number of items."""
-
-    def batches(self, readers: GroupReaders, size: int) -> Iterator[Batch]:
-        """Yield the items in batches.
-
-        Args:
-            readers: The readers of this process.
-            size: How many items make a batch.
-        """
-
-
 class GroupReaders:
     """The archive readers that a process received, without duplicates.
 
@@ -89,15 +69,15 @@ class ItemGroup:
     made: Sequence[Batch]
     """The items in batches."""
     first: int
-    """See :class:`Group`."""
+    """Position of the first item in the run."""
 
     @property
     def size(self) -> int:
-        """See :class:`Group`."""
+        """Number of items."""
         return sum(map(len, self.made))
 
-    def batches(self, readers: GroupReaders, size: int) -> Iterator[Batch]:  # noqa: ARG002  # the protocol's
-        """Yield the items in batches; see :class:`Group`."""
+    def batches(self, readers: GroupReaders, size: int) -> Iterator[Batch]:  # noqa: ARG002  # as of the other groups
+        """Yield the items in batches; see :class:`SliceGroup`."""
         return iter(self.made)
 
 
@@ -112,15 +92,24 @@ class SliceGroup:
     piece: int
     """How many bytes the items have."""
     first: int
-    """See :class:`Group`."""
+    """Position of the first item in the run."""
     size: int
-    """See :class:`Group`."""
+    """Number of items."""
 
     def batches(self, readers: GroupReaders, size: int) -> Iterator[Batch]:
-        """Yield the items in batches; see :class:`Group`."""
+        """Yield the items in batches.
+
+        Args:
+            readers: The readers of this process.
+            size: How many items make a batch.
+        """
         items = readers.of(self.reader).items(self.start, self.piece)
         skipped = self.first - self.start.values
         return batches_of(islice(items, skipped, skipped + self.size), size)
+
+
+Group: TypeAlias = "ItemGroup | SliceGroup"
+"""Consecutive items of a run, which one process scores."""
 
 
 class ItemAlone(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -195,15 +196,17 @@ def score_all(
     out = Path(out)
     given = GivenFiles(references=references or {}, inputs=inputs or {})
     plan = plan_of(folder, out, given, choice=runs, model_names=model_names)
+    # A tree may hold millions of items, and each run's folder has its own.
+    score = partial(
+        client.score, keep_items=False, workers=workers, resume=resume, overwrite=overwrite
+    )
     scored: list[ScoredRun] = []
     left_out = list(plan.left_out)
     for planned in plan.runs:
         try:
             # A copy, of which _scored takes the variant out.
             own = dict((options or {}).get(planned.metric, {}))
-            done: ScoredRun | LeftOut = _scored(
-                client, planned, out / planned.folder, own, workers, resume, overwrite
-            )
+            done: ScoredRun | LeftOut = _scored(score, planned, out / planned.folder, own)
         except HallujudgeError as err:
             done = _failed(planned, str(err))
         except Exception as err:
@@ -234,16 +237,10 @@ def _failed(planned: PlannedRun, why: str) -> LeftOut:
 
 
 def _scored(
-    client: Client,
-    planned: PlannedRun,
-    folder: Path,
-    options: dict[str, object],
-    workers: int,
-    resume: bool,
-    overwrite: bool,
+    score: Callable[..., Report], planned: PlannedRun, folder: Path, options: dict[str, object]
 ) -> ScoredRun:
     variant = str(options.pop(VARIANT, planned.variant))
-    report = client.score(
+    report = score(
         planned.metric,
         responses=planned.responses,
         references=planned.references,
@@ -251,11 +248,6 @@ def _scored(
         options=options,
         inputs=InputOptions(allow_missing=planned.allow_missing, own=planned.own),
         folder=folder,
-        # A tree may hold millions of items, and each run's folder has its own.
-        keep_items=False,
-        workers=workers,
-        resume=resume,
-        overwrite=overwrite,
     )
     return ScoredRun(
         model=planned.model,
