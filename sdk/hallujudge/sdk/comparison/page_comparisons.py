@@ -33,7 +33,6 @@ from ..report.page.page_parts import (
     Columns,
     Content,
     Markup,
-    PartColumns,
     columns_json,
     element,
     packed,
@@ -120,7 +119,7 @@ def page_of_two(
 class _Items:
     """All items of a run, by position."""
 
-    columns: PartColumns
+    columns: Columns
     details: list[list[dict[str, Any]]]
     whole: bool
     """Whether the page holds all parts of the run."""
@@ -151,7 +150,7 @@ def render_comparison(
     items = [_read(run.parts) for run in runs]
     common = [name for name in items[0].columns.ids if name in items[1].places][:MOST_PAGE_ITEMS]
     places = [[each.places[name] for name in common] for each in items]
-    columns = [Columns([_chosen(each.columns, at)]) for each, at in zip(items, places, strict=True)]
+    columns = [each.columns.at(chosen) for each, chosen in zip(items, places, strict=True)]
     contents = [run.content or content_digest(held_parts(run.parts)) for run in runs]
     head = page_head([(run.title, run.report) for run in runs], columns, contents)
     pictures = images or Images()
@@ -171,26 +170,8 @@ def render_comparison(
 
 def _read(parts: Sequence[bytes]) -> _Items:
     held = held_parts(parts)
-    merged = PartColumns()
-    details: list[list[dict[str, Any]]] = []
-    for part in held:
-        columns = read_columns(part)
-        for name in _column_names():
-            getattr(merged, name).extend(getattr(columns, name))
-        for kind, titles in columns.charts.items():
-            merged.charts.setdefault(kind, {}).update(titles)
-        details += read_details(part)
-    return _Items(merged, details, whole=len(held) == len(parts))
-
-
-def _column_names() -> list[str]:
-    # Charts are kept by kind, all other columns item by item.
-    return [name for name in PartColumns.__slots__ if name != "charts"]
-
-
-def _chosen(columns: PartColumns, places: Sequence[int]) -> PartColumns:
-    lists = {name: [getattr(columns, name)[at] for at in places] for name in _column_names()}
-    return PartColumns(**lists, charts=columns.charts)
+    details = [each for part in held for each in read_details(part)]
+    return _Items(read_columns(held), details, whole=len(held) == len(parts))
 
 
 def _details(items: Sequence[_Items], places: Sequence[Sequence[int]]) -> Iterator[bytes]:

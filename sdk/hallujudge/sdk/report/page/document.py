@@ -283,7 +283,7 @@ def render_parts(
         live: The progress of a run under way, for a page that updates itself.
     """
     parts = held_parts(parts)
-    columns = Columns([read_columns(part) for part in parts])
+    columns = read_columns(parts)
     name = about.title or report.metric
     head = page_head([(name, report)], [columns], [about.content or content_digest(parts)])
     screen = [page_links(about.overview), *([live] if live else []), *first_screen(report, about)]
@@ -338,8 +338,8 @@ def page_head(
         contents: A hash of what each run scored.
     """
     first = columns[0]
-    facets = first.charts("facets")
-    held = {name for of_item in first.of("facets") for name in of_item}
+    facets, terms = (first.charts.get(kind, {}) for kind in ("facets", "terms"))
+    held = {name for of_item in first.facets for name in of_item}
     titles = [title for name, (title, _) in facets.items() if name in held]
     names = [run_identity(r.signature, of) for (_, r), of in zip(runs, contents, strict=True)]
     return {
@@ -347,7 +347,7 @@ def page_head(
             {"title": clean(title), "signature": clean(report.signature), "id": name}
             for (title, report), name in zip(runs, names, strict=True)
         ],
-        "count": len(first.of("ids")),
+        "count": len(first.ids),
         "chunk": ITEMS_IN_PART,
         "measures": _measures(first),
         "facets": [
@@ -355,7 +355,7 @@ def page_head(
             for name, (title, rates) in facets.items()
         ],
         "words": _words(first),
-        "terms": [{"name": n, "label": title} for n, title in first.charts("terms").items()],
+        "terms": [{"name": n, "label": title} for n, title in terms.items()],
         "key": f"hallujudge:labels:{'-'.join(names)}",
     }
 
@@ -368,13 +368,13 @@ def _distinct(name: str, title: str, titles: Sequence[str]) -> str:
 
 def _words(columns: Columns) -> Sequence[str]:
     """Return the words for verdicts; "right" and "wrong" if items have several kinds."""
-    found = list(columns.charts("words").values())
+    found = list(columns.charts.get("words", {}).values())
     return found[0] if len(found) == 1 else ANSWER_WORDS
 
 
 def _measures(columns: Columns) -> list[dict[str, str]]:
-    titles = {**columns.charts("scores"), **_MEASURES}
-    held = {name for of in columns.of("measures") for name in of}
+    titles = {**columns.charts.get("scores", {}), **_MEASURES}
+    held = {name for of in columns.measures for name in of}
     return [{"name": name, "label": title} for name, title in titles.items() if name in held]
 
 
@@ -398,7 +398,7 @@ def data_blocks(
 
 def image_blocks(columns: Columns, images: Images) -> Iterator[Markup]:
     """Yield the sources of the items' pictures, one block for each chunk; nothing without any."""
-    pairs = zip(columns.of("ids"), columns.of("groups"), strict=True)
+    pairs = zip(columns.ids, columns.groups, strict=True)
     sources = [images.source(item_id, group) for item_id, group in pairs]
     if not any(sources):
         return

@@ -238,8 +238,8 @@ def unpacked(data: bytes) -> Any:
 
 
 @dataclass(slots=True)
-class PartColumns:
-    """The columns of a part: what charts, filters and the list need of every item."""
+class Columns:
+    """The columns of items: what charts, filters and the list need of each."""
 
     ids: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
@@ -294,9 +294,24 @@ class PartColumns:
             scores = self.charts.setdefault("scores", {})
             scores.setdefault(f"{_SCORE}{name}", f"{name} of an item")
 
+    def extend(self, later: Columns) -> None:
+        """Add the columns of the items that follow."""
+        for name in _LISTS:
+            getattr(self, name).extend(getattr(later, name))
+        for kind, titles in later.charts.items():
+            self.charts.setdefault(kind, {}).update(titles)
+
+    def at(self, places: Sequence[int]) -> Columns:
+        """Return the columns of the items at some places, in this order."""
+        lists = {name: [getattr(self, name)[place] for place in places] for name in _LISTS}
+        return Columns(**lists, charts=self.charts)
+
     def to_json(self) -> Mapping[str, Any]:
         """Return the columns as a part holds them."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+_LISTS = tuple(name for name in Columns.__slots__ if name != "charts")
 
 
 def page_part(pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
@@ -305,7 +320,7 @@ def page_part(pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
     Args:
         pairs: Items with their results.
     """
-    columns = PartColumns()
+    columns = Columns()
     details: list[JsonValue] = []
     for item, result in pairs:
         view = view_item(item, result)
@@ -316,9 +331,12 @@ def page_part(pairs: Iterable[tuple[Item, ItemResult]]) -> bytes:
     return len(head).to_bytes(_SIZE, "little") + head + packed(details)
 
 
-def read_columns(part: bytes) -> PartColumns:
-    """Return the columns of a part."""
-    return PartColumns(**unpacked(part[_SIZE : _SIZE + _head_size(part)]))
+def read_columns(parts: Iterable[bytes]) -> Columns:
+    """Return the columns of a page's parts, one after the other."""
+    columns = Columns()
+    for part in parts:
+        columns.extend(Columns(**unpacked(part[_SIZE : _SIZE + _head_size(part)])))
+    return columns
 
 
 def read_details(part: bytes) -> list[list[dict[str, JsonValue]]]:
@@ -385,35 +403,18 @@ def _positions(view: ItemView) -> list[int]:
     ]
 
 
-@dataclass(slots=True)
-class Columns:
-    """The columns of all items of one run."""
-
-    parts: list[PartColumns] = field(default_factory=list)
-
-    def of(self, name: str) -> list[Any]:
-        """Return a column over all parts."""
-        return [value for part in self.parts for value in getattr(part, name)]
-
-    def charts(self, kind: str) -> dict[str, Any]:
-        """Return the titles of the charts of a kind."""
-        return {
-            name: title for part in self.parts for name, title in part.charts.get(kind, {}).items()
-        }
-
-
 def columns_json(runs: Sequence[Columns]) -> dict[str, Any]:
     """Return the columns of one or several runs over the same items, as the script reads them."""
     words = Counter(
-        word for run in runs for terms in run.of("terms") for of in terms.values() for word in of
+        word for run in runs for terms in run.terms for of in terms.values() for word in of
     )
     # The most frequent first, whose codes then have the fewest digits.
     dictionary = {word: code for code, (word, _) in enumerate(words.most_common())}
-    reasons = list(dict.fromkeys(reason for run in runs for reason in run.of("unscored") if reason))
+    reasons = list(dict.fromkeys(reason for run in runs for reason in run.unscored if reason))
     values = _facet_values(runs)
     return {
-        "ids": runs[0].of("ids"),
-        "groups": runs[0].of("groups"),
+        "ids": runs[0].ids,
+        "groups": runs[0].groups,
         "dictionary": list(dictionary),
         "facetValues": {name: list(codes) for name, codes in values.items()},
         "reasons": reasons,
@@ -429,7 +430,7 @@ def _facet_values(runs: Sequence[Columns]) -> dict[str, dict[str, int]]:
     """
     counts: dict[str, Counter[str]] = {}
     for run in runs:
-        for facets in run.of("facets"):
+        for facets in run.facets:
             for name, value in facets.items():
                 counts.setdefault(name, Counter())[value] += 1
     return {
@@ -453,8 +454,7 @@ def _repeats(name: str, counts: Mapping[str, Counter[str]], runs: Sequence[Colum
         other for other in counts if not other.startswith(FIELD) and counts[other] == counts[name]
     ]
     return any(
-        all(of.get(name) == of.get(other) for run in runs for of in run.of("facets"))
-        for other in same
+        all(of.get(name) == of.get(other) for run in runs for of in run.facets) for other in same
     )
 
 
@@ -466,13 +466,13 @@ def _side_columns(
 ) -> dict[str, Any]:
     # 0 stands for items that are scored.
     codes = {reason: code for code, reason in enumerate(reasons, 1)}
-    measures, facets, terms = run.of("measures"), run.of("facets"), run.of("terms")
+    measures, facets, terms = run.measures, run.facets, run.terms
     return {
-        "unscored": [codes.get(reason, 0) for reason in run.of("unscored")],
-        "wrong": run.of("wrong"),
-        "total": run.of("total"),
-        "snippet": run.of("snippet"),
-        "positions": run.of("positions"),
+        "unscored": [codes.get(reason, 0) for reason in run.unscored],
+        "wrong": run.wrong,
+        "total": run.total,
+        "snippet": run.snippet,
+        "positions": run.positions,
         "measures": {name: [of.get(name) for of in measures] for name in _column_names(measures)},
         "facets": {
             name: [code.get(of.get(name, ""), -1) for of in facets] for name, code in values.items()

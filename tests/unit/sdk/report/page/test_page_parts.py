@@ -22,7 +22,6 @@ from hallujudge.metrics.chair import ChairItem
 from hallujudge.sdk import Client
 from hallujudge.sdk.backends import BatchResult
 from hallujudge.sdk.report.page.page_parts import (
-    Columns,
     columns_json,
     page_part,
     read_columns,
@@ -32,7 +31,7 @@ from hallujudge.sdk.report.page.page_parts import (
 
 def columns_of(*batches: Sequence[tuple[Any, ItemResult]]) -> dict[str, Any]:
     parts = [page_part(batch) for batch in batches]
-    return columns_json([Columns(list(map(read_columns, parts)))])
+    return columns_json([read_columns(parts)])
 
 
 def test_columns_have_an_entry_for_each_item() -> None:
@@ -92,7 +91,7 @@ def test_a_field_names_its_chart() -> None:
     item = ChairItem(id="1", response="A dog.", reference_objects=())
     fields = {"order_sensitive": "true"}
     result = ItemResult(id="1", group_id="", outcome=Outcome.SCORED, fields=fields)
-    charts = read_columns(page_part([(item, result)])).charts["facets"]
+    charts = read_columns([page_part([(item, result)])]).charts["facets"]
     assert charts["field:order_sensitive"] == ["Order sensitive", True]
 
 
@@ -118,7 +117,7 @@ def columns_of_infact() -> dict[str, Any]:
                 page_part(zip(done.items, done.results, strict=True))
             ),
         )
-    return columns_json([Columns(list(map(read_columns, parts)))])
+    return columns_json([read_columns(parts)])
 
 
 def test_a_field_that_repeats_a_facet_of_the_metric_is_left_out() -> None:
@@ -138,7 +137,7 @@ def test_a_field_that_repeats_a_facet_of_the_metric_is_left_out() -> None:
         )
         for name in ("temporal", "fact_detect")
     ]
-    values = columns_json([Columns([read_columns(page_part(rows))])])["facetValues"]
+    values = columns_json([read_columns([page_part(rows)])])["facetValues"]
     assert sorted(values["set"]) == ["fact_detect", "temporal"]
     assert "field:set" not in values
     assert "field:dimension" in columns_of_infact()["facetValues"]
@@ -166,4 +165,4 @@ def test_any_text_makes_valid_data(text: str, name: str) -> None:
     [[detail], [other]] = read_details(part)
     assert len(detail["passages"][0]["text"]) == len(text)  # type: ignore[index, call-overload, arg-type]  # a passage
     assert other["claims"] == []
-    assert json.loads(json.dumps(columns_json([Columns([read_columns(part)])])))
+    assert json.loads(json.dumps(columns_json([read_columns([part])])))
