@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
+from ..responses.number_words import NUMBER_WORDS, number_named
 from .answer_text import (
     MAX_KEPT_CHARS,
     NEGATIONS,
@@ -94,6 +95,11 @@ _SO = re.compile(
 _IS_WRONG = re.compile(
     r"\s+(?:(?:is|was|would be|can|could|does|has)\s+(?:not|never|incorrect|wrong|false)"
     r"|isn't|wasn't|can't|cannot|doesn't)\b"
+    r"|\s*(?:选项|選項)?\s*(?:是|并|並)?\s*(?:错|錯|不(?!过|過)|誤|間違|틀)"
+)
+# "B rather than A" passes A over.
+_PASSED_OVER = re.compile(
+    r"(?:rather than|instead of|as opposed to)\s+(?:(?:option|choice)\s+)?[\"'(\[]*$", re.IGNORECASE
 )
 # A line of a list of options: "A. two", "- (B) three".
 _LISTED = re.compile(r"^\W*([A-Z])\W+(\S.*)$", re.MULTILINE)
@@ -104,9 +110,11 @@ _STATED_UNSPACED = re.compile(
     r"(?:[\"')\]]*\s*(?:还是|還是|或者|或|和|与|與|及|か|와|과|/|,)\s*[\"'(\[]*([A-Z])(?![\w']))?"
 )
 _STATED_ANY_CASE = re.compile(
-    r"(?:the\s+)?(?:(?:correct|best|final)\s+)?answer\s*(?:is|:|)\s*[\"'(\[]*([a-z])\W*"
+    r"(?:the\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|option|choice)"
+    r"\s*(?:is|:|)\s*:?\s*[\"'(\[]*([a-z])\W*"
 )
-_BRACKETED = re.compile(r"[(\[{]\s*([A-Z])\s*[)\]}]")
+# In brackets, those of a formula too, or in a quote of Python.
+_BRACKETED = re.compile(r"[(\[{]\s*([A-Z])\s*\\?[)\]}]|(?<!\w)'([A-Z])'")
 # A lone I is the pronoun.
 _LONE = re.compile(rf"(?<![\w'’])(?<!N/)([B-HJ-Z]|A{_CLAUSE_END})(?![\w'’])")
 
@@ -173,6 +181,9 @@ def is_an_option(label: str, options: Mapping[str, str]) -> bool:
     return plain_letter or read_choice(label, options).choice is not None
 
 
+_IS_VERDICT = re.compile(r"(?:yes|no|not|true|false|(?:in)?correct|right|wrong)\b").match
+
+
 class _Options:
     """Options, prepared for the rules."""
 
@@ -182,6 +193,8 @@ class _Options:
         )
         words = {letter: folded(_spaced(text)) for letter, text in options}
         self.texts = {letter: text for letter, text in words.items() if text}
+        # A list of verdicts can't be told from one of options that say yes or no themselves.
+        self.may_be_judged = bool(self.texts) and not any(map(_IS_VERDICT, self.texts.values()))
 
     def known(self, letters: Iterable[str]) -> list[str]:
         """Return the distinct letters that are options, in order."""
@@ -207,9 +220,19 @@ def _concluded(text: str, options: _Options) -> list[str]:
     if "\n" not in text and not _STATES.search(text.lower()):
         return []
     answered = chain(_letters_of(_ANSWERED, text), _letters_of(_IS_RIGHT, text))
-    said = options.known(_last_line(text) or answered)
+    said = options.known(_last_line(text) or answered) or _answered_by_text(text, options)
     begun = _leading(text, options) if said and _LEADING.match(text) else []
     return said if {*begun} <= {*_listed(text, options)} else options.known([*begun, *said])
+
+
+# "Answer: a blue bus", without a letter, after the options were discussed.
+_ANSWERED_BY_TEXT = re.compile(r"\banswer(?: is)?\s*:\s*([^\n]+)", re.IGNORECASE)
+
+
+def _answered_by_text(text: str, options: _Options) -> list[str]:
+    """Return the option whose text the last "answer:" has."""
+    said = folded(answers[-1]) if (answers := _ANSWERED_BY_TEXT.findall(text)) else ""
+    return [letter for letter, option in options.texts.items() if option == said]
 
 
 def _last_line(text: str) -> list[str]:
@@ -225,10 +248,15 @@ def _letters_of(pattern: re.Pattern[str], text: str) -> list[str]:
     return [
         letter
         for match in pattern.finditer(text)
-        if not (_denied(text[: match.start()]) or _IS_WRONG.match(text, match.end()))
+        if not (_ruled_out(text[: match.start()]) or _IS_WRONG.match(text, match.end()))
         for letter in match.groups()
         if letter
     ]
+
+
+def _ruled_out(before: str) -> bool:
+    """Return whether what comes before a letter denies it, or passes it over."""
+    return _PASSED_OVER.search(before[-40:]) is not None or _denied(before)
 
 
 def _listed(text: str, options: _Options) -> list[str]:
@@ -242,6 +270,8 @@ def _leading(text: str, options: _Options) -> list[str]:
     if not match:
         return []
     letters = options.known(letter for letter in match.groups() if letter)
+    if options.may_be_judged and _NOT_IT.match(text, match.end()):
+        return []
     next_letter = _NEXT.match(text, match.end())
     if next_letter and not _RULED_OUT.match(text, next_letter.end()):
         return options.known([*letters, next_letter[1]])  # "A, B": a list, not a choice.
@@ -253,6 +283,26 @@ def _leading(text: str, options: _Options) -> list[str]:
     # "A. <the text of B>" names two options.
     others = [letter for letter, option in options.texts.items() if option == rest]
     return list(dict.fromkeys([*letters, *others])) if letters and others else letters
+
+
+# What a list says of each option: "A: no. B: yes, it's blue."
+_NOT_IT = re.compile(
+    r"(?:no|not [\w ]+|incorrect|wrong|false|[✗✘×❌])(?=\s*(?:[.,;:|\n–—-]|$))", re.IGNORECASE
+)
+_IT_IS = re.compile(r"(?:yes|correct|right|true|[✓✔✅])(?=\s*(?:[.,;:|!\n–—-]|$))", re.IGNORECASE)
+_JUDGED = re.compile(r"yes|correct|right|true|[✓✔✅]", re.IGNORECASE)
+_HEAD = re.compile(r"(?:^|[.;|\n])[\s|(*-]*(?:[Oo]ption\s+)?([A-Z])\s*[).:|-]+\s*", re.MULTILINE)
+
+
+def _affirmed(text: str, options: _Options) -> list[str]:
+    """Return those of several options, each with a verdict such as no, of which a text says yes."""
+    if not options.may_be_judged or _JUDGED.search(text) is None:
+        return []
+    heads = [(head[1], head.end()) for head in _HEAD.finditer(text)]
+    yes = options.known(letter for letter, at in heads if _IT_IS.match(text, at))
+    no = options.known(letter for letter, at in heads if _NOT_IT.match(text, at))
+    # One verdict alone may be the beginning of an answer: "B. Correct, it is blue."
+    return yes if len({*yes, *no}) > 1 and not {*yes}.intersection(no) else []
 
 
 def _stated(text: str, options: _Options) -> list[str]:
@@ -272,7 +322,7 @@ def _whole_text(text: str, options: _Options) -> list[str]:
 
 
 def _bracketed(text: str, options: _Options) -> list[str]:
-    return options.known(_BRACKETED.findall(text))
+    return options.known(chain.from_iterable(_BRACKETED.findall(text)))
 
 
 def _contained(text: str, options: _Options) -> list[str]:
@@ -282,6 +332,18 @@ def _contained(text: str, options: _Options) -> list[str]:
     if len(longest) == 1 and _turned(padded, options.texts[longest[0]]):
         return []
     return longest
+
+
+_NUMBER = re.compile(rf"(?<![\w.])(?:\d+|{NUMBER_WORDS})(?!\w)", re.IGNORECASE)
+
+
+def _number(text: str, options: _Options) -> list[str]:
+    """Return the options that the numbers of a text name, where all options are numbers."""
+    worth = {letter: _NUMBER.fullmatch(option) for letter, option in options.texts.items()}
+    if not worth or not all(worth.values()):
+        return []
+    said = {number_named(found) for found in _NUMBER.findall(text)}
+    return [letter for letter, found in worth.items() if found and number_named(found[0]) in said]
 
 
 def _longest_in(padded: str, texts: Mapping[str, str]) -> list[str]:
@@ -313,7 +375,7 @@ def _denied(before: str) -> bool:
 
 
 def _lone(text: str, options: _Options) -> list[str]:
-    lone = [match[1] for match in _LONE.finditer(text) if not _denied(text[: match.start()])]
+    lone = [match[1] for match in _LONE.finditer(text) if not _ruled_out(text[: match.start()])]
     either = [
         letter
         for match in _EITHER.finditer(text)
@@ -323,9 +385,12 @@ def _lone(text: str, options: _Options) -> list[str]:
     return options.known([*either, *lone])
 
 
-_LETTER_RULES = (_bare, _concluded, _leading, _stated, _lone)
+_LETTER_RULES = (_bare, _concluded, _affirmed, _leading, _stated, _lone)
 # The surest rule first.
-_RULES = (_bare, _concluded, _leading, _stated, _whole_text, _bracketed, _contained, _lone)
+_RULES = (
+    *(_bare, _concluded, _affirmed, _leading, _stated),
+    *(_whole_text, _bracketed, _contained, _number, _lone),
+)
 
 
 _AROUND_LETTERS = frozenset(

@@ -107,12 +107,12 @@ _VERDICT = re.compile(r"\banswer(?: to the question)?(?: is|:|) *:? *[\"'(]?(?:y
 
 # The words of other languages that answer a yes/no question, in lower case.
 _YES_ABROAD = (
-    "sí|si|sim|sì|oui|ja|da|да|так|tak|ano|evet|có|vâng|ya|हाँ|نعم|是|是的|对|对的|對|對的|有|有的|"
-    "はい|ええ|네|예"
+    "sí|si|sim|sì|oui|ja|da|да|так|tak|ano|evet|có|vâng|ya|igen|kyllä|ναι|हाँ|হ্যাঁ|نعم|بله|כן|"
+    "ใช่|是|是的|对|对的|對|對的|有|有的|はい|ええ|네|예"
 )
 _NO_ABROAD = (
-    "non|não|nao|nein|nee|нет|ні|nie|ne|hayır|không|tidak|नहीं|لا|不|不是|不是的|否|没有|沒有|没|无|無|"
-    "いいえ|いえ|아니요|아니오|아뇨"
+    "non|não|nao|nein|nee|nej|nei|нет|ні|nie|ne|nem|nu|ei|hayır|không|tidak|όχι|नहीं|না|لا|خیر|לא|"
+    "ไม่ใช่|ไม่|不|不是|不是的|否|没有|沒有|没|无|無|いいえ|いえ|아니요|아니오|아뇨"
 )
 _ANSWER_ABROAD = "答案|回答|答え|정답|답|respuesta|réponse|resposta|risposta|antwort|ответ"
 # With a mark or the end after it: "sim card" and "da vinci" are English.
@@ -120,28 +120,44 @@ _ABROAD = re.compile(
     rf"\W*(?:(?:answer|{_ANSWER_ABROAD})\s*:\s*)?"
     rf"(?:({_YES_ABROAD})|{_NO_ABROAD})\s*(?=[,.!;:。、\n]|$)"
 )
+# "La respuesta es sí." and "答案是：否" anywhere. The verb alone, as in a cut "答案是", is no yes.
+_IS_ABROAD = "是|为|為|は|은|는|est|es|é|è|ist|lautet|это"
+_ANSWERED_ABROAD = re.compile(
+    rf"(?:{_ANSWER_ABROAD})(?: finale?| correct[ae])?\s*(?:(?:{_IS_ABROAD})\s*:?|[:—–-])\s*"
+    rf"[\"'「(]*(?:(yes|{_YES_ABROAD})|no|{_NO_ABROAD})(?=[\"'」)]*\s*(?:[,.!;。、\n]|$|です|입니다))"
+)
+
+
+_ASCII_ANSWERS = [word for word in _ANSWER_ABROAD.split("|") if word.isascii()]
 
 
 def _english(text: str) -> str:
     """Return an answer in lower case whose first word is yes or no, also of other languages."""
-    if (found := _ABROAD.match(text)) is None:
+    if (found := _ABROAD.match(text)) is not None:
+        text = f"{'yes' if found[1] else 'no'}{text[found.end() :]}"
+    # English answers, which most are, have no such word for one.
+    if text.isascii() and not any(word in text for word in _ASCII_ANSWERS):
         return text
-    return f"{'yes' if found[1] else 'no'}{text[found.end() :]}"
+    return _ANSWERED_ABROAD.sub(lambda found: f"answer: {'yes' if found[1] else 'no'}", text)
 
 
-# "Answer: yes", or a first or last line of its own; "answer yes or no" repeats the question.
+# "Answer: yes", or what the first or last line begins with; "answer yes or no" repeats the
+# question. The last line may go on after a mark: "No, I see none."
 _CONCLUSION = re.compile(
-    r"(?<!if the )\banswer(?: to (?:the|this|your) question)?[\"']?(?: is|\s*:)\s*:?\s*"
-    r"[\"'(\[]*(yes|no|true|false)\b(?!\W*(?:or |and |/)?\W*(?:yes|no|true|false)\b)"
-    r"|\n\W*(yes|no)\W*\Z|\A\W*(yes|no)[^\w\n]*(?=\n)"
+    r"(?<!if the )\b(?:answer(?: to (?:the|this|your) question)?|conclusion|verdict|decision)[\"']?"
+    r"(?: is| (?:would|should|must) be|\s*(?:[:=→]|->|[-–—](?=\s)))\s*:?\s*[\"'(\[]*"
+    r"(yes|no|true|false)\b(?!\W*(?:or |and |/)?\W*(?:yes|no|true|false)\b)"
+    r"|(?:^|[.!?\n])\s*(?:so|therefore|thus|hence|in conclusion)\b[,:]?\s+(yes|no)"
+    r"(?=\s*(?:[.,;!]|$))|\n\W*(yes|no)\b(?=\s*(?:[.,;!–—]|\W*\Z))[^\n]*\Z|\A\W*(yes|no)[^\w\n]*(?=\n)"
 )
+# Most answers have none of these, and looking for the pattern would take half of a parser's time.
+_CONCLUDES = re.compile(r"answer|\n|conclu|verdict|decision|so[, ]|therefore|thus|hence")
 _SAYS_YES = frozenset({"yes", "true"})
 
 
 def _concluded(text: str) -> YesNo | None:
     """Return what an answer concludes with; None if it begins with, or concludes with, another."""
-    # Most answers have neither, and looking for the pattern would take half of a parser's time.
-    if "answer" not in text and "\n" not in text:
+    if _CONCLUDES.search(text) is None:
         return None
     said = {found[found.lastindex or 0] in _SAYS_YES for found in _CONCLUSION.finditer(text)}
     if begun := _YES_NO_AT_START.match(text):
@@ -149,8 +165,20 @@ def _concluded(text: str) -> YesNo | None:
     return None if len(said) != 1 else "yes" if said == {True} else "no"
 
 
+# A no between marks, as in "B. No" and "Therefore, no.", is no part of a phrase.
+_NO_ALONE = re.compile(r"(?:^|[.,;:!?()\[\]{}\"'\n])\s*no\s*(?=[.,;:!?()\[\]{}\"'\n]|$)")
+# What an answer repeats of its question.
+_OFFERED = re.compile(r"\b(?:yes or no|no or yes|yes ?/ ?no|no ?/ ?yes)\b")
+
+
+def _without_offer(text: str) -> str:
+    """Return an answer without the words "yes or no" of its question, if it has another of them."""
+    rest = _OFFERED.sub(" ", text) if "no" in text and "yes" in text else text
+    return rest if _YES_NO.search(rest) else text
+
+
 def _strict(text: str) -> YesNo | None:
-    text = _english(plain(text).casefold())
+    text = _without_offer(_english(plain(text).casefold()))
     words = words_of(text)
     yes, no = "yes" in words, "no" in words
     concluded = _concluded(text)
@@ -162,9 +190,10 @@ def _strict(text: str) -> YesNo | None:
         turned = any(word in NEGATIONS or word.endswith("n't") for word in words)
         return None if turned or "cannot" in words else "yes"
     # Elsewhere "no" may belong to another statement, such as "a dog with no collar".
-    if words[0] == "no" or _EXISTENTIAL.search(text) or _VERDICT.search(text):
-        return "no"
-    return None
+    denies = words[0] == "no" or any(
+        phrase.search(text) for phrase in (_EXISTENTIAL, _VERDICT, _NO_ALONE)
+    )
+    return "no" if denies else None
 
 
 def _repope(text: str) -> YesNo | None:
@@ -175,19 +204,33 @@ def _repope(text: str) -> YesNo | None:
 # "Yes and no", which decides nothing, is looked for before the single words.
 _YES_OR_NO = re.compile(r"\b(?:yes (?:and|or) no|no (?:and|or) yes|yes|no)\b")
 # A no is an answer of its own next to one of these marks; elsewhere it may belong to a phrase.
-_MARKS = ".,;:!?()[]\"'"
+_MARKS = ".,;:!?()[]{}|<>$\"'"
+_QUOTES = "\"'"
+# "Yes. Actually, no." corrects the first word; "actually no dog" goes on.
+_TURN = re.compile(
+    r"(?:^|[.!?…,;:\n–—-])\s*(?:sorry|actually|i meant?"
+    r"|(?:up)?on (?:a )?(?:closer|second|further) (?:inspection|look|examination)"
+    r"|looking (?:closer|more closely|again))\b[\s,.:;!]*(?:i meant?\s+)?(yes|no)"
+    r"(?=\s*(?:[.,;!–—]|$))"
+)
+_TURNS = re.compile(r"sorry|actually|i mean|inspection|look|examination|thought")
 
 
 def _first_word(text: str) -> YesNo | None:
-    text = _english(plain(text).casefold())
+    text = _without_offer(_english(plain(text).casefold()))
     if (after := after_correction(text)) and (said := _first_word(after)):
         return said
+    if _TURNS.search(text) and (turns := _TURN.findall(text)):
+        return "yes" if turns[-1] == "yes" else "no"
     if concluded := _concluded(text):
         return concluded
     for found in _YES_OR_NO.finditer(text):
         before, after = text[: found.start()].rstrip(), text[found.end() :].lstrip()
         alone = not after or after[0] in _MARKS
         first = not before or before[-1] in _MARKS
+        # "Not yes" is neither, and a phrase in quotes, such as "No parking", is on a sign.
+        if _DENIES.search(before) or (before[1:] and before[-1] in _QUOTES and not alone):
+            continue
         if " " in found[0] or (not (first and alone) and says_it_is_unsure(text)):
             return None
         if found[0] == "yes":
@@ -197,6 +240,7 @@ def _first_word(text: str) -> YesNo | None:
     return None
 
 
+_DENIES = re.compile(r"(?:\bnot|n't)$")
 _YES_NO = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 _YES_NO_AT_START = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 

@@ -86,11 +86,16 @@ def message_text(message: Mapping[str, object]) -> object:
 
 
 def content_text(content: object) -> str | None:
-    """Return the text of a message's content: a text, or the text parts of a list."""
+    """Return the text of a message's content: a text, or the texts and text parts of a list."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, (list, tuple)) else ()
-    texts = [part["text"] for part in parts if _is_part(part) and not _is_thought(part)]
+    # Clients such as LangChain's have texts among the parts.
+    texts = [
+        part if isinstance(part, str) else part["text"]
+        for part in parts
+        if isinstance(part, str) or (_is_part(part) and not _is_thought(part))
+    ]
     return "".join(texts) if texts else None
 
 

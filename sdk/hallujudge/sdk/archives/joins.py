@@ -19,6 +19,7 @@ from hallujudge.metrics import Item
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import AnswersItem
 from hallujudge.metrics.framework.claims import well_formed, well_formed_value
+from hallujudge.metrics.responses.replies import sent_text
 
 from ..errors import ArchiveError
 from .bad_records import noted
@@ -347,7 +348,10 @@ def answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
 def _answer(key: str, value: object, position: int, place: str) -> Record:
     # Nearly all answers are texts, and looking for a mapping takes longer than the rest.
     if type(value) is not str and isinstance(value, Mapping):
-        return Record({"id": key, **value}, position, place)
+        # The message of a model is an answer too.
+        sent = sent_text(value)
+        held = value if sent is value else {"response": sent}
+        return Record({"id": key, **held}, position, place)
     return Record({"id": key, "response": value}, position, place)
 
 

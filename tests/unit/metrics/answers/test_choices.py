@@ -110,6 +110,52 @@ def test_options_that_are_ruled_out_are_not_chosen(text: str, wanted: str | None
     assert read_choice(text).choice == wanted
 
 
+THINGS = {"A": "a red car", "B": "a blue bus", "C": "two dogs"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A: no. B: yes, it is blue. C: no.",
+        "| Option | Seen |\n|---|---|\n| A | ✗ |\n| B | ✓ |\n| C | ✗ |",
+        "- A: not visible\n- B: correct\n- C: not visible",
+        "A) Incorrect. B) Correct. C) Incorrect. So the answer is B.",
+        "A. a red car\nB. a blue bus\nC. two dogs\n\nAnswer: a blue bus",
+        "It's B rather than A.",
+        "B instead of option A",
+        "选项A是错误的，选项B是正确的。",
+        "{'answer': 'B'}",
+        "So \\(B\\)",
+        "option b",
+        "The answer is: b",
+    ],
+)
+def test_what_is_said_of_each_option_is_read(text: str) -> None:
+    assert read_choice(text, THINGS).choice == "B"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A: yes. B: yes. C: no.", None),
+        ("A: no. B: no. C: no.", None),
+        ("A. No", None),
+        ("B. No", "B"),
+        ("B. No, there is none", "B"),
+    ],
+)
+def test_options_that_say_yes_and_no_are_no_verdicts(text: str, wanted: str | None) -> None:
+    options = THINGS if "C" in text else {"A": "Yes", "B": "No"}
+    assert read_choice(text, options).choice == wanted
+
+
+@pytest.mark.parametrize("text", ["two", "There are two dogs.", "I count 2", "\n2 dogs\n"])
+def test_numbers_in_words_choose_among_numbers(text: str) -> None:
+    assert read_choice(text, {"A": "1", "B": "2", "C": "3"}).choice == "B"
+    assert read_choice(text, {"A": "one", "B": "two", "C": "three"}).choice == "B"
+    assert read_choice("two dogs and three cats", {"A": "1", "B": "2", "C": "3"}).choice is None
+
+
 NUMBERS = {"A": "two", "B": "three", "C": "four", "D": "five"}
 
 

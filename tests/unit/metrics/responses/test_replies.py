@@ -27,6 +27,8 @@ def message(content: object, **more: object) -> dict[str, Any]:
         message(PARTS),
         message(ANSWER, reasoning_content=THOUGHT),
         {"content": ANSWER, "reasoning": THOUGHT},
+        message([ANSWER], reasoning=THOUGHT),
+        message([PARTS[0], "Yes", "."]),
         {"type": "message", "content": PARTS, "stop_reason": "end_turn"},
         {"choices": [{"message": message(ANSWER, reasoning=THOUGHT)}]},
         {"object": "response", "output": [SUMMARY, SAID]},
