@@ -257,28 +257,23 @@ class RunOptions:
             timeouts=Timeouts(**self._shared_with(Timeouts)),
             judges=judges or {},
             formats=formats,
-            quiet=self.quiet,
-            verbose=self.verbose,
-            all_rows=self.all_rows,
             only_estimate=only_estimate,
+            **self._shared_with(ScoreCommand),
         )
 
     def _response_options(self) -> dict[str, str]:
         """Return how missing responses are recognised, where that is not the default."""
-        options = {"count_empty": "true"} if self.count_empty else {}
-        if self.failure_text:
-            # Options are texts, of which a server receives one each: lines separate what is
-            # repeated.
-            options["failure_texts"] = "\n".join(map(_text_or_file, self.failure_text))
-        if self.thoughts != LEFT_OUT:
-            options["thoughts"] = self.thoughts
-        if self.thought_marks:
-            options["thought_marks"] = "\n".join(self.thought_marks)
-        if self.template_tokens != LEFT_OUT:
-            options["template_tokens"] = self.template_tokens
-        if self.drop_cut_sentence:
-            options["drop_cut_sentence"] = "true"
-        return options
+        # Options are texts, of which a server receives one each: lines separate what is repeated.
+        given = {
+            "count_empty": "true" if self.count_empty else "",
+            "failure_texts": "\n".join(map(_text_or_file, self.failure_text or ())),
+            "thoughts": self.thoughts,
+            "thought_marks": "\n".join(self.thought_marks or ()),
+            "template_tokens": self.template_tokens,
+            "drop_cut_sentence": "true" if self.drop_cut_sentence else "",
+        }
+        usual = {"thoughts": LEFT_OUT, "template_tokens": LEFT_OUT}
+        return {name: text for name, text in given.items() if text != usual.get(name, "")}
 
     def _shared_with(self, other: type) -> dict[str, Any]:
         """Return the options that another value has fields for, by name."""

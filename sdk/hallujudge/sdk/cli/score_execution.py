@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -115,7 +115,7 @@ class ScoreExecution:
         places = [
             where_written(self.command.out / variant, time) for variant, time in before.items()
         ]
-        self._show_both(reports, places)
+        self._print(reports, rendering.render_variants, "; ".join(places))
         unscored_items = any(report.coverage.unscored for report in reports)
         return ExitCode.UNSCORED if unscored_items else ExitCode.OK
 
@@ -256,34 +256,29 @@ class ScoreExecution:
         if self.command.quiet:
             click.echo(rendering.render_scores(report), nl=False)
             return
-        shown = with_flags(report, self.command.typed)
-        for name in self._printed:
-            if name == "table":
-                color = is_terminal(sys.stdout)
-                table = rendering.render_table(
-                    shown, width=output_width(), color=color, all_rows=self.command.all_rows
-                )
-                click.echo(table, nl=False)
-                click.echo(place)
-            elif name == "json":
-                # Programs read JSON, whatever calls them.
-                echo_json(report.to_text())
-            else:
-                click.echo(rendering.PRINTED[name](shown), nl=False)
+        width, color, all_rows = output_width(), is_terminal(sys.stdout), self.command.all_rows
 
-    def _show_both(self, reports: list[Report], places: list[str]) -> None:
+        def table(shown: Sequence[Report]) -> str:
+            return rendering.render_table(shown[0], width=width, color=color, all_rows=all_rows)
+
+        self._print([report], table, place)
+
+    def _print(
+        self, reports: Sequence[Report], table: Callable[[Sequence[Report]], str], place: str
+    ) -> None:
         shown = [with_flags(report, self.command.typed) for report in reports]
         for name in self._printed:
             if name == "table":
-                click.echo(rendering.render_variants(shown), nl=False)
+                click.echo(table(shown), nl=False)
                 if not self.command.quiet:
-                    click.echo("; ".join(places))
-            elif name == "json":
-                for report in reports:
+                    click.echo(place)
+                continue
+            for report, flagged in zip(reports, shown, strict=True):
+                if name == "json":
+                    # Programs read JSON, whatever calls them.
                     echo_json(report.to_text())
-            else:
-                for report in shown:
-                    click.echo(rendering.PRINTED[name](report), nl=False)
+                else:
+                    click.echo(rendering.PRINTED[name](flagged), nl=False)
 
     def _progress(self, items: Sized) -> AbstractContextManager[Progress]:
         """Return what shows the progress: a bar on a terminal, lines elsewhere."""
