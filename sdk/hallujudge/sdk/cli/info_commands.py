@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -194,23 +193,20 @@ def _two_columns(rows: Iterable[tuple[str, str]], indent: str = "") -> Iterator[
         yield from textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=" " * column)
 
 
-class ConfigFormat(enum.StrEnum):
-    """Output formats of ``config show``."""
-
-    TEXT = "text"
-    TOML = "toml"
+_CONFIG_FORMATS = ("text", "toml")
 
 
 @config_app.command(epilog=examples("hallujudge config show --format toml"))
 def show(
     config: Annotated[str | None, server_option(help="TOML file of settings.")] = None,
     format: Annotated[
-        ConfigFormat, output_option("--format", "-f", help="Output format: text or toml.")
-    ] = ConfigFormat.TEXT,
+        str, output_option("--format", "-f", metavar="NAME", help="Output format: text or toml.")
+    ] = "text",
 ) -> None:
     """Print every setting with its source."""
+    check_formats((format,), _CONFIG_FORMATS)
     resolved = cli.load_settings(file=config)
-    if format is ConfigFormat.TOML:
+    if format == "toml":
         click.echo(cli.settings_toml(resolved.sources), nl=False)
         return
     for setting in resolved.sources:

@@ -120,7 +120,7 @@ def _finished(client: Client, job: str) -> JobInfo:
 @jobs_app.command("cancel", epilog=examples("hallujudge jobs cancel JOB --server localhost:50051"))
 def cancel_command(
     *,
-    job: Annotated[str, argument(metavar="JOB", help="Id that hallujudge submit printed.")] = "",
+    job: Job = "",
     at: JobServer,
     key: Annotated[
         str, server_option(metavar="ID", help="All jobs of this key; needs the scope admin.")
@@ -197,16 +197,14 @@ def _print_job(info: JobInfo) -> ExitCode:
     return ExitCode.UNSCORED if info.state == "done" and info.unscored else ExitCode.OK
 
 
+_SCORED = "    score tri-he -r answers.jsonl -R graphs.json --judge llm -o run"
 Score = Annotated[list[str], argument(metavar="SCORE", help="Command: score and its options.")]
 
 
 @batch_app.command(
     "export",
     context_settings=_SCORE_ARGUMENTS,
-    epilog=examples(
-        "hallujudge batch export requests.jsonl \\",
-        "    score tri-he -r answers.jsonl -R graphs.json --judge llm -o run",
-    ),
+    epilog=examples("hallujudge batch export requests.jsonl \\", _SCORED),
 )
 def export_command(
     requests: Annotated[Path, argument(metavar="FILE", help="File of requests to write.")],
@@ -220,10 +218,7 @@ def export_command(
 @batch_app.command(
     "import",
     context_settings=_SCORE_ARGUMENTS,
-    epilog=examples(
-        "hallujudge batch import replies.jsonl \\",
-        "    score tri-he -r answers.jsonl -R graphs.json --judge llm -o run",
-    ),
+    epilog=examples("hallujudge batch import replies.jsonl \\", _SCORED),
 )
 def import_command(
     replies: Annotated[Path, argument(metavar="FILE", help="File of replies to read.")],

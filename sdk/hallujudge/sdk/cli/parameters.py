@@ -1,14 +1,13 @@
 """Options and arguments of commands, made of the annotated parameters of functions.
 
 A parameter is annotated ``Annotated[TYPE, option("--flag", help="…")]``, or with
-:func:`argument`. TYPE is bool, int, float, str, Path, an enumeration of texts, or a list of these.
+:func:`argument`. TYPE is bool, int, float, str, Path, or a list of these.
 A parameter annotated with a dataclass is a group of options: its fields, which are annotated alike.
 One annotated ``Annotated[TYPE, declared]`` is a group of what a :class:`Declared` declares.
 """
 
 from __future__ import annotations
 
-import enum
 import inspect
 import math
 from abc import ABC, abstractmethod
@@ -141,14 +140,12 @@ def _parameter(parameter: inspect.Parameter, hint: object) -> click.Parameter:
     settings: dict[str, Any] = {
         "type": _type(single, declared),
         "required": parameter.default is _MISSING,
-        "callback": _received(single, several, parameter.default, declared),
+        "callback": _received(several, parameter.default, declared),
         "is_eager": declared.is_eager,
     }
     # Several values get theirs in _received: without any, click has an empty tuple.
     if parameter.default is not _MISSING and not several:
-        default = parameter.default
-        # Choices of click are texts.
-        settings["default"] = default.value if isinstance(default, enum.Enum) else default
+        settings["default"] = parameter.default
     if declared.is_argument:
         settings["nargs"] = -1 if several else 1
         settings["metavar"] = _place_of(parameter, declared, several)
@@ -197,25 +194,19 @@ def _type(single: Any, declared: Declaration) -> click.ParamType[Any] | None:
         return _Number(single, declared)
     if single is Path:
         return click.Path(path_type=Path)
-    if isinstance(single, type) and issubclass(single, enum.Enum):
-        return click.Choice([each.value for each in single])
     return click.STRING
 
 
 def _received(
-    single: Any, several: bool, default: object, declared: Declaration
+    several: bool, default: object, declared: Declaration
 ) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return what makes the value that a function receives of the value that click has read."""
 
     def received(_context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
         if several:
             usual = list(default) if isinstance(default, list) else None
-            made: Any = list(value) if value else usual
-        elif isinstance(single, type) and issubclass(single, enum.Enum) and value is not None:
-            made = single(value)
-        else:
-            made = value
-        return declared.callback(made) if declared.callback else made
+            value = list(value) if value else usual
+        return declared.callback(value) if declared.callback else value
 
     return received
 
