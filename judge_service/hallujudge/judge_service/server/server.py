@@ -238,9 +238,9 @@ def _http(services: Services) -> HttpListener | None:
     """Return the listener for HTTP, if the settings have a port for it."""
     if services.settings.http.port < 0:
         return None
-    from .http import listener_of
+    from .http import HttpListener
 
-    return listener_of(services)
+    return HttpListener(services)
 
 
 async def _started(jobs: JobService, services: Services) -> None:

@@ -34,34 +34,24 @@ _KEEPALIVE_PROBES = 3
 _END_SECONDS = 4.0
 
 
-def listener_of(services: Services) -> HttpListener:
-    """Return the HTTP listener that the settings describe.
-
-    Raises:
-        InvalidInputError: The address cannot be listened on.
-    """
-    return HttpListener(HttpApp(routes_of(services), services), services)
-
-
 class HttpListener:
-    """Serves an application over HTTP/1.1.
+    """Serves the methods over HTTP/1.1.
 
     Args:
-        app: The application.
         services: The settings, and what HTTP shares with gRPC.
 
     Raises:
         InvalidInputError: The address cannot be listened on.
     """
 
-    def __init__(self, app: HttpApp, services: Services) -> None:
+    def __init__(self, services: Services) -> None:
         settings, self._calls = services.settings, services.calls
         tls = server_context(settings.tls)
         self._socket = _Listening(_listening(settings), services.connections)
         self.port = self._socket.getsockname()[1]
         self.address = with_port(settings.http.host, self.port)
         config = uvicorn.Config(
-            app,
+            HttpApp(routes_of(services), services),
             http=_protocol(settings.limits.first_message_seconds, services.recorder),
             ws="none",
             lifespan="off",
