@@ -34,12 +34,12 @@ from ..threads import map_cpu, of_each
 from .answers_pipeline import ONE_EACH, AnswersPipeline
 from .judge_options import ESCALATION_OPTIONS, SHARE_OPTION, escalation_of, share_rule_of
 from .judge_prompts import (
-    NO_PRESET,
     PROMPT_PRESET,
     choice_question,
     declared_prompts,
     judged_in,
     own_prompts,
+    preset_in,
     printed_prompts,
     printed_question,
     template_of,
@@ -467,18 +467,14 @@ def choice_judge(
             name, templates, escalation_of(spec), share_rule_of(spec)
         )
     about = [each.name for each in (*ESCALATION_OPTIONS, SHARE_OPTION, CARD_OPTION)]
-    given = [name for name in about if spec.options.get(name)]
-    if spec.options.get(SOFT) == YES:
-        given.append(SOFT)
-    if given:
-        raise InvalidInputError(
-            f"the option {given[0]} is about a judge, but no judge is asked; set the "
-            f"option {entry.judge_option} to {' or '.join(LLM_JUDGES)}"
-        )
-    for option in (*(option for own in prompts.values() for option in own), PROMPT_PRESET):
-        if spec.options.get(option, NO_PRESET) not in ("", NO_PRESET):
+    about += [SOFT] if spec.options.get(SOFT) == YES else []
+    asking = [option for own in prompts.values() for option in own]
+    asking += [PROMPT_PRESET] if preset_in(spec.options) else []
+    kinds = dict.fromkeys(about, "about a judge") | dict.fromkeys(asking, "a judge's prompt")
+    for option, kind in kinds.items():
+        if spec.options.get(option):
             raise InvalidInputError(
-                f"the option {option} is a judge's prompt, but no judge is asked; set the "
-                f"option {entry.judge_option} to {' or '.join(LLM_JUDGES)}"
+                f"the option {option} is {kind}, but no judge is asked; set the option "
+                f"{entry.judge_option} to {' or '.join(LLM_JUDGES)}"
             )
     return None

@@ -45,15 +45,10 @@ class Extraction(Struct, Generic[_T], frozen=True, kw_only=True):
     """Why it failed."""
     detail: str = ""
     """The reason in words."""
-    usage: Usage | None = None
+    usage: Usage = Usage()
     """What the call took."""
-
-
-class _Reply(Struct, Generic[_T], frozen=True):
-    """A reply and its parsed content."""
-
-    content: str
-    extraction: Extraction[_T]
+    content: str = ""
+    """The text of the reply that it was read from."""
 
 
 class LlmExtractor(abc.ABC, Generic[_S, _T]):
@@ -86,7 +81,7 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
         prompt: str = "",
     ) -> None:
         self.client = client
-        self._calls: AskOnce[_Reply[_T]] = AskOnce(client, cache)
+        self._calls: AskOnce[Extraction[_T]] = AskOnce(client, cache)
         self._revision = revision
         self._max_tokens = max_tokens
         self._own = own_template(prompt, self.slots) if prompt else None
@@ -160,13 +155,12 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
 
         request = self._request(source)
         try:
-            reply = await self._calls.ask(
+            return await self._calls.ask(
                 self._key(request.messages), request, self._reading(source), label=self.label
             )
         # One source without a reply must not end the run; its item is unscored.
         except CallFailedError as failure:
             return Extraction(found=None, reason=failure.kind.value, detail=failure.detail)
-        return reply.extraction
 
     def _request(self, source: _S) -> ChatRequest:
         return ChatRequest(
@@ -176,33 +170,29 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             schema_name="extraction",
         )
 
-    def _reading(self, source: _S) -> Reading[_Reply[_T]]:
+    def _reading(self, source: _S) -> Reading[Extraction[_T]]:
         """How replies about a source are read and kept."""
 
-        def read(answer: Answer) -> _Reply[_T]:
+        def read(answer: Answer) -> Extraction[_T]:
             # First, so that a reply that was cut off or refused is reported as that, and not as bad
             # JSON.
             if problem := reply_problem(without_thought(answer.reply)):
-                failed: Extraction[_T] = Extraction(
+                return Extraction(
                     found=None, reason=problem.reason, detail=problem.detail, usage=answer.usage
                 )
-                return _Reply(answer.reply.content, failed)
-            content = answer_of(answer.reply.content)
-            return _Reply(content, replace(self._read(content, source), usage=answer.usage))
+            return self._read(answer_of(answer.reply.content), source, answer.usage)
 
-        def to_record(reply: _Reply[_T]) -> Record | None:
+        def to_record(read: Extraction[_T]) -> Record | None:
             # A failed reply is not kept: asking again may bring a better one.
-            usage = reply.extraction.usage
-            if reply.extraction.found is None or usage is None:
+            if read.found is None:
                 return None
             # The text and not what was found, so that newer checks read it again.
-            return {"content": reply.content, "usage": usage.to_record()}
+            return {"content": read.content, "usage": read.usage.to_record()}
 
-        def from_record(record: Record) -> _Reply[_T] | None:
-            content = str(record.get("content"))
+        def from_record(record: Record) -> Extraction[_T] | None:
             usage = Usage.from_record(record.get("usage"))
-            result = replace(self._read(content, source), usage=usage)
-            return None if result.found is None else _Reply(content, result)
+            result = self._read(str(record.get("content")), source, usage)
+            return None if result.found is None else result
 
         return Reading(read=read, to_record=to_record, from_record=from_record)
 
@@ -222,16 +212,17 @@ class LlmExtractor(abc.ABC, Generic[_S, _T]):
             }
         )
 
-    def _read(self, content: str, source: _S) -> Extraction[_T]:
-        """The content of a reply, checked against the schema again."""
+    def _read(self, content: str, source: _S, usage: Usage) -> Extraction[_T]:
+        """Return the content of a reply, checked against the schema again."""
         try:
-            return self._checked(self._parsed(content), source)
+            found = self._checked(self._parsed(content), source)
+            return replace(found, usage=usage, content=content)
         # json's parser descends once for each bracket, and a model may repeat one without end.
         except (ValueError, RecursionError) as err:
             is_syntax = isinstance(err, json.JSONDecodeError | RecursionError)
             kind = "REPLY_NOT_JSON" if is_syntax else "REPLY_WRONG_SCHEMA"
-            shown = repr(content[:SHOWN_CHARS])
-            return Extraction(found=None, reason=kind, detail=f"{shown}: {str(err)[:200]}")
+            detail = f"{content[:SHOWN_CHARS]!r}: {str(err)[:200]}"
+            return Extraction(found=None, reason=kind, detail=detail, usage=usage)
 
 
 def with_keys(value: object, names: Sequence[str]) -> Mapping[str, object]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
@@ -239,18 +239,19 @@ def _record_of(reply: ReadReply) -> Record | None:
     """Return the record for the cache, which has claims with a verdict only."""
     if not reply.has_verdict:
         return None
+    pairs = zip(reply.answers, reply.fallback_history, strict=True)
     answers: dict[str, JsonValue] = {
-        str(position): {
-            "choice": answer.choice,
-            "margin": answer.margin,
-            "probabilities": list(answer.probabilities) if answer.probabilities else None,
-            "fallback_history": [list(declined) for declined in history],
-            **({} if answer.share is None else {"share": answer.share}),
-            **({"listed": True} if answer.is_listed else {}),
-        }
-        for position, (answer, history) in enumerate(
-            zip(reply.answers, reply.fallback_history, strict=True)
+        str(position): to_builtins(
+            _Entry(
+                choice=answer.choice,
+                margin=answer.margin,
+                probabilities=answer.probabilities or None,
+                fallback_history=history,
+                share=answer.share,
+                listed=answer.is_listed,
+            )
         )
+        for position, (answer, history) in enumerate(pairs)
         if answer is not None and answer.choice
     }
     return {"answers": answers, "usage": reply.usage.to_record(), "payer": reply.payer}
@@ -269,38 +270,37 @@ def _reply_of(record: Mapping[str, object], question: Question) -> ReadReply:
     )
 
 
+class _Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the cache keeps of the answer on one claim."""
+
+    choice: str
+    margin: float | None
+    probabilities: tuple[float, ...] | None
+    fallback_history: tuple[Declined, ...]
+    share: float | None = None
+    listed: bool = False
+
+
 def _recorded_entry(
     entry: object, question: Question
 ) -> tuple[ReadAnswer | None, tuple[Declined, ...]]:
-    if not isinstance(entry, dict):
-        return None, ()
-    try:
-        history = tuple(Declined(*map(str, declined)) for declined in entry["fallback_history"])
-        answer = ReadAnswer(
-            str(entry["choice"]),
-            _recorded_number(entry["margin"]),
-            probabilities=_recorded_numbers(entry["probabilities"], len(question.choices)),
-            share=_recorded_number(entry.get("share")),
-            is_listed=entry.get("listed") is True,
-        )
-    except (KeyError, TypeError, ValueError):
-        return None, ()
-    offered = answer.choice in question.choices or not question.choices
-    return (answer, history) if offered and answer.choice else (None, ())
-
-
-def _recorded_numbers(values: Any, count: int) -> tuple[float, ...] | None:
-    if values is None:
-        return None
-    numbers = tuple(map(float, values))
     # The cache is a file, whose content may have been changed.
-    if len(numbers) != count:
-        raise ValueError(f"{len(numbers)} probabilities of {count} choices")
-    return numbers
-
-
-def _recorded_number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    try:
+        kept = convert(entry, _Entry)
+    except ValidationError:
+        return None, ()
+    count = len(question.choices if kept.probabilities is None else kept.probabilities)
+    offered = kept.choice in question.choices or not question.choices
+    if not (kept.choice and offered and count == len(question.choices)):
+        return None, ()
+    answer = ReadAnswer(
+        kept.choice,
+        kept.margin,
+        probabilities=kept.probabilities,
+        share=kept.share,
+        is_listed=kept.listed,
+    )
+    return answer, kept.fallback_history
 
 
 VerdictOf: TypeAlias = Callable[[ClaimParts, ReadAnswer], ClaimVerdict]

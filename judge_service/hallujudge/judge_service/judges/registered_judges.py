@@ -83,17 +83,14 @@ class GuardedJudge:
             # A missing or swapped claim would give a verdict to another one.
             whole = [_claims_of(one) for one in judged] == [list(item.claims) for item in items]
             named = {each.judge for one in judged for each in one.verdicts} <= {self.name, ""}
-        if not named:
-            raise InvalidInputError(
-                f"the judge {self.name} returned verdicts of another name; correct it, or "
-                "uninstall the package that registers it"
-            )
-        if not whole:
-            raise InvalidInputError(
-                f"the judge {self.name} did not return one verdict for each claim; correct it, or "
-                "uninstall the package that registers it"
-            )
-        return judged
+        if named and whole:
+            return judged
+        fault = "returned verdicts of another name"
+        if named:
+            fault = "did not return one verdict for each claim"
+        raise InvalidInputError(
+            f"the judge {self.name} {fault}; correct it, or uninstall the package that registers it"
+        )
 
     async def close(self) -> None:
         """Close the judge, if it can be closed."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Generic, Self, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
@@ -20,7 +19,7 @@ from ..llm.chat import ChatRequest
 from ..llm.chat_replies import TIED
 from ..llm.client import ChatClient
 from ..llm.prompt_templates import Template, defused, load_template
-from ..matchers import ClaimMatcher, ClaimQuery, MatcherSettings, SmallPreset
+from ..matchers import ClaimMatcher, ClaimQuery, JudgePreset, MatcherSettings, SmallPreset
 from ..matchers.small_matcher import WORDING, Fact, Room, facts_of, hypothesis, packed
 from . import (
     DIGITS,
@@ -39,15 +38,9 @@ _MAX_SENTENCE = 8_000
 """Characters of a sentence of a document; longer ones are cut."""
 
 
-class ServedPreset(Struct, frozen=True, kw_only=True):
-    """A small judge behind a server."""
+class ServedPreset(JudgePreset, frozen=True, kw_only=True):
+    """A small judge behind a server, which usually calls the model by its hub id."""
 
-    name: str
-    """Its name, for ``--judge``."""
-    title: str
-    """The model's name."""
-    model: str
-    """What servers usually call the model: its hub id."""
     template: str
     """The prompt's file."""
     supported: str
@@ -64,12 +57,6 @@ class ServedPreset(Struct, frozen=True, kw_only=True):
     """Whether the document is a parameter of the request instead of a part of the prompt."""
     shown: str
     """The input, for the table of small judges."""
-    licence: str
-    """The licence of the weights."""
-    reported: str
-    """The accuracy that the authors report, with its source."""
-    measured: str = "not measured: weights not at hand"
-    """The agreement that was measured on Tri-HE's checked answers."""
 
 
 _AGGREFACT = "LLM-AggreFact leaderboard (llm-aggrefact.github.io)"

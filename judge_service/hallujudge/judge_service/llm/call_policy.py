@@ -142,12 +142,12 @@ class CallStatistics:
     """What all answers took."""
 
 
-class Patience:
-    """Decides after each failure whether a call is made again, and waits until then.
+class _Waits:
+    """What has calls wait for a judge.
 
     Args:
         judge: The judge in words, for messages.
-        policy: How often and how long.
+        policy: How often calls are made, and how long an outage is waited for.
         outages: Each caller's failures since the judge last answered it.
         tools: Clock, randomness and sleep.
         role: What messages call it.
@@ -155,18 +155,22 @@ class Patience:
 
     def __init__(
         self,
-        *,
         judge: str,
         policy: RetryPolicy,
         outages: ByCaller[Outage],
         tools: Tools,
-        role: str = "judge",
+        role: str,
     ) -> None:
         self._judge, self._role = judge, role
         self._policy = policy
         self._outages = outages
         self._tools = tools
-        self._logged_at = float("-inf")
+
+
+class Patience(_Waits):
+    """Decides after each failure whether a call is made again, and waits until then."""
+
+    _logged_at = float("-inf")
 
     @property
     def _outage(self) -> Outage:
@@ -336,23 +340,8 @@ _OF_A_RESTART = frozenset(
 )
 
 
-class Restarts:
-    """Has calls wait for a supervised server, and tells which of them failed because it ended.
-
-    Args:
-        judge: The judge in words, for messages.
-        policy: How long an outage is waited for where another judge is asked.
-        outages: Each caller's failures since the judge last answered it.
-        tools: Clock, randomness and sleep.
-    """
-
-    def __init__(
-        self, judge: str, policy: RetryPolicy, outages: ByCaller[Outage], tools: Tools
-    ) -> None:
-        self._judge = judge
-        self._policy = policy
-        self._outages = outages
-        self._tools = tools
+class Restarts(_Waits):
+    """Has calls wait for a supervised server, and tells which of them failed because it ended."""
 
     async def wait(self, call: Call) -> None:
         """Wait while the call's server is known to be down.
@@ -370,10 +359,11 @@ class Restarts:
         if why and call.has_fallback:
             raise CallFailedError(FailureKind.CONNECTION, why)
         if why:
+            judge = f"{self._role} {self._judge}"
             raise UnavailableError(
-                f"{self._judge}: {why}. Calls that are in the verdict cache are not repeated",
+                f"{judge}: {why}. Calls that are in the verdict cache are not repeated",
                 reason="JUDGE_NO_PROGRESS",
-                metadata={"judge": self._judge, "cause": FailureKind.CONNECTION.value},
+                metadata={"judge": judge, "cause": FailureKind.CONNECTION.value},
             )
         self._outages.mine.forget()
         call.server.circuits.succeeded()

@@ -89,16 +89,8 @@ class ChatClient:
         # Runs that begin together must not each ask the servers.
         self._settling = asyncio.Lock()
         place = f"{settings.model} at {', '.join(e.place for e in settings.endpoints)}"
-        self._restarts = Restarts(
-            f"{settings.role} {place}", settings.retry, self._outages, self._tools
-        )
-        self._patience = Patience(
-            judge=place,
-            role=settings.role,
-            policy=settings.retry,
-            outages=self._outages,
-            tools=self._tools,
-        )
+        judged = (place, settings.retry, self._outages, self._tools, settings.role)
+        self._restarts, self._patience = Restarts(*judged), Patience(*judged)
 
     async def ask(
         self,

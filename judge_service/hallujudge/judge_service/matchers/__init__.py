@@ -45,8 +45,8 @@ _ARCHITECTURES: Mapping[Head, Architecture] = {
 _AGGREFACT = "LLM-AggreFact leaderboard (llm-aggrefact.github.io)"
 
 
-class SmallPreset(Struct, frozen=True, kw_only=True):
-    """A small judge."""
+class JudgePreset(Struct, frozen=True, kw_only=True):
+    """A small judge, in this process or behind a server."""
 
     name: str
     """Its name, for ``--judge``."""
@@ -54,6 +54,17 @@ class SmallPreset(Struct, frozen=True, kw_only=True):
     """The model's name."""
     model: str
     """The hub id of the authors' weights; empty if the option ``small_model`` must name it."""
+    licence: str
+    """The licence of the weights."""
+    reported: str = ""
+    """The accuracy that the authors report, with its source; empty if none was found."""
+    measured: str = "not measured: weights not at hand"
+    """The agreement that was measured on Tri-HE's checked answers."""
+
+
+class SmallPreset(JudgePreset, frozen=True, kw_only=True):
+    """A small judge in this process."""
+
     head: Head
     """Where the probability is read."""
     template: str = ""
@@ -69,12 +80,6 @@ class SmallPreset(Struct, frozen=True, kw_only=True):
     reads: Literal["all", "retained"] = "all"
     """``all``: the whole scene graph and the object list; ``retained``: the references nearest to
     the claim by cosine, as in Tri-HE's matcher."""
-    licence: str
-    """The licence of the weights."""
-    reported: str = ""
-    """The accuracy that the authors report, with its source; empty if none was found."""
-    measured: str = "not measured: weights not at hand"
-    """The agreement that was measured on Tri-HE's checked answers."""
 
     @property
     def shown(self) -> str:

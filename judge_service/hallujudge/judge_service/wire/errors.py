@@ -69,6 +69,15 @@ _BY_CODE: dict[grpc.StatusCode, type[HallujudgeError]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineError,
     grpc.StatusCode.CANCELLED: CancelledError,
 }
+# What is said where a call ends without an answer of our server, and what to do.
+_TOLD: dict[type[HallujudgeError], str] = {
+    UnavailableError: "no Hallujudge server answers at {target!r} ({why}); check the address and "
+    "port, start one with 'hallujudge serve', or score in this process, without a server",
+    CancelledError: "the server at {target!r} ended the call without an answer ({why}), as a "
+    "server does that stops; call again when it is back, or call another one",
+    DeadlineError: "the server at {target!r} did not finish in the time it was given ({why}); "
+    "give the client a longer call_timeout or stream_timeout",
+}
 
 
 def status_of(error: HallujudgeError) -> status_pb2.Status:
@@ -183,25 +192,11 @@ def _foreign(error: grpc.RpcError, target: str) -> HallujudgeError:
         return of_proxy
     kind = _BY_CODE.get(code, InternalError)
     # The connection failed, and not the server: unlike other internal errors, it passes.
-    if kind is UnavailableError or details == _BROKEN:
-        return UnavailableError(
-            f"no Hallujudge server answers at {target!r} ({_why(details)}); "
-            "check the address and port, start one with 'hallujudge serve', "
-            "or score in this process, without a server",
-            metadata={"target": target},
-        )
-    if kind is CancelledError:
-        return CancelledError(
-            f"the server at {target!r} ended the call without an answer ({details}), as a server "
-            "does that stops; call again when it is back, or call another one",
-            metadata={"target": target},
-        )
-    if kind is DeadlineError:
-        return DeadlineError(
-            f"the server at {target!r} did not finish in the time it was given ({details}); "
-            "give the client a longer call_timeout or stream_timeout",
-            metadata={"target": target},
-        )
+    if details == _BROKEN:
+        kind = UnavailableError
+    if (told := _TOLD.get(kind)) is not None:
+        why = _why(details) if kind is UnavailableError else details
+        return kind(told.format(target=target, why=why), metadata={"target": target})
     # gRPC refuses a message by its own limit before our server sees it.
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in details:
         return InvalidInputError(
