@@ -81,11 +81,6 @@ _NO_NAME = _Error("#NAME?")
 class _Reader(ExcelReader):  # type: ignore[misc]  # openpyxl has no types
     """openpyxl's reader, but texts stay as they are stored."""
 
-    @property
-    def workbook_part(self) -> str:
-        """The workbook's name in the zip file."""
-        return str(self.parser.workbook_part_name)
-
     def read_strings(self) -> None:
         """Read the texts that cells refer to."""
         part = self.package.find(SHARED_STRINGS)
@@ -142,9 +137,8 @@ def _is_stale(reader: _Reader) -> bool:
     Libraries that write workbooks ask for it, and store a 0 with each formula.
     """
     # openpyxl takes the attribute for given where it is missing.
-    settings = fromstring(reader.archive.read(reader.workbook_part)).find(
-        f"{{{SHEET_MAIN_NS}}}calcPr"
-    )
+    workbook = fromstring(reader.archive.read(reader.parser.workbook_part_name))
+    settings = workbook.find(f"{{{SHEET_MAIN_NS}}}calcPr")
     return settings is not None and settings.get("fullCalcOnLoad") in ("1", "true")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +123,8 @@ class _Items:
     details: list[list[dict[str, Any]]]
     whole: bool
     """Whether the page holds all parts of the run."""
-    places: dict[str, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.places = {name: place for place, name in enumerate(self.columns.ids)}
+    places: dict[str, int]
+    """Position by id."""
 
 
 def render_comparison(
@@ -171,7 +169,9 @@ def render_comparison(
 def _read(parts: Sequence[bytes]) -> _Items:
     held = held_parts(parts)
     details = [each for part in held for each in read_details(part)]
-    return _Items(read_columns(held), details, whole=len(held) == len(parts))
+    columns = read_columns(held)
+    places = {name: place for place, name in enumerate(columns.ids)}
+    return _Items(columns, details, len(held) == len(parts), places)
 
 
 def _details(items: Sequence[_Items], places: Sequence[Sequence[int]]) -> Iterator[bytes]:

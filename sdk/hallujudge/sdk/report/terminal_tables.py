@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from .report_text import (
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.styled import Styled
     from rich.table import Table
 
     from hallujudge.metrics.calibration.calibrated_scores import Calibration
@@ -75,25 +76,18 @@ def render_table(
         Scores with intervals, coverage with bounds where items are unscored, notes, groups, and the
         signature; ends with a line feed.
     """
+    width = max(width, _MIN_WIDTH)
+    return print_to_text(_parts(report, width, calibration, all_rows), width=width, color=color)
+
+
+def print_to_text(parts: Iterable[object], *, width: int, color: bool = False) -> str:
+    """Return lines and tables as they look on a terminal; ends with a line feed."""
     console = _console(width, color)
-    with console.capture() as capture:
-        short = not all_rows and calibration is None and _is_long(report)
-        _print_report(console, report, calibration, short=short, all_rows=all_rows)
-    return _without_padding(capture.get())
-
-
-def print_to_text(parts: Iterable[object], *, width: int) -> str:
-    """Return lines and tables as they look on a terminal without colours; ends with a line feed."""
-    console = _console(width, color=False)
     with console.capture() as capture:
         for part in parts:
             console.print(part)
-    return _without_padding(capture.get())
-
-
-def _without_padding(text: str) -> str:
     # Rich pads cells to their column's width; without trailing blanks, copied text is clean.
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
 def _console(width: int, color: bool) -> Console:
@@ -121,52 +115,46 @@ def _is_long(report: Report) -> bool:
     return rows > _MOST_ROWS
 
 
-def _print_report(
-    console: Console,
-    report: Report,
-    calibration: Calibration | None,
-    *,
-    short: bool,
-    all_rows: bool,
-) -> None:
-    title = f"{clean(report.metric)} ({clean(report.variant)})"
-    console.print(title, style="bold")
-    console.print()
+def _parts(
+    report: Report, width: int, calibration: Calibration | None, all_rows: bool
+) -> Iterator[object]:
+    """Yield the lines and tables of a report."""
+    short = not all_rows and calibration is None and _is_long(report)
+    yield from (_bold(f"{clean(report.metric)} ({clean(report.variant)})"), "")
     shown_report = _shortened(report) if short else report
     lacking = [] if all_rows else _undefined(shown_report)
     kept = {name: s for name, s in shown_report.scores.items() if name not in lacking}
-    console.print(_scores_table(replace(shown_report, scores=kept), console.width, calibration))
-    console.print()
+    yield from (_scores_table(replace(shown_report, scores=kept), width, calibration), "")
     if lacking:
-        console.print(
+        yield (
             f"{len(lacking)} scores are undefined, such as {clean(lacking[0])}; --all-rows prints "
             "them."
         )
-    console.print(coverage_sentence(report))
-    if report.coverage.bounds and console.width < _WITH_BOUNDS:
+    yield coverage_sentence(report)
+    if report.coverage.bounds and width < _WITH_BOUNDS:
         for name, bound in report.coverage.bounds.items():
-            console.print(f"  unscored could make {clean(name)} {bounds_note(bound)}")
-    for sentence in judging_sentences(report.judging):
-        console.print(sentence)
+            yield f"  unscored could make {clean(name)} {bounds_note(bound)}"
+    yield from judging_sentences(report.judging)
     for sentence in calibration_sentences(calibration) if calibration else ():
-        console.print()
-        console.print(clean(sentence))
+        yield from ("", clean(sentence))
     for note in report.notes:
-        console.print()
-        console.print(f"note: {clean(note)}")
+        yield from ("", f"note: {clean(note)}")
     if short:
-        _print_short_groups(console, report)
+        yield from _short_groups(report, width)
     for key, values in () if short else report.groups.items():
-        console.print()
-        console.print(f"by {cut(clean(key), _NAME_CHARS)}", style="bold")
-        console.print(_groups_table(key, values, console.width, calibration))
+        title = _bold(f"by {cut(clean(key), _NAME_CHARS)}")
+        yield from ("", title, _groups_table(key, values, width, calibration))
         if len(values) > GROUP_LIMIT:
-            console.print(f"and {len(values) - GROUP_LIMIT:,} more in report.json")
-    console.print()
-    console.print("signature", style="bold")
+            yield f"and {len(values) - GROUP_LIMIT:,} more in report.json"
+    yield from ("", _bold("signature"))
     signature = calibration.signature if calibration else report.signature
-    for line in signature_lines(signature, console.width - 2):
-        console.print(f"  {line}")
+    yield from (f"  {line}" for line in signature_lines(signature, width - 2))
+
+
+def _bold(text: str) -> Styled:
+    from rich.styled import Styled
+
+    return Styled(text, "bold")
 
 
 def _undefined(report: Report) -> list[str]:
@@ -182,10 +170,10 @@ def _shortened(report: Report) -> Report:
     return replace(report, scores=scores)
 
 
-def _print_short_groups(console: Console, report: Report) -> None:
-    """Print one row for each group, without intervals, and how to see the rest."""
+def _short_groups(report: Report, width: int) -> Iterator[object]:
+    """Yield one row for each group, without intervals, and how to see the rest."""
     # A group's name and n take about 30 columns, a score at least 10.
-    names = headline_of(report)[: max(1, (console.width - 30) // 10)]
+    names = headline_of(report)[: max(1, (width - 30) // 10)]
     left, hidden = _MOST_ROWS, []
     for key, values in report.groups.items():
         title = f"by {cut(clean(key), _NAME_CHARS)}"
@@ -195,12 +183,10 @@ def _print_short_groups(console: Console, report: Report) -> None:
         if len(values) > fitting:
             hidden.append(f"{len(values) - fitting:,} groups {title}")
         if fitting:
-            console.print()
-            console.print(title, style="bold")
-            console.print(_short_table(names, dict(islice(values.items(), fitting))))
-    console.print()
+            table = _short_table(names, dict(islice(values.items(), fitting)))
+            yield from ("", _bold(title), table)
     more = f", and {' and '.join(hidden)}" if hidden else ""
-    console.print(f"--all-rows prints all scores with intervals{more}.")
+    yield from ("", f"--all-rows prints all scores with intervals{more}.")
 
 
 def _short_table(names: Sequence[str], groups: Mapping[str, Mapping[str, Score]]) -> Table:

@@ -142,20 +142,17 @@ class Manifest:
         try:
             if path.stat().st_size > _MAX_BYTES:
                 raise ArchiveError(f"{path}: more than {_MAX_BYTES:,} bytes; not a manifest")
-            values = json.loads(path.read_text(encoding="utf-8"))
+            content = path.read_bytes()
         except OSError as err:
             raise ArchiveError(f"{path}: {err.strerror or err}; give the folder of a run") from err
-        # json recurses: a damaged file of many brackets ends with RecursionError.
-        except (ValueError, RecursionError) as err:
-            raise ArchiveError(f"{path}: not a manifest of hallujudge: {fault_of(err)}") from err
-        return cls._of(values, path)
+        return cls.of_text(content, str(path))
 
     @classmethod
-    def of_text(cls, text: str, place: str) -> Manifest:
+    def of_text(cls, text: str | bytes, place: str) -> Manifest:
         """Return the manifest of the content of a file.
 
         Args:
-            text: The content.
+            text: The content; bytes are UTF-8.
             place: Where it is from, for errors.
 
         Raises:
@@ -163,13 +160,14 @@ class Manifest:
             VersionMismatchError: A newer release wrote it.
         """
         try:
-            values = json.loads(text)
+            values = json.loads(text if isinstance(text, str) else text.decode())
+        # json recurses: a damaged file of many brackets ends with RecursionError.
         except (ValueError, RecursionError) as err:
             raise ArchiveError(f"{place}: not a manifest of hallujudge: {fault_of(err)}") from err
         return cls._of(values, place)
 
     @classmethod
-    def _of(cls, values: Any, path: Path | str) -> Manifest:
+    def _of(cls, values: Any, path: str) -> Manifest:
         number = values.get("format") if isinstance(values, dict) else None
         if not isinstance(number, int):
             raise ArchiveError(f"{path}: not a manifest of hallujudge: it has no format number")
