@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from oracles import answers_published as oracle
 from support.messages import expected_message
-from support.qa_samples import write_lines
+from support.qa_samples import infact_means, write_lines
 from support.running import here, read_rows
 
-from hallujudge.metrics.infact.operators import mode_means
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, build_pope
 
 POPE_FILES = ("random", "popular", "adversarial")
@@ -192,8 +191,8 @@ def test_infact_tables(goldens: Path) -> None:
             for mode, names in modes.items()
             for name, value in zip(names, row[mode]["op"], strict=True)
         }
-        exact = mode_means(operators)
-        got = (exact.rr_evidence_corruption, exact.rr_visual_degradation, exact.tss)
+        exact = infact_means(operators)
+        got = [exact[name] for name in ("rr_evidence_corruption", "rr_visual_degradation", "tss")]
         for mode, value in zip(modes, got, strict=True):
             assert value == pytest.approx(row[mode]["mean"], abs=0.0006), (row["model"], mode)
         # The paper averages the modes as printed, rounded half up; unrounded, one row of 28 is
@@ -201,7 +200,7 @@ def test_infact_tables(goldens: Path) -> None:
         known = [value for value in got if value is not None]
         printed = statistics.fmean(math.floor(value * 1000 + 0.5 + 1e-6) / 1000 for value in known)
         assert printed == pytest.approx(row["avg"], abs=0.0006), row["model"]
-        assert exact.average == pytest.approx(row["avg"], abs=0.0008), row["model"]
+        assert exact["average"] == pytest.approx(row["avg"], abs=0.0008), row["model"]
 
 
 def test_infact_tables_from_answers(goldens: Path, tmp_path: Path) -> None:

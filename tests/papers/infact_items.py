@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from papers.paper_items import Items
-from support.qa_samples import infact_lines, infact_questions
+from support.qa_samples import infact_lines, infact_means, infact_questions
 
 from hallujudge.asking.video.frame_operators import (
     NoiseSettings,
@@ -36,7 +36,6 @@ from hallujudge.metrics.infact.operators import (
     VISUAL_DEGRADATION,
     AuditedCase,
     label_audit,
-    mode_means,
     taxonomy_means,
 )
 from hallujudge.sdk import Client
@@ -108,9 +107,9 @@ def _temporal(_: Path) -> list[float]:
 def _average(_: Path) -> list[float]:
     # PLLaVA-13B, faithfulness: the paper averages the modes as it prints them.
     row = (0.782, 0.678, 0.922, 0.777, 0.813, 0.699, 0.010, 0.014)
-    found = mode_means(dict(zip((*_OPERATORS, *TEMPORAL), row, strict=True)))
-    values = (found.rr_evidence_corruption, found.rr_visual_degradation, found.tss, found.average)
-    return [round(value or 0, 3) for value in values]
+    found = infact_means(dict(zip((*_OPERATORS, *TEMPORAL), row, strict=True)))
+    names = ("rr_evidence_corruption", "rr_visual_degradation", "tss", "average")
+    return [round(found[name] or 0, 3) for name in names]
 
 
 @ITEMS.is_made(

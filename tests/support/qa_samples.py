@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hallujudge.metrics.infact.operators import OPERATORS, TAXONOMY
+import numpy as np
+
+from hallujudge.metrics.infact import InfactMetric
+from hallujudge.metrics.infact.operators import OPERATORS, TAXONOMY, TEMPORAL
 
 LEAVES = [
     (dimension, leaf)
@@ -63,3 +68,17 @@ def infact_lines(questions: Iterable[Mapping[str, Any]], seed: int = 0) -> list[
             lines.append(line)
     rng.shuffle(lines)
     return lines
+
+
+def infact_means(rates: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return the scores that INFACT's metric makes of the rates of operators, None for one not run.
+
+    Args:
+        rates: Operator -> RR, or TSS for shuffle and reverse.
+    """
+    sums = {f"asked_{name}": float(rate is not None) for name, rate in rates.items()}
+    for name, rate in rates.items():
+        sums[f"{'changed' if name in TEMPORAL else 'kept'}_{name}"] = rate or 0.0
+    columns = defaultdict(lambda: np.zeros(1), {k: np.array([v]) for k, v in sums.items()})
+    found = {s.name: float(s.value(columns)[0]) for s in InfactMetric.score_definitions}
+    return {name: None if math.isnan(value) else value for name, value in found.items()}

