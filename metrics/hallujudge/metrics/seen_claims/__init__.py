@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from ..framework.arrays import FloatArray, np
-from ..framework.claims import ClaimVerdict, Verdict, invalid_note, no_verdicts, support_probability
+from ..framework.claims import ClaimVerdict, Verdict, invalid_note
+from ..framework.claims_metric import ClaimsMetric, is_hallucinated
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import (
     JudgeOption,
@@ -70,7 +70,7 @@ _GROUPS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenClaimsMetric(SoftMetric):
+class SeenClaimsMetric(ClaimsMetric):
     """Seen claims: scores without references, by a judge that sees the picture.
 
     A response is divided into claims, and a vision language model says of each one whether the
@@ -110,7 +110,7 @@ class SeenClaimsMetric(SoftMetric):
     """
 
     name: ClassVar[Literal["seen-claims"]] = "seen-claims"
-    judge_option: ClassVar[str] = "judge"
+    response_noun: ClassVar[str] = "response"
     panel_asks: ClassVar[bool] = True
     summary: ClassVar[str] = "Claims that a judge does not see in the picture; no references."
     papers: ClassVar[tuple[Paper, ...]] = (
@@ -153,11 +153,7 @@ class SeenClaimsMetric(SoftMetric):
         "in claim_hallucination and response_hallucination a claim counts 1 - P(supported) "
         "instead of 0 or 1"
     )
-    soft_noun: ClassVar[str] = "claims"
     unit: ClassVar[Literal["responses"]] = "responses"
-    # The responses' own shares are fractions.
-    folds: ClassVar[bool] = False
-    unresolved: ClassVar[str] = "unscored_claims"
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="claims", meaning="claims with a verdict"),
         Column(
@@ -215,44 +211,16 @@ class SeenClaimsMetric(SoftMetric):
         JudgedColumn(column="clean", of="item", scores=("clean_responses",), supported=True),
     )
 
-    judge: str
-    extractor: str = "given"
-    tentative: str = "keep"
     frames: str = ""
     moments: str = ""
     views: str = ""
-    panel: str = ""
 
-    def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the extractor, the judge, and which claims and probabilities count."""
-        omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
-        panel = (("panel", self.panel),) if self.panel else ()
+    def _shown_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the frames, moments and views that are shown, but for the usual ones."""
         usual = {"frames": FRAMES, "moments": "near", "views": "whole"}
         chosen = {name: getattr(self, name) for name in usual}
         shown = [f"{n}={v}" for n, v in chosen.items() if v not in ("", usual[n])]
-        looks = (("shown", ",".join(shown)),) if shown else ()
-        judge = ("judge", self.judge)
-        return (("extract", self.extractor), *omitted, *self.soft_fields(), *looks, judge, *panel)
-
-    def verdicts_in(self, totals: Mapping[str, float]) -> int:
-        """Return the number of claims with a verdict."""
-        return int(totals["claims"])
-
-    def unscored_reason(
-        self, verdicts: Sequence[ClaimVerdict]
-    ) -> tuple[UnscoredReason, str] | None:
-        """Return why a response with these verdicts has no score, as reason and detail, or None.
-
-        Args:
-            verdicts: The verdicts of the response's claims.
-        """
-        if not verdicts:
-            return UnscoredReason.NO_CLAIMS, "the response makes no claim that could be judged"
-        # One verdict is enough for a score; the bounds show what the others could change.
-        missing = [claim for claim in verdicts if claim.verdict is Verdict.UNSCORED]
-        if len(missing) < len(verdicts):
-            return None
-        return no_verdicts(missing)
+        return (("shown", ",".join(shown)),) if shown else ()
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many claims could not be seen or were invalid or have no probability."""
@@ -280,12 +248,10 @@ class SeenClaimsMetric(SoftMetric):
         Raises:
             ValueError: The response has no score; see :meth:`unscored_reason`.
         """
-        if (problem := self.unscored_reason(verdicts)) is not None:
-            raise ValueError(f"the response has no score: {problem[1]}")
+        self._check_score(verdicts)
         known = [claim for claim in verdicts if claim.verdict is not Verdict.UNSCORED]
         wrong = sum(map(is_hallucinated, known))
-        counted = math.fsum(map(self.soft_weight, known)) if self.is_soft else wrong
-        without = sum(support_probability(claim) is None for claim in known) if self.is_soft else 0
+        counted, without = self._counted(known, wrong)
         rate, clean = counted / len(known), int(not wrong)
         unseen = sum(c.reason == UnscoredReason.CLAIM_NOT_VISIBLE for c in verdicts)
         missing = len(verdicts) - len(known)
@@ -303,11 +269,6 @@ class SeenClaimsMetric(SoftMetric):
             scores={"claim_hallucination": rate, "clean_responses": float(clean)},
             evidence=None,
         )
-
-    def soft_weight(self, claim: ClaimVerdict) -> float:
-        """Return what a claim with a verdict adds: 1 - P(supported), or 0 or 1 by its verdict."""
-        probability = support_probability(claim)
-        return float(is_hallucinated(claim)) if probability is None else 1.0 - probability
 
     def resolve(self, items: Mapping[str, FloatArray], *, best: bool) -> Mapping[str, FloatArray]:
         """Return the columns with every claim without a verdict supported, or not supported."""
@@ -337,11 +298,6 @@ class SeenClaimsMetric(SoftMetric):
             most = float(observed[counted].max(initial=1.0))
             columns |= {counted: most, wrong: 0.0 if best else most}
         return columns
-
-
-def is_hallucinated(claim: ClaimVerdict) -> bool:
-    """Return whether a claim counts as hallucinated."""
-    return claim.verdict is Verdict.NOT_SUPPORTED
 
 
 def _timing(claim: ClaimVerdict) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -19,9 +18,8 @@ from ..framework.claims import (
     Verdict,
     invalid_note,
     invalid_to_json,
-    no_verdicts,
-    support_probability,
 )
+from ..framework.claims_metric import ClaimsMetric
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import (
     PUBLISHED,
@@ -107,18 +105,6 @@ _PART_MEANINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counts:
-    """Counts of an answer's claims."""
-
-    claims: int
-    hallucinated: float
-    objects: int
-    relations: int
-    unscored: int
-    without_probability: int
-
-
 def _question_score(part: str) -> ScoreDefinition:
     return share(
         f"{part}hallu_q",
@@ -141,7 +127,7 @@ def _image_score(part: str) -> ScoreDefinition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriHeMetric(SoftMetric):
+class TriHeMetric(ClaimsMetric):
     """Tri-HE (Wu et al., Unified Triplet-Level Hallucination Evaluation, arXiv 2410.23114).
 
     Scores over the claims of answers to questions about images:
@@ -189,7 +175,7 @@ class TriHeMetric(SoftMetric):
     """
 
     name: ClassVar[Literal["tri-he"]] = "tri-he"
-    judge_option: ClassVar[str] = "judge"
+    response_noun: ClassVar[str] = "answer"
     summary: ClassVar[str] = "Claims of answers that an image's scene graph does not support."
     papers: ClassVar[tuple[Paper, ...]] = (paper("tri-he"),)
     variants: ClassVar[tuple[VariantDefinition, ...]] = (
@@ -213,11 +199,7 @@ class TriHeMetric(SoftMetric):
     soft_scores: ClassVar[str] = (
         "in hallu_q and hallu_i a claim counts 1 - P(supported) instead of 0 or 1"
     )
-    soft_noun: ClassVar[str] = "claims"
     unit: ClassVar[Literal["questions"]] = "questions"
-    # The questions' own rates are fractions.
-    folds: ClassVar[bool] = False
-    unresolved: ClassVar[str] = "unscored_claims"
     columns: ClassVar[tuple[Column, ...]] = (
         Column(name="claims", meaning="claims in the denominator"),
         Column(name="hallucinated", meaning="claims that are not supported", integral=False),
@@ -242,22 +224,10 @@ class TriHeMetric(SoftMetric):
         JudgedColumn(column="rate", of="claim", scores=("hallu_q", "hallu_i"), divided_by="claims"),
     )
 
-    judge: str
-    extractor: str = "given"
-    tentative: str = "keep"
-    panel: str = ""
-
     @classmethod
     def loads_models(cls, options: Mapping[str, str]) -> bool:  # noqa: ARG003 - whatever they are
         """Return True: the matcher, or a judge that is a model."""
         return True
-
-    def signature_fields(self) -> tuple[tuple[str, str], ...]:
-        """Return the extractor, the judge, and which claims and probabilities count."""
-        omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
-        panel = (("panel", self.panel),) if self.panel else ()
-        judge = ("judge", self.judge)
-        return (("extract", self.extractor), *omitted, *self.soft_fields(), judge, *panel)
 
     def verdicts_in(self, totals: Mapping[str, float]) -> int:
         """Return the number of claims with a verdict."""
@@ -273,14 +243,18 @@ class TriHeMetric(SoftMetric):
         Args:
             verdicts: The verdicts of the answer's claims.
         """
-        if not verdicts:
-            return UnscoredReason.NO_CLAIMS, "the answer makes no claim that could be judged"
         # A null of an archive was the authors' judge, which the script counts as not hallucinated.
-        missing = [claim for claim in verdicts if claim.verdict is Verdict.UNSCORED]
-        archived = all(claim.reason == UnscoredReason.VERDICT_NULL for claim in missing)
-        if len(missing) < len(verdicts) or (self.variant == "published" and archived):
+        if (
+            verdicts
+            and self.variant == "published"
+            and all(
+                claim.reason == UnscoredReason.VERDICT_NULL
+                for claim in verdicts
+                if claim.verdict is Verdict.UNSCORED
+            )
+        ):
             return None
-        return no_verdicts(missing)
+        return ClaimsMetric.unscored_reason(self, verdicts)
 
     def notes_on(self, totals: Mapping[str, float]) -> tuple[str, ...]:
         """Return how many claims were invalid, without a verdict, or without a probability."""
@@ -315,60 +289,46 @@ class TriHeMetric(SoftMetric):
         Raises:
             ValueError: The answer has no score; see :meth:`unscored_reason`.
         """
-        if (problem := self.unscored_reason(verdicts)) is not None:
-            raise ValueError(f"the answer has no score: {problem[1]}")
-        counts = self._counts(verdicts)
-        numerators = (counts.hallucinated, counts.objects, counts.relations)
-        rates = tuple(number / counts.claims for number in numerators)
+        self._check_score(verdicts)
+        claims, wrong, objects, relations, *others = self._counts(verdicts)
+        numerators = (wrong, objects, relations)
+        rates = tuple(number / claims for number in numerators)
         return ScoredItem(
-            statistics=(
-                counts.claims,
-                *numerators,
-                counts.unscored,
-                counts.without_probability,
-                *rates,
-                rejected,
-            ),
+            statistics=(claims, *numerators, *others, *rates, rejected),
             scores={f"{part}hallu_q": rate for part, rate in zip(_PARTS, rates, strict=True)},
             evidence=None,
         )
 
-    def _counts(self, verdicts: Sequence[ClaimVerdict]) -> _Counts:
+    def _counts(self, verdicts: Sequence[ClaimVerdict]) -> tuple[float, ...]:
+        """Return an answer's first columns."""
         wrong = [claim for claim in verdicts if self.is_hallucinated(claim)]
-        unscored = sum(claim.verdict is Verdict.UNSCORED for claim in verdicts)
+        known = [claim for claim in verdicts if claim.verdict is not Verdict.UNSCORED]
         objects = sum(claim.part is not None and claim.part.is_object for claim in wrong)
         # Judges that name no wrong part: the claim is wrong, but neither kind is known.
         nameless = sum(claim.part is None for claim in wrong)
         published = self.variant == "published"
-        weights, without = self._soft_weights(verdicts) if self.is_soft else (None, 0)
-        return _Counts(
-            claims=len(verdicts) - (0 if published else unscored),
-            hallucinated=len(wrong) if weights is None else math.fsum(weights),
-            objects=objects,
+        hallucinated, without = self._counted(known, len(wrong))
+        return (
+            len(verdicts if published else known),
+            hallucinated,
+            objects,
             # The released script counts every other wrong claim as a wrong relation.
-            relations=len(wrong) - objects - (0 if published else nameless),
-            unscored=unscored,
-            without_probability=without,
+            len(wrong) - objects - (0 if published else nameless),
+            len(verdicts) - len(known),
+            without,
         )
 
     def is_hallucinated(self, claim: ClaimVerdict) -> bool:
         """Return whether a claim counts as hallucinated."""
         if claim.prediction_error and self.variant == "definition":
             return False
-        return claim.verdict is Verdict.NOT_SUPPORTED
+        return ClaimsMetric.is_hallucinated(self, claim)
 
     def soft_weight(self, claim: ClaimVerdict) -> float:
         """Return what a claim with a verdict adds: 1 - P(supported), or 0 or 1 by its verdict."""
         if claim.prediction_error and self.variant == "definition":
             return 0.0
-        share = support_probability(claim)
-        return float(self.is_hallucinated(claim)) if share is None else 1.0 - share
-
-    def _soft_weights(self, verdicts: Sequence[ClaimVerdict]) -> tuple[list[float], int]:
-        """Return what each claim with a verdict adds, and how many add 0 or 1 by it."""
-        known = [claim for claim in verdicts if claim.verdict is not Verdict.UNSCORED]
-        without = sum(support_probability(claim) is None for claim in known)
-        return list(map(self.soft_weight, known)), without
+        return ClaimsMetric.soft_weight(self, claim)
 
     def derive(self, clusters: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
         """Return each image's own mean rates, and a column of ones that counts images."""

@@ -17,8 +17,8 @@ from hallujudge.metrics.framework.claims import (
     Verdict,
     support_probability,
 )
+from hallujudge.metrics.framework.claims_metric import is_hallucinated
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.seen_claims import is_hallucinated
 from hallujudge.metrics.seen_claims.items import SeenClaimsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence
 
