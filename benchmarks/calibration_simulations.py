@@ -164,7 +164,10 @@ def simulate(
             claims, effects, judge_accuracy(claims), raw_size=IMAGES * PER_IMAGE / 2
         )
         if other is not None:
-            tried["rogan-gladen"].add(other.value, other.ci_low, other.ci_high)
+            low, high = other.ci_low, other.ci_high
+            assert low is not None, "it has an interval"
+            assert high is not None, "it has an interval"
+            tried["rogan-gladen"].add(other.value, low, high)
     return tried
 
 

@@ -6,6 +6,7 @@ are kept in a file, so that a run that was stopped goes on.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -27,7 +28,8 @@ from hallujudge.judge_service.llm.prompt_templates import Message
 from hallujudge.judge_service.llm.verdict_cache import KeptReplies
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
-from hallujudge.sdk.runs.progress_bar import Progress
+from hallujudge.sdk.cli.options import replies_of
+from hallujudge.sdk.runs.progress_bar import Progress, shown_progress
 
 from .first_checks import waiting
 from .replies import ModelCalls
@@ -206,3 +208,30 @@ async def text_client(
     finally:
         await client.close()
         await factory.close()
+
+
+def written(
+    work: Callable[[TextModel], Awaitable[_T]],
+    count: int,
+    done_word: str,
+    model: Mapping[str, object],
+    out: Path,
+    temperature: float = 0.0,
+) -> _T:
+    """Return what a language model writes, outside an event loop, and show its progress.
+
+    Args:
+        work: Asks the model.
+        count: Number of things to make.
+        done_word: What is done with them, as progress says it.
+        model: The model's settings.
+        out: The file that is written, next to which replies are kept.
+        temperature: Temperature.
+    """
+
+    async def run(progress: Progress) -> _T:
+        async with text_model(model, replies_of(out), temperature, progress=progress) as writer:
+            return await work(writer)
+
+    with shown_progress(count, done_word) as progress:
+        return asyncio.run(run(progress))

@@ -9,11 +9,11 @@ from typing import Literal
 
 from hallujudge.metrics import Metric, Score
 from hallujudge.metrics.calibration import JudgedClaims
-from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Choice, ScoreEstimate
+from hallujudge.metrics.calibration.calibrated_scores import CalibratedScore, Choice
 from hallujudge.metrics.calibration.judge_accuracy import (
     LEAST_INFORMATION,
     JudgeAccuracy,
-    RoganGladen,
+    ScoreEstimate,
     rogan_gladen,
 )
 from hallujudge.metrics.calibration.prediction_powered import (
@@ -107,7 +107,7 @@ def _calibrated(
         run_high=corrected.run_high if corrected else None,
         # Rounded, since the last digits differ by library and the file is deterministic.
         tuning=round(corrected.tuning, 12) if corrected else None,
-        rogan_gladen=_estimate(other),
+        rogan_gladen=other,
         labels_alone=_estimate(alone),
         labels=count,
         recommended=choice,
@@ -126,7 +126,7 @@ def _influence(sample: Sample, corrected: Corrected | None) -> dict[str, float]:
     return {cluster: part for cluster, number in parts if (part := round(number, 12))}
 
 
-def _estimate(found: Score | Corrected | RoganGladen | None) -> ScoreEstimate | None:
+def _estimate(found: Score | Corrected | None) -> ScoreEstimate | None:
     if found is None or found.value is None:
         return None
     return ScoreEstimate(value=found.value, ci_low=found.ci_low, ci_high=found.ci_high)
@@ -146,7 +146,7 @@ def _size(score: Score, confidence: float) -> float:
 def _choice(
     sample: Sample,
     corrected: Corrected | None,
-    other: RoganGladen | None,
+    other: ScoreEstimate | None,
     accuracy: JudgeAccuracy,
     sampling: Sampling,
     raw: Score,

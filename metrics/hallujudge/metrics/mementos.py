@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, to_builtins
 
@@ -139,24 +139,8 @@ _MEASURES = ("recall", "precision", "f1")
 _SEQUENCES, _POOLED = "sequences", "pooled"
 
 
-# A protocol, as matchers are in synonym_graphs, which this package may not import.
-class CountedKeywords(Protocol):
-    """Keyword counts of a matcher."""
-
-    @property
-    def hits(self) -> int:
-        """Reference keywords with a match."""
-        ...
-
-    @property
-    def wrong(self) -> int:
-        """Predicted keywords without a match."""
-        ...
-
-    @property
-    def missed(self) -> int:
-        """Reference keywords without a match."""
-        ...
+KeywordCounts: TypeAlias = "tuple[int, int, int]"
+"""Counts of a matcher: reference keywords with a match, predictions without, references without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,17 +155,18 @@ class KeywordScores:
     """Harmonic mean of recall and precision."""
 
 
-def keyword_scores(counts: CountedKeywords, *, variant: str) -> KeywordScores:
+def keyword_scores(counts: KeywordCounts, *, variant: str) -> KeywordScores:
     """Return recall, precision and F1 of one sequence (section 2.3 of the paper).
 
     In ``published``, 0/0 is 0, as in the released script. In ``corrected``, recall and F1 are
     undefined if the reference list is empty, and precision is undefined if both lists are empty. If
     only the predicted list is empty, precision is 0 in both variants.
     """
-    wanted, said = counts.hits + counts.missed, counts.hits + counts.wrong
+    hits, wrong, missed = counts
+    wanted, said = hits + missed, hits + wrong
     strict = variant != "published"
-    recall = counts.hits / wanted if wanted else None if strict else 0.0
-    precision = counts.hits / said if said else None if strict and not wanted else 0.0
+    recall = hits / wanted if wanted else None if strict else 0.0
+    precision = hits / said if said else None if strict and not wanted else 0.0
     if recall is None or precision is None:
         return KeywordScores(recall=recall, precision=precision, f1=None)
     total = precision + recall
@@ -365,8 +350,8 @@ class MementosMetric(Metric):
 
     def score_description(
         self,
-        objects: CountedKeywords,
-        behaviors: CountedKeywords,
+        objects: KeywordCounts,
+        behaviors: KeywordCounts,
         invalid: Sequence[InvalidEntry] = (),
     ) -> ScoredItem[None]:
         """Return the statistics of one sequence and its own scores.
@@ -379,7 +364,7 @@ class MementosMetric(Metric):
         statistics: list[float] = []
         scores: dict[str, float | None] = {}
         for kind, counts in zip(KINDS, (objects, behaviors), strict=True):
-            statistics += (counts.hits, counts.wrong, counts.missed)
+            statistics += counts
             own = keyword_scores(counts, variant=self.variant)
             for name, value in zip(_MEASURES, (own.recall, own.precision, own.f1), strict=True):
                 scores[f"{kind}_{name}"] = value

@@ -11,6 +11,7 @@ from hallujudge.metrics.framework import names_on_use
 
 # Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
+    from ..text_calls import written as written
     from ..tri_he_questions import drawn as drawn
     from ..tri_he_questions import read_scenes as read_scenes
     from ..tri_he_questions import write_questions as write_questions
@@ -22,6 +23,5 @@ if TYPE_CHECKING:
     from ..vidhal_captions import read_videos as read_videos
     from ..vidhal_captions import write_captions as write_captions
     from .degraded_videos import build_videos as build_videos
-    from .model_work import written as written
 
 __getattr__, __dir__ = names_on_use(__name__)

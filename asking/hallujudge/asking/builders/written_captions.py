@@ -20,11 +20,10 @@ from hallujudge.sdk.errors import InvalidInputError
 from ..asked_benchmarks import own_prompt
 from ..inquiries import shown_options
 from ..replies import NoReplyError
-from ..text_calls import TextModel, text_model
+from ..text_calls import TextModel, text_model, written
 from ..video.infact_questions import Question, by_stem, read_questions, stem_of
 from ..vidhal_captions import read_sentence
 from .infact import DegradeOptions
-from .model_work import written
 
 _T = TypeVar("_T")
 

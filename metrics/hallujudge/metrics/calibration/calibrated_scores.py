@@ -24,7 +24,7 @@ from ..framework.arrays import FloatArray, np
 from ..framework.file_schemas import file_text, schema_of
 from ..framework.results import JsonValue
 from . import JudgedClaims
-from .judge_accuracy import JudgeAccuracy, beta_quantile
+from .judge_accuracy import JudgeAccuracy, ScoreEstimate, beta_quantile
 
 _STEPS = 20
 # Of the thresholds, from the smallest: where all claims are kept, and where a quarter is.
@@ -137,25 +137,6 @@ class _Tested:
 
 Choice: TypeAlias = Literal["ppi++", "rogan-gladen", "raw"]
 """An estimate of a score."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreEstimate:
-    """A score with its interval."""
-
-    value: float
-    """The score."""
-    ci_low: float | None
-    """Lower end of the interval over images; None without an interval."""
-    ci_high: float | None
-    """Upper end of the interval over images."""
-
-    @property
-    def width(self) -> float | None:
-        """Return the width of the interval."""
-        if self.ci_low is None or self.ci_high is None:
-            return None
-        return self.ci_high - self.ci_low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

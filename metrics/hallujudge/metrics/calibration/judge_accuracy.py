@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
-from msgspec import Struct
-
 from ..framework.arrays import BoolArray, FloatArray, np
 from . import Codes, Effects, JudgedClaims
 
@@ -273,15 +271,23 @@ LEAST_INFORMATION = 1.2
 chance, and near 1 the error of the estimate grows without limit."""
 
 
-class RoganGladen(Struct, frozen=True, kw_only=True):
-    """A score corrected by Rogan and Gladen's estimator."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreEstimate:
+    """A score with its interval."""
 
     value: float
-    """The score, within its range."""
-    ci_low: float
-    """Lower end of the interval, which both samples widen: the run's images and the labels."""
-    ci_high: float
-    """Upper end of the interval."""
+    """The score."""
+    ci_low: float | None
+    """Lower end of the interval over images; None without an interval."""
+    ci_high: float | None
+    """Upper end of the interval over images."""
+
+    @property
+    def width(self) -> float | None:
+        """Return the width of the interval."""
+        if self.ci_low is None or self.ci_high is None:
+            return None
+        return self.ci_high - self.ci_low
 
 
 def rogan_gladen(
@@ -291,7 +297,7 @@ def rogan_gladen(
     *,
     raw_size: float,
     confidence: float = 0.95,
-) -> RoganGladen | None:
+) -> ScoreEstimate | None:
     """Return a score corrected for a judge's sensitivity and specificity.
 
     With sensitivity ``se`` and specificity ``sp``, a judge rejects the share ``raw = true * se +
@@ -341,7 +347,7 @@ def rogan_gladen(
     value, low, high = (
         round(min(max(number, effects.score.low), effects.score.high), 12) for number in found
     )
-    return RoganGladen(value=value, ci_low=min(low, high), ci_high=max(low, high))
+    return ScoreEstimate(value=value, ci_low=min(low, high), ci_high=max(low, high))
 
 
 def _true(share: float, se: Rate, sp: Rate) -> float:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from .arrays import np
 from .claims import ChoiceShare
-from .columns_and_scores import Ratio, ScoreDefinition
+from .columns_and_scores import score_at
 from .file_schemas import schema_of
 from .intervals import IntervalSettings, small_sample_notes
 from .metric import Metric
@@ -430,7 +429,7 @@ class OneItemReport:
         self._names = (metric.unit, *[column.name for column in metric.columns])
         # Without labels, whose sums have no meaning.
         self._summed = [metric.unit, *[one.name for one in metric.columns if not one.label]]
-        self._scores = [(score, _function(score)) for score in metric.scores]
+        self._scores = metric.scores
         numbers = (("ci", intervals.text), ("n", "1"), ("unscored", "0"))
         self._signature = str(metric.signature.extended(*numbers))
         self._version = version
@@ -462,8 +461,8 @@ class OneItemReport:
         fields = (*data_fields(*sums), ("v", self._version))
         metric, totals = self._metric, {name: numbers[name] for name in self._summed}
         scores, items = {}, {}
-        for score, value_of in self._scores:
-            number = value_of(numbers)
+        for score in self._scores:
+            number = score_at(score, numbers)
             value = None if math.isnan(number) else number
             if value is not None:  # whether the score depends on the item at all
                 items[score.name] = int(any(map(numbers.__getitem__, score.columns)))
@@ -483,15 +482,3 @@ class OneItemReport:
             references=sums[1],
             notes=(*self._notes, *metric.notes_on(totals), *small_sample_notes(items, {})),
         )
-
-
-def _function(score: ScoreDefinition) -> Callable[[Mapping[str, float]], float]:
-    """Return the function from an item's numbers to a score; NaN if the score is undefined."""
-    if isinstance(score.value, Ratio):
-        return score.value.of
-
-    def value(numbers: Mapping[str, float]) -> float:
-        columns = {name: np.array([numbers[name]]) for name in score.columns}
-        return float(score.value(columns)[0])
-
-    return value

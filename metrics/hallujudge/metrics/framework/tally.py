@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
-from typing import NamedTuple
 
 from ..errors import MergeError
 from .arrays import BoolArray, FloatArray, np
@@ -54,7 +53,7 @@ class Tally:
         # The overall scores always need the groups by which items repeat.
         keys = (*group_by, *filter(None, [self._repeated_by]))
         self._groups = {key: GroupCodes(split=key in metric.split_fields) for key in keys}
-        # Most calls of a server have one item, whose report needs no columns: one_item_report.py.
+        # Most calls of a server have one item, whose report needs no columns: OneItemReport.
         self.only: ItemResult | None = None
         """The item, while there is no second one."""
         self._empty = True
@@ -244,12 +243,15 @@ class Tally:
             notes: What limits the use of the scores, whatever the items are.
             check: Called before each group; what it raises ends the report.
         """
-        metric, counted = self._metric, self._counted(intervals, check)
-        items, references = counted.data.texts()
-        coverage, totals = counted.coverage, counted.overall.totals()
+        metric, table = self._metric, self._table()
+        overall, judging = self._repeated(table), self.judging
+        groups = self._groups_of(table, intervals, check)
+        items, references = self._data.texts()
+        coverage, totals = self._coverage(overall), overall.totals()
+        method = f"{intervals.text}-{BUCKETS}-groups" if self._rows.folded else intervals.text
         signature = metric.signature.extended(
             *self._traits.fields(),
-            ("ci", counted.method),
+            ("ci", method),
             ("n", str(coverage.items)),
             ("unscored", str(coverage.unscored)),
             *data_fields(items, references),
@@ -259,14 +261,17 @@ class Tally:
             metric=metric.name,
             variant=metric.variant,
             signature=str(signature),
-            scores=counted.overall.scores(intervals),
-            groups=counted.groups,
+            scores=overall.scores(intervals),
+            groups={
+                key: {value: scores for value, (scores, _) in parts.items()}
+                for key, parts in groups.items()
+            },
             coverage=coverage,
             totals=totals,
             settings=settings or {},
             item_set=items,
             references=references,
-            judging=counted.judging,
+            judging=judging,
             traits=self._traits.counts,
             notes=(
                 *notes,
@@ -274,31 +279,17 @@ class Tally:
                 # A server's report of no items is the start of a client's, which makes these.
                 *(metric.notes_on(totals) if coverage.items else ()),
                 *self._repeat_notes(totals, coverage),
-                *choice_share_notes((each.judge, each.choice_share) for each in counted.judging),
-                *cascade_notes(counted.judging),
+                *choice_share_notes((each.judge, each.choice_share) for each in judging),
+                *cascade_notes(judging),
                 *self._judging.panel_notes(),
-                *small_sample_notes(counted.overall.clusters_by_score(), counted.sizes),
+                *small_sample_notes(
+                    overall.clusters_by_score(),
+                    {
+                        key: {value: size for value, (_, size) in parts.items()}
+                        for key, parts in groups.items()
+                    },
+                ),
             ),
-        )
-
-    def _counted(self, intervals: IntervalSettings, check: Callable[[], None]) -> _Counted:
-        table = self._table()
-        overall, method = self._repeated(table), intervals.text
-        groups = self._groups_of(table, intervals, check)
-        return _Counted(
-            overall=overall,
-            groups={
-                key: {value: scores for value, (scores, _) in parts.items()}
-                for key, parts in groups.items()
-            },
-            sizes={
-                key: {value: size for value, (_, size) in parts.items()}
-                for key, parts in groups.items()
-            },
-            coverage=self._coverage(overall),
-            judging=self._judging.shares(),
-            method=f"{method}-{BUCKETS}-groups" if self._rows.folded else method,
-            data=self._data,
         )
 
     def _groups_of(
@@ -376,22 +367,6 @@ def _keys(results: Iterable[ItemResult]) -> Sequence[int]:
             key = cluster_key(last)
         keys.append(key)
     return keys
-
-
-class _Counted(NamedTuple):
-    """What a report contains about the items."""
-
-    overall: Table
-    groups: Mapping[str, Mapping[str, Mapping[str, Score]]]
-    """Every group's scores, by field and value."""
-    sizes: Mapping[str, Mapping[str, int]]
-    """Every group's number of clusters, by field and value."""
-    coverage: Coverage
-    judging: tuple[JudgeShare, ...]
-    method: str
-    """How intervals are made, for the signature."""
-    data: DataSums
-    """Which items these are, and with which references."""
 
 
 def _by_numbers(value: str) -> tuple[list[tuple[int, str]], str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .arrays import np
+from .columns_and_scores import ScoreDefinition, score_at
 from .metric import Metric
 from .results import ItemResult, Outcome
 from .signature import TEMPLATE, THOUGHTS
@@ -189,11 +190,10 @@ def _labels(totals: Mapping[str, float], then: Mapping[str, float]) -> dict[str,
     return {name: 0.0 for name in then if name not in totals}
 
 
-def _value(score: Any, numbers: Mapping[str, float]) -> float:
-    columns = {name: np.array([numbers[name]]) for name in score.columns}
+def _value(score: ScoreDefinition, numbers: Mapping[str, float]) -> float:
     # A score of nothing is undefined, and "undefined" is what the note says.
     with np.errstate(all="ignore"):
-        return float(score.value(columns)[0])
+        return score_at(score, numbers)
 
 
 def _compared(now: float, other: float) -> str:

@@ -402,41 +402,40 @@ _SEEING = (
 )
 
 
-def _in_two_steps(
-    name: str, meaning: str, described: str, answered: str, *, shows: bool
-) -> AskingProtocol:
-    description = AskingStep(name="description", prompt=described)
-    return AskingProtocol(
-        name=name,
-        meaning=meaning,
-        steps=(description, AskingStep(prompt=answered, shows=shows)),
-    )
+# Name, meaning, the first prompt, the second one, and whether the image is shown again.
+_IN_TWO_STEPS = (
+    (
+        "general-description",
+        "A description, then the answer from it without the image (Eyes-Close).",
+        *(_GENERAL, _BLIND, False),
+    ),
+    (
+        "triplet-description",
+        "Triplets, then the answer from them without the image (Triplet + Eyes-Close).",
+        *(_TRIPLETS, _BLIND, False),
+    ),
+    (
+        "triplet-with-image",
+        "Triplets, then the answer from them and the image (Triplet).",
+        *(_TRIPLETS, _SEEING, True),
+    ),
+)
 
 
 ASKING = {
     "tri-he": OwnAsking(
         protocols=(
             AskingProtocol(steps=(AskingStep(prompt="{{question}}"),)),
-            _in_two_steps(
-                "general-description",
-                "A description, then the answer from it without the image (Eyes-Close).",
-                _GENERAL,
-                _BLIND,
-                shows=False,
-            ),
-            _in_two_steps(
-                "triplet-description",
-                "Triplets, then the answer from them without the image (Triplet + Eyes-Close).",
-                _TRIPLETS,
-                _BLIND,
-                shows=False,
-            ),
-            _in_two_steps(
-                "triplet-with-image",
-                "Triplets, then the answer from them and the image (Triplet).",
-                _TRIPLETS,
-                _SEEING,
-                shows=True,
+            *(
+                AskingProtocol(
+                    name=name,
+                    meaning=meaning,
+                    steps=(
+                        AskingStep(name="description", prompt=described),
+                        AskingStep(prompt=answered, shows=shows),
+                    ),
+                )
+                for name, meaning, described, answered, shows in _IN_TWO_STEPS
             ),
         ),
         id=("image_id", "id", "image"),

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..answers.answer_items import AnswersItem
 from ..answers.answer_scores import AnswerScore, Count, ReadAnswer, count, share
 from ..answers.answers_metric import AnswersMetric
-from ..answers.orders import order_code, ranks_in
+from ..answers.orders import PairAnswer, order_code, ranks_in
 from ..errors import choose_from
 from ..framework.arrays import FloatArray, np
 from ..framework.columns_and_scores import ScoreDefinition, max_of, mean_of_known, ratio
@@ -124,20 +124,6 @@ class OrdersMetric(ShownMetric):
         return columns
 
 
-class PairedChoice(Protocol):
-    """A pair of captions and the chosen letter, as in the planner's answers."""
-
-    @property
-    def question(self) -> tuple[str, str]:
-        """The two letters."""
-        ...
-
-    @property
-    def chosen(self) -> str:
-        """The chosen letter."""
-        ...
-
-
 class TransitiveInconsistency(NamedTuple):
     """Share of videos whose final order contradicts the answers about pairs."""
 
@@ -158,7 +144,7 @@ class TransitiveInconsistency(NamedTuple):
 
 def transitive_inconsistency(
     orders: Mapping[str, Sequence[str]],
-    answers: Mapping[str, Iterable[PairedChoice]],
+    answers: Mapping[str, Iterable[PairAnswer]],
     *,
     ends_only: bool = True,
 ) -> TransitiveInconsistency:

@@ -12,7 +12,11 @@ from oracles.prediction_powered import ppi_mean, tuned
 
 from hallujudge.metrics import ScoreDefinition, TriHeMetric
 from hallujudge.metrics.calibration import Effects, JudgedClaims, effects_of
-from hallujudge.metrics.calibration.judge_accuracy import RoganGladen, judge_accuracy, rogan_gladen
+from hallujudge.metrics.calibration.judge_accuracy import (
+    ScoreEstimate,
+    judge_accuracy,
+    rogan_gladen,
+)
 from hallujudge.metrics.calibration.prediction_powered import (
     Corrected,
     expected_errors,
@@ -249,7 +253,7 @@ def effects(size: int, *, right: bool = False) -> Effects:
 EXAMPLE = claims({(1, 1): 16, (1, 0): 2, (0, 1): 2, (0, 0): 40}, 130, 210)
 
 
-def corrected(of: JudgedClaims, *, right: bool = False) -> RoganGladen | None:
+def corrected(of: JudgedClaims, *, right: bool = False) -> ScoreEstimate | None:
     return rogan_gladen(of, effects(len(of.labels), right=right), judge_accuracy(of), raw_size=400)
 
 
@@ -287,6 +291,8 @@ def test_a_score_of_right_claims_is_one_minus_the_other() -> None:
     assert wrong is not None
     assert right is not None
     assert right.value == pytest.approx(1 - wrong.value)
+    assert wrong.ci_low is not None
+    assert wrong.ci_high is not None
     assert (right.ci_low, right.ci_high) == pytest.approx((1 - wrong.ci_high, 1 - wrong.ci_low))
 
 
