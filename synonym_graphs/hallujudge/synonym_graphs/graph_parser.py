@@ -219,8 +219,20 @@ class _JsonParser:
             edges=tuple(edges.items()),
             ambiguous=frozenset(self._forms(top.get("ambiguous", []), "$.ambiguous")),
             compounds=(*((form, None) for form in sorted(blocked)), *sorted(pairs)),
-            qualifiers=tuple(self._qualifiers(top.get("qualifiers", []))),
-            suppress=tuple(self._suppress(top.get("suppress", []))),
+            qualifiers=tuple(
+                QualifierRule(
+                    qualifiers=self._forms(rule.get("qualifiers"), f"{place}.qualifiers"),
+                    heads=self._forms(rule.get("heads"), f"{place}.heads"),
+                )
+                for place, rule in self._objects(top.get("qualifiers", []), "$.qualifiers")
+            ),
+            suppress=tuple(
+                SuppressRule(
+                    form=self._form(rule.get("form"), f"{place}.form"),
+                    beside=self._form(rule.get("beside"), f"{place}.beside"),
+                )
+                for place, rule in self._objects(top.get("suppress", []), "$.suppress")
+            ),
             rows=tuple(self._rows(top.get("rows", []))),
         )
 
@@ -241,9 +253,7 @@ class _JsonParser:
 
     def _edges(self, value: object) -> Iterator[tuple[str, str]]:
         count = 0
-        for i, item in enumerate(self._list(value, "$.categories")):
-            place = f"$.categories[{i}]"
-            category = self._object(item, place)
+        for place, category in self._objects(value, "$.categories"):
             root = self._form(category.get("root"), f"{place}.root")
             yield root, root
             for form in self._forms(category.get("forms", []), f"{place}.forms"):
@@ -251,24 +261,6 @@ class _JsonParser:
                 if count > MAX_FORMS:
                     self._fail(f"more than {MAX_FORMS} forms; split the graph", place)
                 yield root, form
-
-    def _qualifiers(self, value: object) -> Iterator[QualifierRule]:
-        for i, item in enumerate(self._list(value, "$.qualifiers")):
-            place = f"$.qualifiers[{i}]"
-            rule = self._object(item, place)
-            yield QualifierRule(
-                qualifiers=self._forms(rule.get("qualifiers"), f"{place}.qualifiers"),
-                heads=self._forms(rule.get("heads"), f"{place}.heads"),
-            )
-
-    def _suppress(self, value: object) -> Iterator[SuppressRule]:
-        for i, item in enumerate(self._list(value, "$.suppress")):
-            place = f"$.suppress[{i}]"
-            rule = self._object(item, place)
-            yield SuppressRule(
-                form=self._form(rule.get("form"), f"{place}.form"),
-                beside=self._form(rule.get("beside"), f"{place}.beside"),
-            )
 
     def _rows(self, value: object) -> Iterator[tuple[str, ...]]:
         for i, row in enumerate(self._list(value, "$.rows")):
@@ -305,6 +297,10 @@ class _JsonParser:
         if not isinstance(value, list):
             self._fail(f"is {_kind(value)}; expected a list", place)
         return value
+
+    def _objects(self, value: object, place: str) -> Iterator[tuple[str, dict[str, object]]]:
+        for i, item in enumerate(self._list(value, place)):
+            yield f"{place}[{i}]", self._object(item, f"{place}[{i}]")
 
     def _object(self, value: object, place: str) -> dict[str, object]:
         if not isinstance(value, dict):
