@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -20,8 +21,9 @@ from .client import Answer, ChatClient, TakenError, Turn
 
 # Three renewals fit into a claim's life (60 seconds in the cache), so that one may be late.
 _RENEW_SECONDS = 20.0
-# Values kept in memory at most; the one used the longest ago goes first.
-_REMEMBERED = 50_000
+# Values kept in memory at most; the one used the longest ago goes first. A verdict takes about
+# 900 bytes, of which its record as JSON is about 300; a reply with keywords or claims may be long.
+_REMEMBERED, _REMEMBERED_CHARS = 50_000, 32 << 20
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -57,7 +59,8 @@ class AskOnce(Generic[_T]):
         self._client = client
         self._cache = cache
         self._renew_seconds = renew_seconds
-        self._memory: OrderedDict[str, _T] = OrderedDict()
+        self._memory: OrderedDict[str, tuple[_T, int]] = OrderedDict()
+        self._remembered_chars = 0
         self._flights: SingleFlight[_T] = SingleFlight()
         # Callers of this process that share its claim of a key; the last one ends it.
         self._claims: Counter[str] = Counter()
@@ -67,7 +70,7 @@ class AskOnce(Generic[_T]):
         if key in self._memory:
             self._memory.move_to_end(key)
             tenancy().recorder.looked_up("memory")
-            return self._memory[key]
+            return self._memory[key][0]
         record = await self._cache.get(key) if self._cache is not None else None
         value = reading.from_record(record) if record is not None else None
         if value is not None:
@@ -97,7 +100,7 @@ class AskOnce(Generic[_T]):
             InvalidInputError: The key is rejected, or the model does not exist.
             UnavailableError: The judge answered no call for a long time.
         """
-        known = self._memory.get(key)
+        known, _ = self._memory.get(key, (None, 0))
         if known is not None and reading.is_whole(known):
             tenancy().recorder.looked_up("memory")
             return known
@@ -108,8 +111,8 @@ class AskOnce(Generic[_T]):
 
             with tenancy().gate.open():
                 value = await self._found(key, call, reading, label)
-            if reading.to_record(value) is not None:
-                self._remember(key, value)
+            if (record := reading.to_record(value)) is not None:
+                self._remember(key, value, len(json.dumps(record)))
             return value
 
         # An item whose calls only wait can't be what ends the server, so it is not a suspect
@@ -170,11 +173,13 @@ class AskOnce(Generic[_T]):
         tenancy().recorder.looked_up("cache")
         self._client.statistics.reused += 1
 
-    def _remember(self, key: str, value: _T) -> None:
-        self._memory[key] = value
-        self._memory.move_to_end(key)
-        while len(self._memory) > _REMEMBERED:
-            self._memory.popitem(last=False)
+    def _remember(self, key: str, value: _T, chars: int) -> None:
+        _, before = self._memory.pop(key, (None, 0))
+        self._memory[key] = value, chars
+        self._remembered_chars += chars - before
+        while len(self._memory) > _REMEMBERED or self._remembered_chars > _REMEMBERED_CHARS:
+            _, (_, freed) = self._memory.popitem(last=False)
+            self._remembered_chars -= freed
 
 
 class SingleFlight(Generic[_T]):

@@ -254,3 +254,20 @@ async def test_another_process_sends_what_a_payer_without_budget_did_not(tmp_pat
         for client in clients:
             await client.close()
     assert server.chats == 1
+
+
+async def test_long_replies_are_not_kept_in_memory_without_end() -> None:
+    long = "a long list of claims " * 40_000
+    async with llm.ScriptedLlm(llm.always(llm.completion(long))) as server:
+        client = client_of(server)
+        asking = AskOnce[str](client, None)
+        keys = [cache_key({"question": number}) for number in range(45)]
+        for key in keys:
+            await asked(asking, ANA, key)
+        assert server.chats == 45
+        # Not all of them fit. Those that were used last stay.
+        await asked(asking, ANA, keys[-1])
+        assert server.chats == 45
+        await asked(asking, ANA, keys[0])
+        assert server.chats == 46
+        await client.close()
