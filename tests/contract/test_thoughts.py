@@ -107,13 +107,27 @@ def test_every_parser_of_pope_sees_the_answer_alone(variant: str) -> None:
 def test_a_thought_without_an_end_is_no_answer(metric: str, mark: str) -> None:
     items = items_of(metric)
     cut = [with_texts(item, lambda text: f"{mark}{text} Yes, there is") for item in items]
-    report = scored(metric, cut)
-    known = {THOUGHT_UNFINISHED, "RESPONSE_MISSING", *scored(metric, items).coverage.reasons}
-    assert set(report.coverage.reasons) <= known
-    needs = metric_entry(metric)
-    if THOUGHT_UNFINISHED not in report.coverage.reasons:
-        # Verdicts, keywords or objects that came with the files need no response.
-        assert needs.judge_option or metric in ("object-halbench", "mementos", "argus"), metric
+    # Nor are the verdicts, claims or keywords that came with it.
+    answered = [item for item in cut if any(text is not None for text in texts_of(item))]
+    counted = scored(metric, answered)
+    assert not counted.coverage.scored
+    assert set(counted.coverage.reasons) <= {THOUGHT_UNFINISHED}
+
+
+@pytest.mark.parametrize("metric", RUNS)
+def test_what_came_with_a_failed_response_is_not_scored(metric: str) -> None:
+    items = items_of(metric)
+    failed = [with_texts(item, lambda _: "Error code: 500 - overloaded") for item in items]
+    answered = [item for item in failed if any(text is not None for text in texts_of(item))]
+    coverage = scored(metric, answered).coverage
+    if metric in COUNT_MISSING:
+        # Their released scripts count a missing answer as a wrong one.
+        assert coverage.scored == len(answered)
+        return
+    assert not coverage.scored
+
+
+COUNT_MISSING = ("vidhalluc-bqa", "vidhalluc-mcq", "vidhalluc-sth", "vidhalluc-tsh")
 
 
 THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"

@@ -226,6 +226,21 @@ def test_a_budget_leaves_claims_unscored_and_an_estimate_calls_nothing(shown: Sh
     assert report.coverage.reasons == {"NO_VERDICTS": 1}
 
 
+@pytest.mark.parametrize("response", ["<think>The ball is", "Error code: 500 - overloaded"])
+def test_no_judge_is_asked_about_claims_that_came_with_no_answer(
+    shown: Shown, response: str
+) -> None:
+    claims = [["ball", "is", "red"]]
+    records = [{"image": "one.png", "response": response, "claims": claims}]
+    settings = settings_of(shown.server)
+    with Client.embedded(settings) as client:
+        [row] = client.estimate(
+            "seen-claims", responses=records, inputs=shown.inputs, options={"judge": "llm"}
+        )
+    report, _ = scored(settings, records, inputs=shown.inputs)
+    assert (row.calls, report.coverage.scored, shown.server.chats) == (0, 0, 0)
+
+
 def test_a_reward_is_better_for_what_is_seen(shown: Shown) -> None:
     reward = Reward(
         "seen-claims",

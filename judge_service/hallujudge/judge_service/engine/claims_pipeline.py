@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Generic, Self, TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -139,6 +139,11 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
     def result(self, item: ItemT, claims: ExtractedClaims, judged: JudgedItem) -> ItemResult:
         """Return the result of a response whose claims were judged."""
 
+    def unanswered(self, item: ItemT, places: Collection[int]) -> ItemT:  # noqa: ARG002 - it has one response
+        """Return an item without the claims that came with a response that was cut off."""
+        made: dict[str, Any] = {"claims": None}
+        return structs.replace(item, **made)
+
     def unscored(self, item: ItemT, reason: UnscoredReason, detail: str) -> ItemResult:
         """Return the result of an item without verdicts."""
         return unscored_result(item, reason, detail)
@@ -224,6 +229,8 @@ class ClaimsPipeline(ABC, Generic[ItemT, MetricT]):
         given = self.given(item)
         if given is None and self.extractor.reads_texts:
             return self.responses.problem(_text_of(item)) or self.reference_problem(item)
+        if problem := self.responses.failure(_text_of(item)):
+            return problem
         if any(not part.strip() for claim in given or () for part in claim):
             return (
                 UnscoredReason.CLAIMS_INVALID,

@@ -8,7 +8,7 @@ which the file may hold already.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import structs
@@ -258,6 +258,11 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         evidence = structs.replace(made.evidence, judging=judging_of(asked))
         return self.made_result(item, made._replace(evidence=evidence))
 
+    def unanswered(self, item: AnswersItem, places: Collection[int]) -> AnswersItem:
+        """Return an item without the verdicts on some answers, whose responses were cut off."""
+        answers = [self._changed(a, {}) if n in places else a for n, a in enumerate(item.answers)]
+        return structs.replace(item, answers=tuple(answers))
+
     def _unjudged(self, item: AnswersItem, chosen: Chosen | None) -> ItemResult:
         if chosen is None:
             return self.result(item)
@@ -319,6 +324,8 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
             what = name if self.judge is not None else self._verdict_field
             detail = f"it has neither a question nor a {what}"
             problem = UnscoredReason.REFERENCE_MISSING, detail
+        elif not others:
+            problem = self._failure(answer)
         return problem or next(filter(None, map(self.label_problem, others)), None)
 
     def _problem_of_each(self, item: AnswersItem, answer: Answer) -> Problem | None:
@@ -340,12 +347,11 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
 
     def _problem_alone(self, answer: Answer) -> Problem | None:
         if self._given:
-            missing = (
-                f"the answer came without a {self._verdict_field}; give it, or set the option "
-                f"{self.metric.judge_option} to a judge"
-            )
-            has_one = answer.fields.get(self._verdict_field)
-            return None if has_one else (UnscoredReason.VERDICT_NULL, missing)
+            failure = self.responses.failure(answer.response, "the answer")
+            if failure or answer.fields.get(self._verdict_field):
+                return failure
+            missing = f"the answer came without a {self._verdict_field}; give it, or set the option"
+            return UnscoredReason.VERDICT_NULL, f"{missing} {self.metric.judge_option} to a judge"
         if self.judge is None:
             return self.answer_problem(answer)
         if problem := self.responses.problem(answer.response, "the answer"):
@@ -390,10 +396,14 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         detail = f"the {what} {verdict[-_SHOWN_CHARS:]!r} has no verdict"
         return UnscoredReason.NO_VERDICT, detail
 
+    def _failure(self, answer: Answer) -> Problem | None:
+        leaves_out = self._leaves_unparsed()
+        return self.responses.failure(answer.response, f"the {answer.name}") if leaves_out else None
+
     def _counted(self, answers: Sequence[Answer]) -> Iterator[Answer]:
         for answer in answers:
             if self._is_judged(answer):
-                if self._verdict_field in answer.fields:
+                if self._verdict_field in answer.fields and not self._failure(answer):
                     yield answer
             elif self._leaves_unparsed() and self.responses.problem(answer.response) is not None:
                 yield structs.replace(answer, response=None)

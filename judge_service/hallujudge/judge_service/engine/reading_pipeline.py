@@ -6,7 +6,7 @@ whose pipeline is this one. The metric's own pipeline sees answers only.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
@@ -62,13 +62,26 @@ class ReadingPipeline:
         marked = self._reader.marked(items)
         if not marked and not self._scores:
             return await self.inner.evaluate(items)
-        answers = [marked[at].item if at in marked else item for at, item in enumerate(items)]
+        answers = [
+            self._answered(marked[at]) if at in marked else item for at, item in enumerate(items)
+        ]
         results = await self.inner.evaluate(answers)
         kept = await self._kept(marked)
         for at, read in marked.items():
             result = self._finished(read, results[at])
             results[at] = structs.replace(result, traits=read.traits, kept=kept.get(at, ()))
         return await self._with_thoughts(marked, results) if self._scores else results
+
+    def _answered(self, read: ReadItem) -> Item:
+        """Return an item as it was read, without what was made of responses that were cut off.
+
+        Verdicts, claims and keywords that came with such a response are of a text that is no
+        answer. They would be scored, or judges asked about them.
+        """
+        cut = [at for at, reading in enumerate(read.readings) if not reading.finished]
+        unanswered: Callable[[Item, Collection[int]], Item] | None
+        unanswered = getattr(self.inner, "unanswered", None) if cut else None
+        return read.item if unanswered is None else unanswered(read.item, cut)
 
     async def _with_thoughts(
         self, marked: Mapping[int, ReadItem], results: Sequence[ItemResult]
@@ -107,14 +120,18 @@ class ReadingPipeline:
         cut = [reading for reading in read.readings if not reading.finished]
         if not cut:
             return result
+        shown = cut[0].thought[-60:]
+        detail = f"the thought has no end: …{shown!r}" if shown else "the thought has no end"
+        reason = UnscoredReason.THOUGHT_UNFINISHED
+        if result.outcome is Outcome.UNSCORED and all(not r.answer for r in read.readings):
+            # Nothing was answered, whatever else a pipeline misses. Some count such items.
+            return structs.replace(result, reason=reason, detail=detail)
         missing = result.reason == UnscoredReason.RESPONSE_MISSING
         # A variant that counts missing answers as wrong counts no answer that was cut off.
         counts = isinstance(read.item, AnswersItem) and self._counts_missing(read.item)
         if not missing and not (counts and result.outcome is Outcome.SCORED):
             return result
-        shown = cut[0].thought[-60:]
-        detail = f"the thought has no end: …{shown!r}" if shown else "the thought has no end"
-        return self.unscored(read.item, UnscoredReason.THOUGHT_UNFINISHED, detail)
+        return self.unscored(read.item, reason, detail)
 
     def _counts_missing(self, item: AnswersItem) -> bool:
         counts: Callable[[AnswersItem], bool] | None = getattr(self.metric, "counts_missing", None)
@@ -135,7 +152,7 @@ class ReadingPipeline:
             return None
 
         async def read_first(items: Sequence[Item]) -> list[Estimate]:
-            answers = [self._reader.read(item).item for item in items]
+            answers = [self._answered(self._reader.read(item)) for item in items]
             found: list[Estimate] = await estimate(answers)
             return found
 

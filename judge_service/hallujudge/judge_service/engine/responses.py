@@ -171,6 +171,20 @@ class ResponseCheck:
             return None
         return self._checked(text, what)
 
+    def failure(self, text: str | None, what: str = "the response") -> Problem | None:
+        """Return which tool's failure text a response is; None for every other one.
+
+        For items whose verdicts, claims or keywords came with the response. These need no text, and
+        a released script counts what its judge said of an empty one; but what was made of a tool's
+        failure text is not about the model.
+
+        Args:
+            text: The response.
+            what: The name of the response in the detail.
+        """
+        found = None if text is None else self._failure(text, what)
+        return found if found and found[0] is UnscoredReason.RESPONSE_FAILED else None
+
     def _checked(self, text: str, what: str) -> Problem | None:
         if len(text) > MAX_RESPONSE_CHARS:
             return (

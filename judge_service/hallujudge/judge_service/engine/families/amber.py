@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -106,6 +106,11 @@ class AmberPipeline(AnswersPipeline):
     def key_of(self, item: AnswersItem) -> tuple[object, ...] | None:
         """Return all that the outcome of an answer depends on; descriptions hardly repeat."""
         return None if isinstance(item, AmberItem) else super().key_of(item)
+
+    def unanswered(self, item: AnswersItem, places: Collection[int]) -> AnswersItem:  # noqa: ARG002 - it has one response
+        """Return an item without the nouns of a description that was cut off."""
+        is_text = isinstance(item, AmberItem)
+        return structs.replace(item, nouns=(), nouns_given=False) if is_text else item
 
     def problem(self, item: AnswersItem) -> Problem | None:
         """Return why an item can't be scored, or None if it can."""

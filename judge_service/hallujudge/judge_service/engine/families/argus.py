@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -83,7 +83,8 @@ class ArgusPipeline(AskingPipeline[ArgusItem, ArgusMetric]):
         if not lines_of(item.source or ""):
             return UnscoredReason.REFERENCE_MISSING, "the source caption has no lines"
         if self.judge is None:
-            return self.metric.problem(item)
+            failure = self.responses.failure(item.response, "the target caption")
+            return failure or self.metric.problem(item)
         return self.responses.problem(item.response, "the target caption")
 
     def score(self, item: ArgusItem) -> ScoredItem[ArgusEvidence]:
@@ -97,6 +98,10 @@ class ArgusPipeline(AskingPipeline[ArgusItem, ArgusMetric]):
         return (
             structs.replace(result, statistics=self.metric.unscored_row(item)) if known else result
         )
+
+    def unanswered(self, item: ArgusItem, places: Collection[int]) -> ArgusItem:  # noqa: ARG002 - it has one response
+        """Return an item without the judged lines of a caption that was cut off."""
+        return structs.replace(item, lines=())
 
     def unread(self, item: ArgusItem) -> Problem:
         """Return why a cost is no number: its limit is 0."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 
 from msgspec import Struct, structs
@@ -162,6 +162,10 @@ class MementosPipeline:
         """Return the result of a description that can't be scored."""
         return unscored_result(self._placed(item), reason, detail)
 
+    def unanswered(self, item: MementosItem, places: Collection[int]) -> MementosItem:  # noqa: ARG002 - it has one response
+        """Return an item without the keywords of a description that was cut off."""
+        return structs.replace(item, predicted_objects=None, predicted_behaviors=None)
+
     def _placed(self, item: MementosItem) -> MementosItem:
         return _with_domain(item, self.metric.domain or GENERAL)
 
@@ -291,9 +295,8 @@ def _text_problem(item: MementosItem, responses: ResponseCheck, *, given: bool) 
                 UnscoredReason.KEYWORDS_MISSING,
                 f"keywords of {what} are not given, and the option extractor is {GIVEN!r}",
             )
-    if _needs(item, "predicted") and (
-        problem := responses.problem(item.response, "the model's description")
-    ):
+    check = responses.problem if _needs(item, "predicted") else responses.failure
+    if problem := check(item.response, "the model's description"):
         return problem
     return _reference_problem(item.reference, responses) if _needs(item, "reference") else None
 
