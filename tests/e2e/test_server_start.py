@@ -18,6 +18,8 @@ from support.running import BIN, ServerProcess, cli, here, unmeasured
 from support.sizes import further
 from support.tri_he_samples import FALSE, TRUE, answer, report_of, score
 
+from hallujudge.sdk import Client
+
 SECRET = "sk-never-to-be-seen-1234567890"
 
 
@@ -349,3 +351,26 @@ def test_too_little_memory_is_named(program: str) -> None:
     assert run.returncode == 2, run.stderr
     assert run.stderr.startswith("error: ulimit -v lets this process use 683 MiB of addresses")
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "modules"),
+    [
+        (("--http-port", "0"), {"uvicorn"}),
+        (("--metrics-port", "0"), {"prometheus_client"}),
+        ((), set[str]()),
+    ],
+)
+def test_a_server_loads_only_what_serves_its_ports(
+    asked: tuple[str, ...], modules: set[str]
+) -> None:
+    server = ServerProcess(*asked, PYTHONPROFILEIMPORTTIME="1")
+    with Client(server.address) as client:
+        client.score("chair", responses={"1": "A dog."}, references={"1": ["dog"]})
+    code, errors = server.stop()
+    assert code == 0
+    lines = (line for line in errors.splitlines() if line.startswith("import time:"))
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
+    assert "grpc" in loaded
+    optional = {"uvicorn", "prometheus_client", "opentelemetry", "torch", "transformers", "openai"}
+    assert loaded & optional == modules
