@@ -87,6 +87,13 @@ class AsyncClient:
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
+    def __reduce__(self) -> str:
+        """Refuse to be pickled or copied: a connection belongs to one process."""
+        raise TypeError(
+            "a client is not pickled or copied, because its connection and its keys belong to one "
+            "process; open a client there, or hand over a Scorer or a Reward, which open their own"
+        )
+
     async def close(self) -> None:
         """Close the connection; the next call opens another."""
         if self._backend is not None:

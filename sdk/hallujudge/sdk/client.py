@@ -83,6 +83,10 @@ class Client:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    def __reduce__(self) -> str:
+        """Refuse to be pickled or copied: connection, thread and keys belong to one process."""
+        return self._client.__reduce__()
+
     def close(self) -> None:
         """Close the connection and the thread; the next call opens new ones."""
         with self._lock:

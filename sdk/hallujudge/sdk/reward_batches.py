@@ -25,7 +25,7 @@ from hallujudge.metrics.framework.results import UnscoredReason
 
 from .archives.plain_values import plain
 from .errors import InvalidInputError
-from .runs.response_scores import ResponseScore, response_of
+from .runs.response_scores import ResponseScore, check_call, response_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -94,16 +94,13 @@ class RewardBatch:
         """Return a batch of what a reward is called with.
 
         Raises:
-            InvalidInputError: The arguments differ in number, or a response is not a text.
+            InvalidInputError: The arguments don't fit together, or a response is not a text.
         """
+        check_call(responses, references)
         if references is None:
             ids = [name for name, _ in responses]
             texts = [response_of(given, at) for at, (_, given) in enumerate(responses)]
             return cls(ids=ids, texts=texts, references=None)
-        if len(references) != len(responses):
-            raise InvalidInputError(
-                f"{len(responses)} responses, but {len(references)} references; give one for each"
-            )
         column = references if isinstance(references, Column) else Column(references)
         texts = [response_of(given, at) for at, given in enumerate(responses)]
         return cls(ids=(), texts=texts, references=column)

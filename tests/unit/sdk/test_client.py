@@ -8,7 +8,7 @@ import doctest
 import gc
 import pickle
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +185,15 @@ def test_an_invalid_address_is_not_taken_for_embedded(
 ) -> None:
     with pytest.raises(InvalidInputError, match=said):
         make(target)
+
+
+@pytest.mark.parametrize("make", [Client, AsyncClient])
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_client_is_never_copied_and_says_what_is(
+    make: Callable[[str], object], copied: Callable[[object], object]
+) -> None:
+    with pytest.raises(TypeError, match="open a client there, or hand over a Scorer or a Reward"):
+        copied(make("localhost:50051"))
 
 
 def test_a_report_can_be_copied_pickled_and_iterated() -> None:

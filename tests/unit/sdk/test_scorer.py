@@ -6,6 +6,7 @@ import asyncio
 import doctest
 import json
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from support.threads import run_in_threads
 from hallujudge.metrics import Outcome
 from hallujudge.sdk import AsyncClient, Client, Scorer, scorer
 from hallujudge.sdk.errors import InvalidInputError
+from hallujudge.sdk.rewards import Reward
 
 REFERENCES = {"1": ["dog", "couch"], "2": ["cat"]}
 RESPONSES = [
@@ -149,3 +151,29 @@ def test_a_deadline_that_is_no_number_of_seconds_is_refused(deadline: Any) -> No
     with pytest.raises(InvalidInputError) as caught:
         Scorer("chair", deadline=deadline)
     assert str(caught.value) == f"deadline={deadline!r} is not a number of seconds above 0"
+
+
+WRONG_CALLS: Mapping[str, tuple[object, object]] = {
+    'response 0 ("x") is not a pair of a reference\'s id and a response': (["x"], None),
+    'response 1 ({"a": 1}) is not a pair': ([("1", "a dog"), {"a": 1}], None),
+    "the responses are of type str": ("x", [["dog"]]),
+    "the responses are of type dict": ({"1": "a dog"}, [["dog"]]),
+    "the responses are of type NoneType": (None, [["dog"]]),
+    "the responses are of type generator": ((text for text in ["a dog"]), [["dog"]]),
+    "the references are of type int": (["a dog"], 5),
+    "the references are of type dict": (["a dog"], {"1": ["dog"]}),
+}
+
+
+@pytest.mark.parametrize("said", WRONG_CALLS)
+def test_what_is_no_list_of_responses_is_refused(said: str) -> None:
+    responses: Any
+    references: Any
+    responses, references = WRONG_CALLS[said]
+    with Scorer("chair") as scorer, pytest.raises(InvalidInputError) as refused:
+        scorer(responses, references)
+    assert str(refused.value).startswith(said)
+    assert "; give " in str(refused.value)
+    with pytest.raises(InvalidInputError) as refused:
+        Reward("chair")(responses, references)
+    assert str(refused.value).startswith(said)

@@ -265,7 +265,10 @@ class Secret:
 
     # Otherwise what is sent to a worker process, or kept, could hold a key.
     def __reduce__(self) -> str:
-        raise TypeError("a secret is never pickled or copied")
+        raise TypeError(
+            "a secret is never pickled or copied; set it in the environment of each process, such "
+            "as HALLUJUDGE_API_KEY or HALLUJUDGE_LLM_API_KEY"
+        )
 
 
 def read_secret(environ: Mapping[str, str], name: str) -> Secret:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -193,20 +193,47 @@ def _known_scores(metric: Metric, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) or (metric.main_score,)
 
 
+def check_call(responses: Sequence[Any], references: Sequence[object] | None) -> None:
+    """Refuse responses and references that are not two lists of one length, or one of pairs.
+
+    A text has a length too, and would be scored letter by letter; a mapping, key by key.
+
+    Raises:
+        InvalidInputError: They are something else.
+    """
+    for name, given in (("responses", responses), ("references", references)):
+        if given is None and name == "references":
+            continue
+        if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sized):
+            raise InvalidInputError(
+                f"the {name} are of type {type(given).__name__}, not a list; give a list with one "
+                "for each response"
+            )
+    if references is None:
+        for at, given in enumerate(responses):
+            is_other = isinstance(given, str | bytes | Mapping) or not isinstance(given, Sized)
+            if is_other or len(given) != 2:
+                raise InvalidInputError(
+                    f"response {at} ({shown(plain(given))}) is not a pair of a reference's id and "
+                    "a response; give such pairs, or the reference of each response too"
+                )
+    elif len(references) != len(responses):
+        raise InvalidInputError(
+            f"{len(responses)} responses, but {len(references)} references; give one for each"
+        )
+
+
 def pairs_of(
     responses: Sequence[Any], references: Sequence[object] | None
 ) -> list[tuple[str, Response]]:
     """Return ids and responses; without ids, the positions.
 
     Raises:
-        InvalidInputError: Responses and references differ in number.
+        InvalidInputError: They don't fit together; see :func:`check_call`.
     """
+    check_call(responses, references)
     if references is None:
         return [(_id_of(name), response_of(one, at)) for at, (name, one) in enumerate(responses)]
-    if len(references) != len(responses):
-        raise InvalidInputError(
-            f"{len(responses)} responses, but {len(references)} references; give one for each"
-        )
     return [(str(at), response_of(response, at)) for at, response in enumerate(responses)]
 
 
