@@ -318,6 +318,13 @@ def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
     # Before the general refusal, which could not say where the setting belongs.
     _refuse_misplaced(outside, file)
     if unknown := sorted(outside):
+        # The nearest setting too, whose table the user may not know: `config show` names no table.
+        if not meant(unknown[0], _TABLES) and (near := meant(unknown[0], ALL)):
+            table, key = ALL[near].table, ALL[near].field.name
+            raise InvalidInputError(
+                f"settings file {file!r}: unknown {', '.join(unknown)}; did you mean {key!r}? "
+                f"Write [{table}] {key} = …"
+            )
         raise InvalidInputError(
             f"settings file {file!r}: unknown {', '.join(unknown)}; put settings into tables: "
             + choose_from(unknown[0], _TABLES)

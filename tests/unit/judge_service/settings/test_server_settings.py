@@ -96,6 +96,10 @@ def test_a_setting_may_be_at_its_limits_and_not_beyond(
         ("[server", "not TOML"),
         ("colour = 1", "unknown colour; put settings into tables: choose from server, http, "),
         (
+            "verdic_cache = 'v.sqlite'",
+            r"unknown verdic_cache; did you mean .verdict_cache.\? Write \[judges\] verdict_cache",
+        ),
+        (
             "[llm]\nurll = 1",
             r"unknown urll in \[llm\]; did you mean 'url'\? Choose from url, model",
         ),
