@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,20 +76,32 @@ def refuse_foreign_folders(resolved: ResolvedSettings) -> None:
     """
     for folder in {path.absolute().parent: None for path in _paths(resolved).values()}:
         try:
-            owner = folder.stat().st_uid
+            known = folder.stat()
         except FileNotFoundError:  # it will be created
             continue
+        except NotADirectoryError as err:
+            raise _unusable(folder, "a part of its path is a file", _ANOTHER) from err
         except OSError as err:
             raise _unusable(folder, err.strerror or str(err)) from err
+        if not stat.S_ISDIR(known.st_mode):
+            raise _unusable(folder, "it is a file", _ANOTHER)
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            raise _unusable(folder, f"it belongs to user {owner}, and may not be read and written")
+            raise _unusable(
+                folder, f"it belongs to user {known.st_uid}, and may not be read and written"
+            )
 
 
-def _unusable(folder: Path, problem: str) -> InvalidInputError:
+_ANOTHER = "Set data_folder to a folder"
+
+
+def _unusable(
+    folder: Path,
+    problem: str,
+    step: str = "Change its owner, or set data_folder to one of the server's user",
+) -> InvalidInputError:
     user = f"user {os.getuid()}" if hasattr(os, "getuid") else "this user"
     return InvalidInputError(
-        f"the server runs as {user} and can't use the folder {folder}: {problem}. Change its "
-        "owner, or set data_folder to one of the server's user",
+        f"the server runs as {user} and can't use the folder {folder}: {problem}. {step}",
         metadata={"path": str(folder)},
     )
 

@@ -320,10 +320,10 @@ def _from_tables(content: Mapping[str, object], file: str) -> dict[str, object]:
     if unknown := sorted(outside):
         # The nearest setting too, whose table the user may not know: `config show` names no table.
         if not meant(unknown[0], _TABLES) and (near := meant(unknown[0], ALL)):
-            table, key = ALL[near].table, ALL[near].field.name
+            place, key = ALL[near].table, ALL[near].field.name
             raise InvalidInputError(
                 f"settings file {file!r}: unknown {', '.join(unknown)}; did you mean {key!r}? "
-                f"Write [{table}] {key} = …"
+                f"Write [{place}] {key} = …"
             )
         raise InvalidInputError(
             f"settings file {file!r}: unknown {', '.join(unknown)}; put settings into tables: "

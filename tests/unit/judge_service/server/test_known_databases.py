@@ -42,6 +42,15 @@ def test_the_folder_of_another_user_is_named(
     refuse_foreign_folders(settings_of(tmp_path, keys_file="", jobs_database="off"))
 
 
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for folder, problem in ((file, "it is a file"), (file / "x", "a part of its path is a file")):
+        with pytest.raises(InvalidInputError) as raised:
+            refuse_foreign_folders(settings_of(folder, keys_file=""))
+        assert f"{folder}: {problem}. Set data_folder to a folder" in str(raised.value)
+
+
 def test_a_first_start_finds_nothing_lost(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     refuse_lost_databases(settings)
