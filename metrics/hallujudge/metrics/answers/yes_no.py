@@ -177,12 +177,19 @@ def _without_offer(text: str) -> str:
     return rest if _YES_NO.search(rest) else text
 
 
+# After a no, that a thing can't be seen is the answer; that the picture can't be seen is none.
+_UNSEEN = re.compile(
+    r"^no\b(.*?)\b(?:can't|cannot|can not) see\b"
+    r"(?! (?:(?:the|an|any|your|this|that) )?(?:image|picture|photo|video|file|attach))"
+)
+
+
 def _strict(text: str) -> YesNo | None:
     text = _without_offer(_english(plain(text).casefold()))
     words = words_of(text)
     yes, no = "yes" in words, "no" in words
     concluded = _concluded(text)
-    if says_it_is_unsure(text):
+    if says_it_is_unsure(_UNSEEN.sub(r"no\1", text)):
         return None
     if concluded or yes == no:
         return concluded
