@@ -8,6 +8,7 @@ also says what is wrong with one. Both give equal rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -20,6 +21,8 @@ from .named_keys import SharedFields
 from .records import Record
 
 _NOTHING: Mapping[str, object] = {}
+# JSON escapes the others, and msgspec does not take them for names.
+_UNESCAPED = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*')
 
 
 class Row(Struct, frozen=True, gc=False):
@@ -69,6 +72,7 @@ class RowDecoder:
         self.usable = (
             len(used) == sum(map(bool, found.values()))
             and used.keys().isdisjoint(grouped)
+            and all(map(_UNESCAPED.fullmatch, sample))
             # A path leads into an object, which rows do not hold.
             and groups.begun.isdisjoint(sample.keys() - grouped.keys())
             and kinds.get(own) in (str, int)

@@ -90,6 +90,9 @@ SAMPLES: Mapping[str, dict[str, object]] = {
     "a response that is no text": {**SAMPLE, "response": ["Yes"]},
     "a label that is no text": {**SAMPLE, "label": 1},
     "a group under a path": {"question_id": 1, "doc": {"category": "random"}},
+    "a key with a quote": {**SAMPLE, 'the "kind"': "new"},
+    "a key with a tab": {**SAMPLE, "the\tkind": "new"},
+    "a key with a backslash": {**SAMPLE, "the\\kind": "new"},
 }
 
 

@@ -71,6 +71,15 @@ def test_a_line_holds_the_result_and_the_response() -> None:
     assert b'"mentioned":1,' in line
 
 
+def test_a_column_may_have_any_name() -> None:
+    names = ('asked:the "left"', "a\\b")
+    lines = ItemLines(columns(*names), keep_text=True)
+    unscored = structs.replace(result(), statistics=())
+    first, second = map(json.loads, lines.of([(ITEM, result()), (ITEM, unscored)]).splitlines())
+    assert first["statistics"] == {names[0]: 1, names[1]: 0.5}
+    assert second["statistics"] == {}
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), statistics, statistics, groups), max_size=30))
 def test_lines_made_together_are_those_made_alone(
     rows: list[tuple[int, float, float, float]],
