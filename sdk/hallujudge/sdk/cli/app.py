@@ -23,7 +23,7 @@ from hallujudge.metrics.families import FAMILIES, add_benchmarks, broken_benchma
 
 from ..errors import CancelledError, InvalidInputError
 from .commands import Group, completion_script, group_of, install_completion, users_shell
-from .parameters import option
+from .parameters import Declaration, option
 
 BENCHMARK = "--benchmark"
 """The option that names a file of declarations, of every command."""
@@ -214,56 +214,46 @@ class FamilyGroup(_OrderedGroup):
         return self._built
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        click.echo(f"hallujudge {sdk.__version__}")
-        raise click.exceptions.Exit
+def _instead(flag: str, text: Callable[[], str], help_text: str) -> Declaration:
+    """Return a switch by which a text is printed in place of any command's work."""
+
+    def printed(asked: bool) -> None:
+        if asked:
+            click.echo(text(), nl=False)
+            raise click.exceptions.Exit
+
+    return option(flag, callback=printed, is_eager=True, help=help_text)
 
 
-def _show_completion(asked: bool) -> None:
-    if asked:
-        click.echo(completion_script(app, users_shell()), nl=False)
-        raise click.exceptions.Exit
+def _version() -> str:
+    return f"hallujudge {sdk.__version__}\n"
 
 
-def _install_completion(asked: bool) -> None:
-    if asked:
-        name = users_shell()
-        file = install_completion(app, name)
-        click.echo(f"{name} reads {file} when it is started the next time")
-        raise click.exceptions.Exit
+def _script() -> str:
+    return completion_script(app, users_shell())
+
+
+def _installed() -> str:
+    name = users_shell()
+    return f"{name} reads {install_completion(app, name)} when it is started the next time\n"
 
 
 def _root(
     version: Annotated[  # noqa: ARG001 - its callback ends the process
-        bool,
-        option("--version", callback=_version, is_eager=True, help="Print the version, then exit."),
+        bool, _instead("--version", _version, "Print the version, then exit.")
     ] = False,
     benchmark: Annotated[
         list[str] | None,
-        option(
-            BENCHMARK,
-            metavar="FILE",
-            help="Python file that declares benchmarks; repeatable.",
-        ),
+        option(BENCHMARK, metavar="FILE", help="Python file that declares benchmarks; repeatable."),
     ] = None,
     install_completion: Annotated[  # noqa: ARG001 - as that of --version
         bool,
-        option(
-            "--install-completion",
-            callback=_install_completion,
-            is_eager=True,
-            help="Make this shell complete commands, then exit.",
+        _instead(
+            "--install-completion", _installed, "Make this shell complete commands, then exit."
         ),
     ] = False,
     show_completion: Annotated[  # noqa: ARG001 - as that of --version
-        bool,
-        option(
-            "--show-completion",
-            callback=_show_completion,
-            is_eager=True,
-            help="Print the script for that, then exit.",
-        ),
+        bool, _instead("--show-completion", _script, "Print the script for that, then exit.")
     ] = False,
 ) -> None:
     """Hallucination scores for vision and video language models."""

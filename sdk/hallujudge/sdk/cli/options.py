@@ -21,6 +21,7 @@ from hallujudge.sdk import cli
 
 from ..errors import InvalidInputError
 from .app import ExitCode, budget_option, input_option, judge_option, server_option
+from .parameters import given_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,11 +174,7 @@ class JudgeOptions:
 
     def given(self) -> dict[str, object]:
         """Return the options that were given, by name."""
-        given = {
-            entry.name: value
-            for entry in fields(self)
-            if (value := getattr(self, entry.name)) is not None
-        }
+        given = given_of(self)
         urls = given.pop("llm_url", None)
         # Settings hold several addresses as one text, as the environment variable has them.
         return {"llm_url": ",".join(urls)} | given if urls else given

@@ -282,6 +282,12 @@ class _Fields(Declared):
         return ((declared, hints[declared.name]) for declared in fields(self.value))
 
 
+def given_of(options: Any) -> dict[str, Any]:
+    """Return the options of a group that were given, by name: its fields that are not None."""
+    found = ((entry.name, getattr(options, entry.name)) for entry in fields(options))
+    return {name: value for name, value in found if value is not None}
+
+
 def _group_of(hint: object) -> Declared | None:
     if get_origin(hint) is Annotated:
         return next((part for part in get_args(hint)[1:] if isinstance(part, Declared)), None)

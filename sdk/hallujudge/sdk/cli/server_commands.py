@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +39,7 @@ from .app import (
     server_option,
 )
 from .options import JudgeOptions
-from .parameters import Declared, argument, option, parameter_of
+from .parameters import Declared, argument, given_of, option, parameter_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.access.spending import Ledger
@@ -164,11 +164,6 @@ class KeyLimits:
         budget_option(min=1, max=MAX_WEIGHT, help="Share of a caller where several queue; 1."),
     ] = None
 
-    def given(self) -> dict[str, Any]:
-        """Return the limits that are given."""
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
-
 
 _Scopes = Annotated[
     list[str],
@@ -195,7 +190,7 @@ def create(
         name,
         scopes=_scopes(scope),
         expires=_end("--expires", expires),
-        limits=Limits(**limits.given()),
+        limits=Limits(**given_of(limits)),
     )
     _show_key(key, path)
     _warn_of_small_budget(limits)
@@ -257,7 +252,7 @@ def edit(
     changes |= {"scopes": _scopes(scope)} if scope else {}
     if expires:
         changes["expires"] = "" if expires == "never" else _end("--expires", expires)
-    given = limits.given() | _removed(no_limit, limits)
+    given = given_of(limits) | _removed(no_limit, limits)
     if not changes and not given:
         raise InvalidInputError(
             "there is nothing to change; give --name, --scope, --expires, a limit or --no-limit"
@@ -273,7 +268,7 @@ def _removed(names: Sequence[str], limits: KeyLimits) -> dict[str, None]:
     for name in names:
         if name not in known:
             raise InvalidInputError(f"--no-limit {name!r:.80}: {choose_from(name, known)}")
-        if known[name] in limits.given():
+        if known[name] in given_of(limits):
             raise InvalidInputError(f"--no-limit {name} contradicts --{name}; give one of them")
     return dict.fromkeys(known[name] for name in names)
 
