@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -479,11 +480,9 @@ class Window:
         return items <= self._max_items and self.held + batch.size <= self._max_bytes
 
 
+@dataclass(slots=True)
 class Held:
     """A batch that is in progress or unread."""
 
-    __slots__ = ("items", "size")
-
-    def __init__(self, items: int, size: int) -> None:
-        self.items = items
-        self.size = size
+    items: int
+    size: int

@@ -12,6 +12,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge_service.tenancy import quota_text
@@ -93,43 +94,38 @@ class WaitLog:
             _LOG.warning("waiting: %s", reason)
 
 
+@dataclass(slots=True)
 class ProgressWatch:
     """Ends a run whose server makes no progress.
 
     Progress is a result, another answer of a judge, or a reason why the server waits (the server
     itself limits such waits). The time that the caller takes does not count, nor does the time in
     which every batch is answered.
-
-    Args:
-        target: The server's address, for messages.
-        seconds: How long a server may work without any progress.
-        clock: A monotonic clock, in seconds.
-        log: Logs what the server waits for.
     """
 
-    def __init__(
-        self,
-        target: str,
-        seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-        log: WaitLog | None = None,
-    ) -> None:
-        self._target = target
-        self._seconds = seconds
-        self._clock = clock
-        self._log = log or WaitLog(clock)
-        self._accepted = False
-        self._answers = -1
-        self._moved_at = clock()
+    target: str
+    """The server's address, for messages."""
+    seconds: float
+    """How long a server may work without any progress."""
+    clock: Callable[[], float] = time.monotonic
+    """A monotonic clock, in seconds."""
+    log: WaitLog = field(default_factory=WaitLog)
+    """Logs what the server waits for."""
+    _accepted: bool = field(default=False, init=False)
+    _answers: int = field(default=-1, init=False)
+    _moved_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.moved()
 
     @property
     def tick(self) -> float:
         """How often to check, in seconds."""
-        return min(self._seconds / 4, _MOST_TICK_SECONDS)
+        return min(self.seconds / 4, _MOST_TICK_SECONDS)
 
     def moved(self) -> None:
         """Restart the timeout."""
-        self._moved_at = self._clock()
+        self._moved_at = self.clock()
 
     def check(self, response: pb.ScoreStreamResponse | None, *, outstanding: bool) -> None:
         """Record a message of the server, or a tick without one.
@@ -144,12 +140,12 @@ class ProgressWatch:
         moved = response is not None and self._is_progress(response)
         if moved or (self._accepted and not outstanding):
             self.moved()
-        elif self._clock() - self._moved_at >= self._seconds:
+        elif self.clock() - self._moved_at >= self.seconds:
             raise DeadlineError(
-                f"the server at {self._target!r} made no progress for {self._seconds:g} s: it sent "
+                f"the server at {self.target!r} made no progress for {self.seconds:g} s: it sent "
                 "no results, its judges no answers, and it gave no reason to wait. Read the "
                 "server's log; to allow more time, set Timeouts(progress_timeout=…)",
-                metadata={"target": self._target},
+                metadata={"target": self.target},
             )
 
     def _is_progress(self, response: pb.ScoreStreamResponse) -> bool:
@@ -158,42 +154,33 @@ class ProgressWatch:
             return True
         progress = response.progress
         if progress.waiting:
-            self._log.note(progress.waiting)
+            self.log.note(progress.waiting)
         before, self._answers = self._answers, progress.answers
         return bool(progress.waiting) or progress.answers != before
 
 
+@dataclass(slots=True)
 class Reconnecting:
     """Decides whether and when a call is repeated: its server was lost, or refused it for now.
 
     A server that names a time to retry after is obeyed.
-
-    Args:
-        target: The server's address, for messages.
-        seconds: How long the server may be away or full; 0 ends the run at once.
-        clock: A monotonic clock, in seconds.
-        jitter: Returns a number from 0 to 1, so that clients do not come back all at once.
-        log: Logs what is waited for.
     """
 
-    def __init__(
-        self,
-        target: str,
-        seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-        jitter: Callable[[], float] = random.random,
-        log: WaitLog | None = None,
-    ) -> None:
-        self._target = target
-        self._seconds = seconds
-        self._clock = clock
-        self._jitter = jitter
-        self._log = log or WaitLog(clock)
-        self.waiting = ""
-        """What is waited for, in a few words."""
-        self._lost_at: float | None = None
-        self._tries = 0
-        self._answers: int | None = None
+    target: str
+    """The server's address, for messages."""
+    seconds: float
+    """How long the server may be away or full; 0 ends the run at once."""
+    clock: Callable[[], float] = time.monotonic
+    """A monotonic clock, in seconds."""
+    jitter: Callable[[], float] = random.random
+    """Returns a number from 0 to 1, so that clients do not come back all at once."""
+    log: WaitLog = field(default_factory=WaitLog)
+    """Logs what is waited for."""
+    waiting: str = field(default="", init=False)
+    """What is waited for, in a few words."""
+    _lost_at: float | None = field(default=None, init=False)
+    _tries: int = field(default=0, init=False)
+    _answers: int | None = field(default=None, init=False)
 
     def back(self) -> None:
         """Record that the server answered a batch."""
@@ -215,30 +202,30 @@ class Reconnecting:
             HallujudgeError: The error itself if calling again would not help.
             UnavailableError: The server was away for too long.
         """
-        if isinstance(error, OverloadedError) and error.retry_after is not None and self._seconds:
+        if isinstance(error, OverloadedError) and error.retry_after is not None and self.seconds:
             return self._refused(error, error.retry_after)
         # A new connection counts answers from zero.
         self._answers = None
-        if error.reason in _ENDED and self._seconds:
+        if error.reason in _ENDED and self.seconds:
             self.back()
             return _FIRST_PAUSE
-        if error.reason not in LOST or not self._seconds:
+        if error.reason not in LOST or not self.seconds:
             raise error
-        self.waiting = f"the server at {self._target} is away; it is tried again"
-        now = self._clock()
+        self.waiting = f"the server at {self.target} is away; it is tried again"
+        now = self.clock()
         if self._lost_at is None:
             self._lost_at = now
-            _LOG.warning("the connection to the server at %s was lost: %s", self._target, error)
-        if now - self._lost_at >= self._seconds:
+            _LOG.warning("the connection to the server at %s was lost: %s", self.target, error)
+        if now - self._lost_at >= self.seconds:
             raise UnavailableError(
-                f"the server at {self._target!r} was lost in the middle of the run, and did not "
-                f"come back for {self._seconds:g} s: {error}",
-                metadata={"target": self._target},
+                f"the server at {self.target!r} was lost in the middle of the run, and did not "
+                f"come back for {self.seconds:g} s: {error}",
+                metadata={"target": self.target},
             ) from error
         longest = min(_FIRST_PAUSE * 2.0**self._tries, _LONGEST_PAUSE)
         self._tries += 1
         # Clients that lost one server must not all come back in the same moment.
-        pause = longest * (0.5 + self._jitter() / 2)
+        pause = longest * (0.5 + self.jitter() / 2)
         return max(pause, error.retry_after or 0.0)
 
     def _refused(self, error: OverloadedError, pause: float) -> float:
@@ -246,10 +233,10 @@ class Reconnecting:
             key, limit = error.metadata.get("key", ""), error.metadata.get("limit", "")
             self.waiting = quota_text(error.reason, key, limit)
         else:
-            now = self._clock()
+            now = self.clock()
             self._lost_at = now if self._lost_at is None else self._lost_at
-            if now - self._lost_at >= self._seconds:
+            if now - self._lost_at >= self.seconds:
                 raise error
-            self.waiting = f"the server at {self._target} is full ({error.message})"
-        self._log.note(self.waiting)
+            self.waiting = f"the server at {self.target} is full ({error.message})"
+        self.log.note(self.waiting)
         return pause

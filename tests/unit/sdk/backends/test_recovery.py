@@ -9,7 +9,7 @@ from support.clocks import Clock
 from support.messages import expected_message
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
-from hallujudge.sdk.backends.recovery import Losses, ProgressWatch, Reconnecting
+from hallujudge.sdk.backends.recovery import Losses, ProgressWatch, Reconnecting, WaitLog
 from hallujudge.sdk.errors import (
     CancelledError,
     DeadlineError,
@@ -58,7 +58,7 @@ def progress(answers: int = 0, waiting: str = "") -> pb.ScoreStreamResponse:
 def watched(*messages: pb.ScoreStreamResponse | None, outstanding: bool = True) -> None:
     """Give each message 6 seconds after the one before, with 10 seconds allowed."""
     clock = Clock()
-    watch = ProgressWatch("host:1", 10, clock)
+    watch = ProgressWatch("host:1", 10, clock, WaitLog(clock))
     for message in messages:
         clock.now += 6
         watch.check(message, outstanding=outstanding)
@@ -172,7 +172,7 @@ def test_the_quota_of_a_key_is_waited_for_as_long_as_it_takes(
     refused = OverloadedError(
         "no more", reason=reason, metadata={"limit": "5", "key": "ana"}, retry_after=12.0
     )
-    reconnecting = Reconnecting("host:1", 60, clock)
+    reconnecting = Reconnecting("host:1", 60, clock, log=WaitLog(clock))
     for _ in range(20):
         assert reconnecting.lost(refused) == 12.0
         clock.now += 12
