@@ -431,12 +431,8 @@ def soft_option(probability: str, details: str) -> OptionDefinition:
         probability: What counts, such as ``P(right)``.
         details: Judges that state it, and what counts by verdict.
     """
-    return OptionDefinition(
-        name=SOFT,
-        choices=("no", YES),
-        meaning=f"Count {probability} instead of verdicts.",
-        details=details,
-    )
+    meaning = f"Count {probability} instead of verdicts."
+    return OptionDefinition(name=SOFT, choices=("no", YES), meaning=meaning, details=details)
 
 
 def verdicts_option(name: str, meaning: str, given: str) -> OptionDefinition:
@@ -447,12 +443,9 @@ def verdicts_option(name: str, meaning: str, given: str) -> OptionDefinition:
         meaning: Noun phrase for its help.
         given: Which verdicts of the files count.
     """
-    return OptionDefinition(
-        name=name,
-        choices=("given", "llm", "router"),
-        meaning=meaning,
-        details=f"given uses {given}; llm and router are judges.",
-    )
+    details = f"given uses {given}; llm and router are judges."
+    choices = ("given", "llm", "router")
+    return OptionDefinition(name=name, choices=choices, meaning=meaning, details=details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
