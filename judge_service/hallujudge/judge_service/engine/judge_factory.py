@@ -176,11 +176,7 @@ class JudgeFactory:
         return self._matcher_models().weights(self._downloading(matcher))
 
     def text_comparer(self, model: str) -> TextComparer:
-        """Return what compares texts by a sentence encoder, which this loads.
-
-        Args:
-            model: ``minilm``, ``mpnet``, a model id or a folder.
-        """
+        """Return the vectors of an encoder, which this loads: a name, a model id or a folder."""
         settings = self._downloading(MatcherSettings(model=model))
         return self._matcher_models().comparer(settings)
 
@@ -211,11 +207,7 @@ class JudgeFactory:
         return ChoiceJudge(self.llms(name), templates, escalation, measuring)
 
     def llms(self, name: str, able: str = "") -> list[LlmJudge]:
-        """Return the language models that are asked under a name, in order.
-
-        Args:
-            name: ``llm`` or ``router``.
-            able: What they must be able to do, for the error; empty for nothing else.
+        """Return the models of ``llm`` or ``router``, in order; ``able`` ends the error's noun.
 
         Raises:
             InvalidInputError: ``judge_order`` has none, or one is not configured.
@@ -335,8 +327,8 @@ class JudgeFactory:
 
     def _downloading(self, settings: MatcherSettings) -> MatcherSettings:
         """Return the settings, with downloads allowed where the judges' settings allow them."""
-        downloads = settings.allow_download or bool(self.settings.matcher.download)
-        return structs.replace(settings, allow_download=downloads)
+        allowed = settings.allow_download or bool(self.settings.matcher.download)
+        return structs.replace(settings, allow_download=allowed)
 
     def _matcher_models(self) -> MatcherModels:
         with self._lock:

@@ -1,7 +1,4 @@
-"""Sentence encoders and sentence-pair classifiers on torch.
-
-Which is imported when a model is loaded.
-"""
+"""Sentence encoders and pair classifiers on torch, which is imported when a model is loaded."""
 
 from __future__ import annotations
 
