@@ -129,6 +129,18 @@ def test_empty_answers_are_wrong_and_unscored_in_the_corrected_variant() -> None
     assert scored(answers, variant="corrected").coverage.unscored == 1
 
 
+@pytest.mark.parametrize(
+    "text", ["有5条", "答案是5。", "５", "{5,}", "I count 5 stripes.", "{5.0}", "{ five }"]
+)
+def test_the_corrected_variant_reads_a_number_in_any_writing(text: str) -> None:
+    assert scored([("Logos", text)], variant="corrected").accuracy == 1
+
+
+@pytest.mark.parametrize("text", ["{-5}", "{5,000}", "5,000", "15", "1.5"])
+def test_the_corrected_variant_takes_no_part_of_a_number(text: str) -> None:
+    assert scored([("Logos", text)], variant="corrected").accuracy == 0
+
+
 def test_the_bounds_of_the_bias_know_that_an_unread_answer_may_be_biased() -> None:
     report = scored([("Logos", "{5}"), ("Logos", "4 or 5")], variant="corrected")
     bounds = report.coverage.bounds["bias_ratio"]

@@ -46,7 +46,7 @@ from .answers.answer_scores import (
     share,
     unparsed_rate,
 )
-from .answers.answer_text import folded
+from .answers.answer_text import folded, spaced
 from .answers.closed_questions import (
     Answer,
     AnswerParser,
@@ -89,7 +89,10 @@ def _harness(text: str, wanted: Sequence[str]) -> _Found:
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 # Digits within a word, as in "3D" and "v2", count nothing, and neither does "no one".
-_NUMBER = re.compile(rf"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)|\b(?<!\bno ){NUMBER_WORDS}\b")
+_NUMBER = re.compile(
+    r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?!\w)"
+    rf"|\b(?<!\bno ){NUMBER_WORDS}\b"
+)
 # A number beside one of these is a part of another.
 _LARGE = re.compile(r"\b(?:dozen|hundred|thousand|million)\b")
 
@@ -97,7 +100,7 @@ _LARGE = re.compile(r"\b(?:dozen|hundred|thousand|million)\b")
 def _value(text: str) -> str | None:
     """Return the one number of a text, or else its clear yes or no."""
     text = text.lower()
-    found = {number_named(each) for each in _NUMBER.findall(text)}
+    found = {number_named(each.replace(",", "")) for each in _NUMBER.findall(spaced(text))}
     if found:
         return f"{found.pop():g}" if len(found) == 1 and not _LARGE.search(text) else None
     return YES_NO_PARSERS["first-word"](text)
@@ -107,7 +110,7 @@ def _meant(text: str, wanted: Sequence[str]) -> _Found:
     inside = _BRACES.findall(text)
     text, how = (inside[-1], "braces") if inside else (text, "text")
     known = [_value(each) or folded(each) for each in wanted]
-    value = folded(text) if folded(text) in known else _value(text)
+    value = _value(text) or (folded(text) if folded(text) in known else None)
     return value, how, [value == each for each in known]
 
 

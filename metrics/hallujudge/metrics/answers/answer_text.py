@@ -27,6 +27,27 @@ def plain(text: str) -> str:
     return _MARKUP.sub(" ", text).strip()
 
 
+# Scripts whose words are written without spaces: Thai, Lao, Burmese, Khmer, Chinese, Japanese,
+# Korean. Their punctuation is translated below.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u9fff\uac00-\ud7af\uf900-\ufaff"
+)
+_BESIDE_LETTER = re.compile(rf"(?<=[{UNSPACED}])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[{UNSPACED}])")
+_PUNCTUATION = str.maketrans(
+    {"。": ". ", "、": ", ", **dict.fromkeys("「」『』【】〔〕《》〈〉", '"')}
+)
+
+
+def spaced(text: str) -> str:
+    """Return a text with spaces around letters and digits beside scripts that have none.
+
+    So ``答案是A`` becomes ``答案是 A``.
+    """
+    if text.isascii():
+        return text
+    return _BESIDE_LETTER.sub(" ", text.translate(_PUNCTUATION)).strip()
+
+
 def words_of(text: str) -> list[str]:
     """Return words in lower case, without punctuation; ``isn't`` is one word."""
     return _WORD.findall(text.casefold())

@@ -12,10 +12,12 @@ from ..responses.number_words import NUMBER_WORDS, number_named
 from .answer_text import (
     MAX_KEPT_CHARS,
     NEGATIONS,
+    UNSPACED,
     after_correction,
     folded,
     plain,
     says_it_is_unsure,
+    spaced,
     words_of,
 )
 from .closed_questions import Answer, AnswerParser, Parsed
@@ -45,19 +47,10 @@ _RULED_OUT = re.compile(
     r"\s+(?:(?:is|was|would be|can|could|does|has)\s+)?"
     r"(?:not|no|never|incorrect|wrong|false|isn't|wasn't|can't|cannot|doesn't)\b|\s*[不错錯]"
 )
-# Scripts whose words are written without spaces: Thai, Lao, Burmese, Khmer, Chinese, Japanese,
-# Korean. Their punctuation is translated below.
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u9fff\uac00-\ud7af\uf900-\ufaff"
-)
-_BESIDE_LETTER = re.compile(rf"(?<=[{_UNSPACED}])(?=[A-Za-z])|(?<=[A-Za-z])(?=[{_UNSPACED}])")
-_PUNCTUATION = str.maketrans(
-    {"。": ". ", "、": ", ", **dict.fromkeys("「」『』【】〔〕《》〈〉", '"')}
-)
 # "A" and "I" are also words. After "answer", or alone, they count as letters only where a word
 # can't follow: at the end of a clause, or before "is" and "because".
 _CLAUSE_END = r"(?=\s*(?:[.,;:!?)\]}\"'<$]|$)|\s+(?:is|because|since|or|and)\b|\s*[\n/])"
-_CLAUSE_END = rf"(?:{_CLAUSE_END}|(?=\s*[{_UNSPACED}]))"
+_CLAUSE_END = rf"(?:{_CLAUSE_END}|(?=\s*[{UNSPACED}]))"
 _NOT_GIVEN = r"(?!N/A\b)"  # No letter is chosen in it.
 _LETTER_NOT_WORD = rf"(?:[B-HJ-Z]|[AI]{_CLAUSE_END})"
 
@@ -142,7 +135,7 @@ def read_choice(response: str, options: Mapping[str, str] | None = None) -> Pars
 
 
 def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedChoice:
-    text = _spaced(plain(response))
+    text = spaced(plain(response))
     if not text:
         return ParsedChoice(None, "empty")
     table = _prepared(options)
@@ -167,13 +160,6 @@ def _first_of(rules: Iterable[_Rule], text: str, options: _Options) -> ParsedCho
 _kept = lru_cache(maxsize=1 << 15)(_read)
 
 
-def _spaced(text: str) -> str:
-    """Return a text with spaces around letters in scripts that have none, as in ``答案是 A``."""
-    if text.isascii():
-        return text
-    return _BESIDE_LETTER.sub(" ", text.translate(_PUNCTUATION)).strip()
-
-
 def is_an_option(label: str, options: Mapping[str, str]) -> bool:
     """Return whether a label chooses one of the options, as an answer may do."""
     # Nearly all labels are such a letter, which every rule reads.
@@ -191,7 +177,7 @@ class _Options:
         self._letters = {letter.upper(): letter for letter, _ in options} or dict(
             zip(_ALPHABET, _ALPHABET, strict=True)
         )
-        words = {letter: folded(_spaced(text)) for letter, text in options}
+        words = {letter: folded(spaced(text)) for letter, text in options}
         self.texts = {letter: text for letter, text in words.items() if text}
         # A list of verdicts can't be told from one of options that say yes or no themselves.
         self.may_be_judged = bool(self.texts) and not any(map(_IS_VERDICT, self.texts.values()))
@@ -424,7 +410,7 @@ def all_chosen(letters: str, how: str) -> AnswerParser:
         return {m[0] for m in alone.finditer(text) if not _NOT_BEFORE.search(text[: m.start()])}
 
     def parse(answer: Answer) -> Parsed:
-        text = _spaced(plain(answer.response or ""))
+        text = spaced(plain(answer.response or ""))
         # The last line that says so, after the options were discussed.
         answered = _ALL_ANSWERED.findall(text)
         chosen = (named(answered[-1]) if answered else set()) or named(text)

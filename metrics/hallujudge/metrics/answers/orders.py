@@ -12,7 +12,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .answer_scores import ReadAnswer
-from .answer_text import MAX_KEPT_CHARS, folded, number_of, plain, says_it_is_unsure
+from .answer_text import (
+    MAX_KEPT_CHARS,
+    NEGATIONS,
+    after_correction,
+    folded,
+    number_of,
+    plain,
+    says_it_is_unsure,
+    words_of,
+)
 from .closed_questions import Answer, AnswerParser, Parsed
 
 
@@ -89,10 +98,26 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedOrder:
     by_text = _by_text(response, table)
     if by_text is not None:
         return _judged(by_text, table)
+    if (after := after_correction(text)) and (order := _order_in(after, table)).valid:
+        return order
     # The last one that an order follows: drafts may come before it.
-    begun = [found.end() for found in _LEAD_IN.finditer(text)] or [0]
-    orders = [_judged(tuple(_letters(text[at:], table)), table) for at in begun]
+    orders = [_order_in(text[found.end() :], table) for found in _LEAD_IN.finditer(text)]
+    orders = orders or [_order_in(text, table)]
     return next((order for order in reversed(orders) if order.valid), orders[0])
+
+
+# An explanation may follow an order, on the next line or in the next sentence.
+_FIRST_PARTS = (re.compile(r"\s*[^\n]+"), re.compile(r"\s*[^.\n]+"))
+
+
+def _order_in(text: str, options: Mapping[str, str]) -> ParsedOrder:
+    """Return the order of a text, or of its first line or sentence if that names every option."""
+    firsts = (found[0] for part in _FIRST_PARTS if (found := part.match(text)))
+    whole = _judged(tuple(_letters(text, options)), options)
+    if whole.valid:
+        return whole
+    orders = (_judged(tuple(_letters(first, options)), options) for first in firsts)
+    return next((order for order in orders if order.valid), whole)
 
 
 _kept = lru_cache(maxsize=1 << 15)(_read)
@@ -107,7 +132,7 @@ def _letters(text: str, options: Mapping[str, str]) -> list[str]:
     found = _SEPARATED.findall(text)
     if not _only_letters(text):
         # In running text a lower-case letter, or an "A" that isn't followed by a mark, is a word.
-        found = [x for x in found if x.isupper()]
+        found = [x for x in found if x.isupper() and (x != "I" or x in known)]
     return [known.get(letter.upper(), letter.upper()) for letter in found]
 
 
@@ -198,7 +223,7 @@ _OF_TWO_NAMED = re.compile(r"\baction\s+([ab])\b")
 _OF_TWO_LISTED = re.compile(r"(?<!\w)([ab])[.):](?!\w)")
 # A letter before a verb, a word of order or the end of a clause is not the article.
 _OF_TWO_BARE = re.compile(
-    r"(?<!\w)([ab])(?=[,;.]|$|\s+(?:happens|occurs|comes|takes|is|was|before|after|then|and|precedes|"
+    r"(?<!\w)([ab])(?=[,;.\"'\])]|$|\s+(?:happens|occurs|comes|takes|is|was|before|after|then|and|precedes|"
     r"follows)\b)"
 )
 # "A follows B" turns the order, and "A, then follows B" keeps it.
@@ -212,8 +237,27 @@ def order_of_two(text: str) -> str | None:
     The first two different names count, such as ``action A``, ``B)`` or a letter alone, and the
     whole words between and before them, such as before, after and then.
     """
-    # Brackets hold what an action is, with verbs and words of order of its own.
-    text = re.sub(r"\([^)]*\)", " ", plain(text).lower())
+    text = plain(text)
+    # The last one that an order follows: what comes before may discuss the actions.
+    for found in reversed([*_LEAD_IN.finditer(text)]):
+        if order := _order_of_two(text[found.end() :]):
+            return order
+    return _order_of_two(text)
+
+
+# "BA" as a word in capitals, also beside letters of scripts without spaces.
+_OF_TWO_JOINED = re.compile(r"(?<![A-Za-z])(AB|BA)(?![A-Za-z])")
+_BRACKETS = re.compile(r"\((?!\s*(?:action\s+)?[ab]\s*\))[^)]*\)")
+# In one clause with the name of an action; a colon begins what the action is.
+_OF_TWO_PLACED = re.compile(r"[^.;:\n]*?\b(?:(first)|second|last|later)\b")
+
+
+def _order_of_two(text: str) -> str | None:
+    joined = set(_OF_TWO_JOINED.findall(text))
+    if len(joined) == 1 and not says_it_is_unsure(text):
+        return str(joined.pop())
+    # Brackets hold what an action is, with verbs and words of order of its own, or its name.
+    text = _BRACKETS.sub(" ", text.lower())
     letters = re.sub(r"\baction\b|\band\b|\bthen\b|[\W_]", "", text)
     if letters in ("ab", "ba"):
         return letters.upper()
@@ -231,7 +275,23 @@ def order_of_two(text: str) -> str | None:
             return (other[1] + one[1]).upper()
         if _KEEPING.search(between) or lead.endswith("after"):
             return (one[1] + other[1]).upper()
-    return (pairs[0][0][1] + pairs[0][1][1]).upper() if pairs else None
+    if pairs:
+        return (pairs[0][0][1] + pairs[0][1][1]).upper()
+    return _of_one_named(text)
+
+
+def _of_one_named(text: str) -> str | None:
+    """Return the order of a text such as "Action B happens first", which names one action."""
+    for marks in (_OF_TWO_NAMED, _OF_TWO_BARE):
+        found = list(marks.finditer(text))
+        if len({each[1] for each in found}) != 1:
+            continue
+        placed = _OF_TWO_PLACED.match(text, found[0].end())
+        if placed is None or NEGATIONS.intersection(words_of(text)):
+            return None
+        # "Second" and "last" of two actions are the same place.
+        return "AB" if (found[0][1] == "a") is (placed[1] is not None) else "BA"
+    return None
 
 
 @lru_cache(maxsize=1 << 16)

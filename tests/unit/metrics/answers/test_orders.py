@@ -41,6 +41,10 @@ ORDERS = [
     ("Four men, then three men", "partial", "partial"),
     ("The order of A, B and C is unclear: A? Final order: B, A, C", "unknown", "BAC"),
     ("The answer is B, A, C, in this order.", "unknown", "BAC"),
+    ("Answer: B, A, C\n\nExplanation: A is next since C shows a dog.", "unknown", "BAC"),
+    ("The order from best to worst: B, A, C. A is second.", "unknown", "BAC"),
+    ("I think B is best, then A, and C is last.", "unknown", "BAC"),
+    ("Order: A, B, C? No, wait: B, A, C", "unknown", "BAC"),
     ("[" * 5000, "partial", "unknown"),
 ]
 
