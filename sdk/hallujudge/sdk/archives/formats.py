@@ -57,6 +57,8 @@ _HEADER_BYTES = 30
 _SAMPLE = re.compile(r"samples/.+\.json")
 # A file of these names is JSON even if its first line looks like a table's header.
 _JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+# Files and streams of Arrow; Feather is such a file.
+_ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 _TABLE_SUFFIXES = (".csv", ".tsv")
 # Limits on what a log may unpack to, checked in its directory before anything is unpacked.
 _MAX_MEMBERS = 200_000
@@ -97,6 +99,11 @@ def read_format(path: Path) -> Content:
         raise ArchiveError(
             f"{path}: a Python pickle, which could run code and is never opened; give the tool's "
             f"table, JSON or JSON lines file{_CHAIR_CACHE if path.name == 'chair.pkl' else ''}"
+        )
+    if head.startswith(_ARROW):
+        raise ArchiveError(
+            f"{path}: an Arrow file, as save_to_disk of Hugging Face's datasets writes it; write "
+            "it as Parquet: load_from_disk(FOLDER).to_parquet(PATH)"
         )
     refuse_other_text(path, head)
     _refuse_packed(path, head)

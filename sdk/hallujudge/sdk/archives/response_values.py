@@ -30,6 +30,9 @@ def response_text(record: Record, key: str) -> str | None:
         ArchiveError: The response is not a text.
     """
     value = response_value(record, key)
+    # As in answers, a list of one text, such as a sampled response, is that text.
+    if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
+        value = value[0]
     if value is None or isinstance(value, str):
         return value and well_formed(value)
     raise not_a_text(record, key)

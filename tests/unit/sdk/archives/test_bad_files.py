@@ -25,6 +25,8 @@ LINE = json.dumps(ROW) + "\n"
 
 JUNK = {
     "junk.json": (b"\x93\xf2\x81" * 50, "not UTF-8 text"),
+    "data.feather": (b"ARROW1\0\0" * 50, "it as Parquet: load_from_disk(FOLDER)"),
+    "data.arrow": (b"\xff\xff\xff\xff\0\1" * 50, "an Arrow file, as save_to_disk"),
     "junk.csv": (b"\x00\x01\x02" * 50, "binary data of an unknown format"),
     "junk.xlsx": (b"no workbook", "not an XLSX workbook"),
     "junk.parquet": (b"PAR1junkPAR1", "the Parquet file is damaged or cut off ("),

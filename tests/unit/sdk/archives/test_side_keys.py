@@ -86,6 +86,12 @@ def test_records_under_their_sets_hold_thoughts(tmp_path: Path, *, by_id: bool) 
     assert [item.item.fields["split"] for item in report.items] == ["entire", "interleave"]
 
 
+@pytest.mark.parametrize("key", ["caption", "response"])
+def test_a_list_of_one_text_is_that_text(key: str) -> None:
+    report = chair([{"image_id": "1", key: ["A cat."]}, {"image_id": "2", key: "A dog."}])
+    assert [item.response for item in report.items] == ["A cat.", "A dog."]
+
+
 def test_a_thought_without_content_was_cut_off() -> None:
     report = chair([{**RECORD, "caption": None, "reasoning_content": THOUGHT}, PLAIN])
     assert report.coverage.reasons == {UnscoredReason.THOUGHT_UNFINISHED: 1}
