@@ -58,6 +58,7 @@ from .framework.arrays import FloatArray
 from .framework.asking import Shown, name_under, plain
 from .framework.columns_and_scores import JudgedColumn
 from .framework.metric import soft_option, verdicts_option
+from .responses.replies import sent_text
 
 SPLITS = ("entire", "interleave", "misleading")
 """The splits of the benchmark."""
@@ -146,7 +147,8 @@ def _described(row: Mapping[str, object]) -> Mapping[str, object] | ValueError:
     for key in filter(row.__contains__, _TOLD):
         value: Any = row[key]
         # As in answers, a list of one text is that text.
-        said = value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+        said = sent_text(value)
+        said = said[0] if isinstance(said, (list, tuple)) and len(said) == 1 else said
         if not (_is_missing(said) or isinstance(said, str)):
             fault = f"{key!r} must be a text; found {value!r:.60}"
             return ValueError(fault, "Write what the model or the judge said as a text")

@@ -391,6 +391,10 @@ def _lines_by_id(path: Path) -> Iterator[tuple[str, object, str]]:
         yield canonical_id(key, place), answer, f"{place}, {key!r}"
 
 
+# No place in a file has so many digits.
+_LONG_NUMBER = 12
+
+
 class JoinCheck(IdCheck):
     """Compares the ids of answers with those of their references.
 
@@ -433,6 +437,22 @@ class JoinCheck(IdCheck):
         """Return the ids of references without an answer."""
         return [known for known in self._known or () if known not in self._met]
 
+    def _counted_otherwise(self) -> str:
+        """Return a hint where numbers of answers begin at another place, such as 0 and not 1."""
+        # All others would be joined with the question before or after their own.
+        ids = [*self._unknown, *self.missing()[:2]]
+        numbers = all(each.isdecimal() and len(each) < _LONG_NUMBER for each in ids)
+        if self._what != "questions" or len(ids) != 2 or not numbers:
+            return ""
+        answered, asked = map(int, ids)
+        if abs(answered - asked) != len(self._known or ()):
+            return ""
+        first = "lower" if answered < asked else "higher"
+        return (
+            f" The answers seem to be counted from one {first} number than the {self._what}, as "
+            "from 0 and from 1; if both files have one order, set InputOptions(join='order')."
+        )
+
     def _answered(self, again: Callable[[], Iterable[str]]) -> Collection[str]:
         """Return the references' ids that have an answer."""
         known = self._known or {}
@@ -465,6 +485,7 @@ class JoinCheck(IdCheck):
             some = named(list(islice(self._known or (), 3)))
             known = f"; the references have {some}" if some else ""
             hint = "" if self._met else f" No answer could be joined{known}."
+            hint = self._counted_otherwise() or hint
             raise refuse(
                 f"answers belong to {self._what} that the references lack",
                 list(self._unknown),

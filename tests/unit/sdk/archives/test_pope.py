@@ -116,3 +116,13 @@ def test_other_texts_of_answers_are_no_questions() -> None:
     [own] = read_items("pope", [row], None)
     assert isinstance(own, AnswersItem)
     assert own.answers[0].question == ""
+
+
+@pytest.mark.parametrize(("first", "told"), [(0, True), (2, True), (5, False)])
+def test_answers_that_are_counted_from_another_number_are_told(first: int, *, told: bool) -> None:
+    asked = {str(n): {"image": "a.jpg", "text": f"A {n}?", "label": "yes"} for n in (1, 2, 3)}
+    answers = [{"question_id": first + n, "response": "Yes"} for n in range(3)]
+    with pytest.raises(ArchiveError) as refused:
+        read_items("pope", answers, asked)
+    message = expected_message("sdk.archives.joins:counted-from-another-number")
+    assert (message in str(refused.value)) is told

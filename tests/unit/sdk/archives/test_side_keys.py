@@ -72,7 +72,8 @@ def test_a_key_of_its_own_holds_the_thought(source: str, key: str, tmp_path: Pat
 @pytest.mark.parametrize("by_id", [True, False])
 def test_records_under_their_sets_hold_thoughts(tmp_path: Path, *, by_id: bool) -> None:
     asked = {"question": "Is it?", "answer": "No.", "prediction": "No.", "reasoning": THOUGHT}
-    video = {"category": "daily", "qa": [asked]}
+    said = {"role": "assistant", "content": "A man walks.", "reasoning": THOUGHT}
+    video = {"category": "daily", "qa": [asked], "desc": said, "judgement": "Yes."}
     sets = {
         name: {f"{name}_1": video} if by_id else [{"id": f"{name}_1", **video}]
         for name in ("entire", "interleave")
@@ -82,7 +83,8 @@ def test_records_under_their_sets_hold_thoughts(tmp_path: Path, *, by_id: bool) 
     with Client.embedded() as client:
         report = client.score("event-hallusion", responses=file)
     assert report.scores["question_accuracy"].value == 1
-    assert report.traits["thought"] == 2
+    assert report.scores["description_accuracy"].value == 1
+    assert report.traits["thought"] == 4
     assert [item.item.fields["split"] for item in report.items] == ["entire", "interleave"]
 
 
