@@ -80,7 +80,10 @@ _IS_RIGHT = re.compile(
 _STATED = re.compile(f"{_ANSWERED.pattern}|{_statement(_NOUNS, '[A-HJ-Z]')}")
 # Each statement above has one of these words. Most answers have none, which is found sooner, and
 # in small letters in a seventh of the time that it takes to ignore case.
-_STATES = re.compile(rf"answer|{_NOUNS}|correct|right|best|final|choose|pick|select|go with")
+_STATES = re.compile(
+    rf"answer|{_NOUNS}|respuesta|resposta|risposta|antwort"
+    "|correct|right|best|final|choose|pick|select|go with"
+)
 # What may stand before the letter in a last line of its own.
 _SO = re.compile(
     r"\W*(?:(?:so|therefore|thus|hence)\b[\s,:]*)?(?:(?i:it's|it is)\s+)?", re.IGNORECASE
@@ -95,12 +98,18 @@ _PASSED_OVER = re.compile(
     r"(?:rather than|instead of|as opposed to)\s+(?:(?:option|choice)\s+)?[\"'(\[]*$", re.IGNORECASE
 )
 # A line of a list of options: "A. two", "- (B) three".
-_LISTED = re.compile(r"^\W*([A-Z])\W+(\S.*)$", re.MULTILINE)
+_LISTED = re.compile(r"^\W{0,20}([A-Z])\W{1,20}(\S.*)$", re.MULTILINE)
 # "The answer is", "choose" and "correct" in Chinese, Japanese and Korean, before a letter.
 _STATED_UNSPACED = re.compile(
     r"(?:答案|答え|解答|回答|正解|正确选项|正確選項|选项|選項|选择|選擇|选|選|정답|답)"
     r"(?:应该是|應該是|应为|應為|是|为|為|は|은|는)?\s*[:=-]?\s*[\"'(\[]*([A-Z])(?![\w'])"
     r"(?:[\"')\]]*\s*(?:还是|還是|或者|或|和|与|與|及|か|와|과|/|,)\s*[\"'(\[]*([A-Z])(?![\w']))?"
+)
+# "La respuesta correcta es B", and "the answer is" in Chinese and others.
+_ANSWERED_ABROAD = re.compile(
+    r"(?i:respuesta|réponse|resposta|risposta|antwort|ответ|答案|正解|정답)"
+    r"(?i:\s+(?:correct[ae]|finale?))?\s*(?i:est|es|é|è|ist|lautet|是|为|為|は|은|는)?"
+    rf"\s*:?\s*(?i:la\s+|a\s+)?[\"'(\[]*({_LETTER_NOT_WORD})(?![\w'])"
 )
 _STATED_ANY_CASE = re.compile(
     r"(?:the\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|option|choice)"
@@ -205,7 +214,8 @@ def _concluded(text: str, options: _Options) -> list[str]:
     """
     if "\n" not in text and not _STATES.search(text.lower()):
         return []
-    answered = chain(_letters_of(_ANSWERED, text), _letters_of(_IS_RIGHT, text))
+    patterns = (_ANSWERED, _IS_RIGHT, _ANSWERED_ABROAD)
+    answered = chain.from_iterable(_letters_of(pattern, text) for pattern in patterns)
     said = options.known(_last_line(text) or answered) or _answered_by_text(text, options)
     begun = _leading(text, options) if said and _LEADING.match(text) else []
     return said if {*begun} <= {*_listed(text, options)} else options.known([*begun, *said])
@@ -277,7 +287,9 @@ _NOT_IT = re.compile(
 )
 _IT_IS = re.compile(r"(?:yes|correct|right|true|[✓✔✅])(?=\s*(?:[.,;:|!\n–—-]|$))", re.IGNORECASE)
 _JUDGED = re.compile(r"yes|correct|right|true|[✓✔✅]", re.IGNORECASE)
-_HEAD = re.compile(r"(?:^|[.;|\n])[\s|(*-]*(?:[Oo]ption\s+)?([A-Z])\s*[).:|-]+\s*", re.MULTILINE)
+_HEAD = re.compile(
+    r"(?:^|[.;|\n])[\s|(*-]{0,9}(?:[Oo]ption\s+)?([A-Z])\s*[).:|-]+\s*", re.MULTILINE
+)
 
 
 def _affirmed(text: str, options: _Options) -> list[str]:
@@ -294,7 +306,8 @@ def _affirmed(text: str, options: _Options) -> list[str]:
 def _stated(text: str, options: _Options) -> list[str]:
     if text.isascii() and not _STATES.search(text.lower()):
         return []
-    named = (_letters_of(pattern, text) for pattern in (_STATED, _STATED_UNSPACED))
+    patterns = (_STATED, _STATED_UNSPACED, _ANSWERED_ABROAD)
+    named = (_letters_of(pattern, text) for pattern in patterns)
     if found := options.known(chain.from_iterable(named)):
         return found
     # A small "a" within a sentence is the article, so that nothing else may stand beside it.

@@ -86,6 +86,8 @@ def read_order(response: str, options: Mapping[str, str]) -> ParsedOrder:
 
 _SEPARATED = re.compile(r"(?<![\w'])([A-Za-z])(?![\w'])")
 _RUN_TOGETHER = re.compile(r"(?<![\w'])[A-Z]{2,26}(?![\w'])")
+# A hostile text may have any number of them.
+_MOST_DRAFTS = 8
 _LEAD_IN = re.compile(r"\b(?:order|ranking|answer|sequence)\b[^:\n]*?(?::|\bis\b)", re.IGNORECASE)
 
 
@@ -101,7 +103,8 @@ def _read(response: str, options: tuple[tuple[str, str], ...]) -> ParsedOrder:
     if (after := after_correction(text)) and (order := _order_in(after, table)).valid:
         return order
     # The last one that an order follows: drafts may come before it.
-    orders = [_order_in(text[found.end() :], table) for found in _LEAD_IN.finditer(text)]
+    begun = [found.end() for found in _LEAD_IN.finditer(text)]
+    orders = [_order_in(text[at:], table) for at in (*begun[:1], *begun[1:][-_MOST_DRAFTS:])]
     orders = orders or [_order_in(text, table)]
     return next((order for order in reversed(orders) if order.valid), orders[0])
 
@@ -239,7 +242,7 @@ def order_of_two(text: str) -> str | None:
     """
     text = plain(text)
     # The last one that an order follows: what comes before may discuss the actions.
-    for found in reversed([*_LEAD_IN.finditer(text)]):
+    for found in reversed([*_LEAD_IN.finditer(text)][-_MOST_DRAFTS:]):
         if order := _order_of_two(text[found.end() :]):
             return order
     return _order_of_two(text)

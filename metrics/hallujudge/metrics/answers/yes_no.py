@@ -117,7 +117,7 @@ _NO_ABROAD = (
 _ANSWER_ABROAD = "答案|回答|答え|정답|답|respuesta|réponse|resposta|risposta|antwort|ответ"
 # With a mark or the end after it: "sim card" and "da vinci" are English.
 _ABROAD = re.compile(
-    rf"\W*(?:(?:answer|{_ANSWER_ABROAD})\s*:\s*)?"
+    rf"(?:\A|(?<=\n))[^\w\n]*(?:(?:answer|{_ANSWER_ABROAD})\s*:\s*)?"
     rf"(?:({_YES_ABROAD})|{_NO_ABROAD})\s*(?=[,.!;:。、\n]|$)"
 )
 # "La respuesta es sí." and "答案是：否" anywhere. The verb alone, as in a cut "答案是", is no yes.
@@ -132,23 +132,24 @@ _ASCII_ANSWERS = [word for word in _ANSWER_ABROAD.split("|") if word.isascii()]
 
 
 def _english(text: str) -> str:
-    """Return an answer in lower case whose first word is yes or no, also of other languages."""
-    if (found := _ABROAD.match(text)) is not None:
-        text = f"{'yes' if found[1] else 'no'}{text[found.end() :]}"
+    """Return an answer in lower case with yes and no for those words of other languages."""
+    text = _ABROAD.sub(lambda found: "yes" if found[1] else "no", text)
     # English answers, which most are, have no such word for one.
     if text.isascii() and not any(word in text for word in _ASCII_ANSWERS):
         return text
     return _ANSWERED_ABROAD.sub(lambda found: f"answer: {'yes' if found[1] else 'no'}", text)
 
 
-# "Answer: yes", or what the first or last line begins with; "answer yes or no" repeats the
-# question. The last line may go on after a mark: "No, I see none."
+# "Answer: yes", or what the first or last line, or a paragraph, begins with; "answer yes or no"
+# repeats the question. A line may go on after a mark: "No, I see none." Options have letters.
+# Bounds keep the search linear in texts of line ends and marks.
 _CONCLUSION = re.compile(
     r"(?<!if the )\b(?:answer(?: to (?:the|this|your) question)?|conclusion|verdict|decision)[\"']?"
     r"(?: is| (?:would|should|must) be|\s*(?:[:=→]|->|[-–—](?=\s)))\s*:?\s*[\"'(\[]*"
     r"(yes|no|true|false)\b(?!\W*(?:or |and |/)?\W*(?:yes|no|true|false)\b)"
     r"|(?:^|[.!?\n])\s*(?:so|therefore|thus|hence|in conclusion)\b[,:]?\s+(yes|no)"
-    r"(?=\s*(?:[.,;!]|$))|\n\W*(yes|no)\b(?=\s*(?:[.,;!–—]|\W*\Z))[^\n]*\Z|\A\W*(yes|no)[^\w\n]*(?=\n)"
+    r"(?=\s*(?:[.,;!]|$))|\n\W{0,20}(?:[a-z]\W{1,3})?(yes|no)\b(?=\s*(?:[.,;!–—]|\W*\Z))[^\n]*\Z"
+    r"|\n[^\S\n]{0,20}\n\W{0,20}(?:[a-z]\W{1,3})?(yes|no)\b(?=[^\S\n]*(?:[.,;!–—\n]|\Z))|\A\W*(yes|no)[^\w\n]*(?=\n)"
 )
 # Most answers have none of these, and looking for the pattern would take half of a parser's time.
 _CONCLUDES = re.compile(r"answer|\n|conclu|verdict|decision|so[, ]|therefore|thus|hence")

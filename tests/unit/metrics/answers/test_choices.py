@@ -124,6 +124,8 @@ THINGS = {"A": "a red car", "B": "a blue bus", "C": "two dogs"}
         "It's B rather than A.",
         "B instead of option A",
         "选项A是错误的，选项B是正确的。",
+        "- A: there is no car\n- C: no dogs\n\nLa respuesta correcta es B.",
+        "A和C都不对。\n\n答案是B。",
         "{'answer': 'B'}",
         "So \\(B\\)",
         "option b",
