@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from ..responses.number_words import NUMBER_WORDS, number_named
+from ..responses.number_words import is_number, numbers_in
 from .answer_text import (
     MAX_KEPT_CHARS,
     NEGATIONS,
@@ -214,20 +214,16 @@ def _concluded(text: str, options: _Options) -> list[str]:
     """
     if "\n" not in text and not _STATES.search(text.lower()):
         return []
-    patterns = (_ANSWERED, _IS_RIGHT, _ANSWERED_ABROAD)
-    answered = chain.from_iterable(_letters_of(pattern, text) for pattern in patterns)
-    said = options.known(_last_line(text) or answered) or _answered_by_text(text, options)
+    named = (_letters_of(each, text) for each in (_ANSWERED, _IS_RIGHT, _ANSWERED_ABROAD))
+    answered = _last_line(text) or chain.from_iterable(named)
+    said = options.known(answered) or _answered_by_text(text, options)
     begun = _leading(text, options) if said and _LEADING.match(text) else []
     return said if {*begun} <= {*_listed(text, options)} else options.known([*begun, *said])
 
 
-# "Answer: a blue bus", without a letter, after the options were discussed.
-_ANSWERED_BY_TEXT = re.compile(r"\banswer(?: is)?\s*:\s*([^\n]+)", re.IGNORECASE)
-
-
 def _answered_by_text(text: str, options: _Options) -> list[str]:
-    """Return the option whose text the last "answer:" has."""
-    said = folded(answers[-1]) if (answers := _ANSWERED_BY_TEXT.findall(text)) else ""
+    """Return the option whose text the last "answer:" has: "Answer: a blue bus"."""
+    said = folded(answers[-1]) if (answers := _ALL_ANSWERED.findall(text)) else ""
     return [letter for letter, option in options.texts.items() if option == said]
 
 
@@ -306,8 +302,7 @@ def _affirmed(text: str, options: _Options) -> list[str]:
 def _stated(text: str, options: _Options) -> list[str]:
     if text.isascii() and not _STATES.search(text.lower()):
         return []
-    patterns = (_STATED, _STATED_UNSPACED, _ANSWERED_ABROAD)
-    named = (_letters_of(pattern, text) for pattern in patterns)
+    named = (_letters_of(each, text) for each in (_STATED, _STATED_UNSPACED, _ANSWERED_ABROAD))
     if found := options.known(chain.from_iterable(named)):
         return found
     # A small "a" within a sentence is the article, so that nothing else may stand beside it.
@@ -333,16 +328,11 @@ def _contained(text: str, options: _Options) -> list[str]:
     return longest
 
 
-_NUMBER = re.compile(rf"(?<![\w.])(?:\d+|{NUMBER_WORDS})(?!\w)", re.IGNORECASE)
-
-
 def _number(text: str, options: _Options) -> list[str]:
     """Return the options that the numbers of a text name, where all options are numbers."""
-    worth = {letter: _NUMBER.fullmatch(option) for letter, option in options.texts.items()}
-    if not worth or not all(worth.values()):
-        return []
-    said = {number_named(found) for found in _NUMBER.findall(text)}
-    return [letter for letter, found in worth.items() if found and number_named(found[0]) in said]
+    worth = {letter: numbers_in(option) for letter, option in options.texts.items()}
+    said = numbers_in(text) if all(map(is_number, options.texts.values())) else set[float]()
+    return [letter for letter, numbers in worth.items() if numbers & said]
 
 
 def _longest_in(padded: str, texts: Mapping[str, str]) -> list[str]:

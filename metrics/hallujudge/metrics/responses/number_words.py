@@ -24,3 +24,16 @@ def number_named(text: str) -> float:
     """Return the number that digits, or words such as "thirty-two", name."""
     words = re.split(r"[-\s]", text.lower())
     return float(sum(_WORTH[word] for word in words) if words[0] in _WORTH else text)
+
+
+_NUMBER = re.compile(rf"(?<![\w.])(?:\d+|{NUMBER_WORDS})(?!\w)", re.IGNORECASE)
+
+
+def numbers_in(text: str) -> set[float]:
+    """Return the whole numbers that a text names, in digits or in words."""
+    return {number_named(found) for found in _NUMBER.findall(text)}
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a whole number, in digits or in words."""
+    return _NUMBER.fullmatch(text) is not None

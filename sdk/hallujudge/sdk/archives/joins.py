@@ -439,15 +439,14 @@ class JoinCheck(IdCheck):
 
     def _counted_otherwise(self) -> str:
         """Return a hint where numbers of answers begin at another place, such as 0 and not 1."""
-        # All others would be joined with the question before or after their own.
+        # All others would find the question before or after their own.
         ids = [*self._unknown, *self.missing()[:2]]
         numbers = all(each.isdecimal() and len(each) < _LONG_NUMBER for each in ids)
         if self._what != "questions" or len(ids) != 2 or not numbers:
             return ""
-        answered, asked = map(int, ids)
-        if abs(answered - asked) != len(self._known or ()):
+        if abs(int(ids[0]) - int(ids[1])) != len(self._known or ()):
             return ""
-        first = "lower" if answered < asked else "higher"
+        first = "lower" if int(ids[0]) < int(ids[1]) else "higher"
         return (
             f" The answers seem to be counted from one {first} number than the {self._what}, as "
             "from 0 and from 1; if both files have one order, set InputOptions(join='order')."
