@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 from .tenancy import Chars, Work, tenancy
 from .threads import end_when_set
@@ -34,8 +35,7 @@ _ROUND_SECONDS = 0.02
 _THREADS = 2
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     """One caller: what it used, and what it waits for."""
 
     tag: float

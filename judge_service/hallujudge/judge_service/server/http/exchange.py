@@ -21,7 +21,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -29,6 +28,7 @@ from google.protobuf import json_format
 from google.protobuf.any_pb2 import Any as Packed
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
+from msgspec import Struct, structs
 
 from ...errors import InvalidInputError
 from ..authentication import peer_of
@@ -155,8 +155,7 @@ _GZIP = 31
 _DETAILS = "grpc-status-details-bin"
 
 
-@dataclass(slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, kw_only=True):
     """A request's headers, and its response."""
 
     context: HttpContext
@@ -230,8 +229,7 @@ class Exchange:
         await self.send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpContext:
+class HttpContext(Struct, frozen=True, kw_only=True):
     """The context of an HTTP request.
 
     It has the methods of ``grpc.aio.ServicerContext`` that this server uses, so that interceptors
@@ -242,14 +240,14 @@ class HttpContext:
     """The request's headers."""
     address: str
     """The client's address, in gRPC's notation."""
-    certificate: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
+    certificate: Mapping[str, Sequence[bytes]] = {}
     """The names in the client's certificate."""
     raws: AsyncGenerator[bytes, None] | None = None
     """The body, for a method with a single message."""
 
     def reading(self, raws: AsyncGenerator[bytes, None]) -> HttpContext:
         """Return the context of a call with a single message."""
-        return replace(self, raws=raws)
+        return structs.replace(self, raws=raws)
 
     async def read(self) -> Any:
         """Return the call's message as bytes, or gRPC's end-of-stream mark."""
