@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 from contextlib import aclosing
 from typing import TypeVar
@@ -112,9 +113,8 @@ class JudgeServicer(Calls, pb_grpc.JudgeServiceServicer):
         self, request: pb.ListMetricsRequest, context: Context
     ) -> pb.ListMetricsResponse:
         """Return the metrics."""
-        return pb.ListMetricsResponse(
-            metrics=[metric_info(metric_entry(name)) for name in metric_names()]
-        )
+        # The first call loads most of them, with the files of their papers.
+        return pb.ListMetricsResponse(metrics=await asyncio.to_thread(_metrics))
 
     async def GetServerInfo(
         self, request: pb.GetServerInfoRequest, context: Context
@@ -208,3 +208,7 @@ async def first_of(requests: AsyncIterator[pb.ScoreStreamRequest]) -> pb.ScoreSt
     if first is None or first.WhichOneof("message") != "spec":
         raise InvalidInputError("the first message of a scoring stream must be the spec")
     return first
+
+
+def _metrics() -> list[pb.MetricInfo]:
+    return [metric_info(metric_entry(name)) for name in metric_names()]
