@@ -186,8 +186,9 @@ def parsed_json(text: bytes | str, what: str = "the body") -> Any:
     """
     try:
         return json.loads(text)
-    # The latter where lists are nested by the thousand.
-    except (ValueError, RecursionError) as err:
+    except RecursionError:
+        raise InvalidInputError(f"{what} is nested too deeply") from None
+    except ValueError as err:
         raise InvalidInputError(f"{what} is not JSON: {err}") from None
 
 

@@ -113,7 +113,9 @@ def _explained(text: str, kind: type[Message], said: str) -> InvalidInputError:
     said = shortened(_STEPS.sub("", said).rstrip("."), _MAX_PROBLEM)
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return _malformed("the body is nested too deeply")
+    except ValueError:
         return _malformed(f"the body is not JSON: {said}")
     misfit = find_misfit(value, kind.DESCRIPTOR)  # type: ignore[arg-type]  # the only kind there is
     if misfit is None:

@@ -10,14 +10,15 @@ from google.rpc import status_pb2
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.judge_service.errors import REASONS, OverloadedError
+from hallujudge.judge_service.errors import REASONS, InvalidInputError, OverloadedError
+from hallujudge.judge_service.server.http.compatible_calls import parsed_json
 from hallujudge.judge_service.server.http.exchange import (
     HTTP_STATUSES,
     error_body,
     error_headers,
     http_status,
 )
-from hallujudge.judge_service.server.http.json_messages import find_misfit, json_text
+from hallujudge.judge_service.server.http.json_messages import JsonForm, find_misfit, json_text
 from hallujudge.judge_service.wire.errors import status_of
 
 
@@ -94,3 +95,11 @@ def test_an_unknown_code_is_no_traceback() -> None:
     assert (http_status(status), error_body(status)) == (
         500, b'{"code": "unknown", "message": "x"}',
     )  # fmt: skip
+
+
+async def test_lists_within_lists_by_the_thousand_are_named_as_such() -> None:
+    deep = "[" * 20_000 + "]" * 20_000
+    with pytest.raises(InvalidInputError, match=r"^the body is nested too deeply$"):
+        parsed_json(deep)
+    with pytest.raises(InvalidInputError, match="the body is nested too deeply"):
+        await JsonForm(scoring_pb2.Report.FromString).parse(f'{{"groups": {deep}}}'.encode())
