@@ -55,9 +55,10 @@ def words_of(text: str) -> list[str]:
 
 # At the start of a clause; "they wait, then cross" is what a picture may show.
 _CORRECTIONS = ("wait", "hold on", "scratch that", "on second thought", "correction")
+# A model in a loop repeats one without end; the bound keeps the search linear.
 _CORRECTION = re.compile(
-    r"(?:^|[.!?…,;:\n])\s*(?:(?:no|hmm|oh|but)\W+)?"
-    rf"(?:{'|'.join(_CORRECTIONS)})\b[\s,.:;!…-]+(?=\w)",
+    r"(?:^|[.!?…,;:\n])\s{0,20}"
+    rf"(?:(?:(?:no|hmm|oh|but)\W+)?(?:{'|'.join(_CORRECTIONS)})\b[\s,.:;!…-]++){{1,40}}+(?=\w)",
     re.IGNORECASE,
 )
 

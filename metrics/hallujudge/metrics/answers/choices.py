@@ -59,7 +59,7 @@ def _statement(begun: str, letter: str) -> str:
     """Return a pattern for ``answer: B`` and similar; a second letter may follow "or"."""
     return (
         rf"(?<![\w/])(?i:{begun})\b"
-        r"(?:\s+(?:is|would be|should be|must be))?\s*[:=>-]?\s*"
+        r"(?:\s+(?:is|would be|should be|must be))?\s*+[:=>-]?\s*+"
         # No apostrophe may follow the letter: "I'd" is a word.
         rf"(?i:option\s+|choice\s+|caption\s+|letter\s+)?[\"'(\[]*{_NOT_GIVEN}({letter})\b(?!')[\"')\]]*"
         rf"(?:\s*(?:or|and|/|,)\s+(?i:option\s+)?[\"'(\[]*({letter})\b(?!'))?"
@@ -102,18 +102,18 @@ _LISTED = re.compile(r"^\W{0,20}([A-Z])\W{1,20}(\S.*)$", re.MULTILINE)
 # "The answer is", "choose" and "correct" in Chinese, Japanese and Korean, before a letter.
 _STATED_UNSPACED = re.compile(
     r"(?:答案|答え|解答|回答|正解|正确选项|正確選項|选项|選項|选择|選擇|选|選|정답|답)"
-    r"(?:应该是|應該是|应为|應為|是|为|為|は|은|는)?\s*[:=-]?\s*[\"'(\[]*([A-Z])(?![\w'])"
+    r"(?:应该是|應該是|应为|應為|是|为|為|は|은|는)?\s*+[:=-]?\s*+[\"'(\[]*([A-Z])(?![\w'])"
     r"(?:[\"')\]]*\s*(?:还是|還是|或者|或|和|与|與|及|か|와|과|/|,)\s*[\"'(\[]*([A-Z])(?![\w']))?"
 )
 # "La respuesta correcta es B", and "the answer is" in Chinese and others.
 _ANSWERED_ABROAD = re.compile(
     r"(?i:respuesta|réponse|resposta|risposta|antwort|ответ|答案|正解|정답)"
-    r"(?i:\s+(?:correct[ae]|finale?))?\s*(?i:est|es|é|è|ist|lautet|是|为|為|は|은|는)?"
-    rf"\s*:?\s*(?i:la\s+|a\s+)?[\"'(\[]*({_LETTER_NOT_WORD})(?![\w'])"
+    r"(?i:\s+(?:correct[ae]|finale?))?\s*+(?i:est|es|é|è|ist|lautet|是|为|為|は|은|는)?"
+    rf"\s*+:?\s*+(?i:la\s+|a\s+)?[\"'(\[]*({_LETTER_NOT_WORD})(?![\w'])"
 )
 _STATED_ANY_CASE = re.compile(
     r"(?:the\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|option|choice)"
-    r"\s*(?:is|:|)\s*:?\s*[\"'(\[]*([a-z])\W*"
+    r"\s*+(?:is|:|)\s*+:?\s*+[\"'(\[]*([a-z])\W*"
 )
 # In brackets, those of a formula too, or in a quote of Python.
 _BRACKETED = re.compile(r"[(\[{]\s*([A-Z])\s*\\?[)\]}]|(?<!\w)'([A-Z])'")

@@ -103,7 +103,7 @@ _EXISTENTIAL = re.compile(
     r"\b(?:there (?:is|are|was|were)|there's|i (?:can )?see|(?:has|have)) no\b"
 )
 # "The answer is no", perhaps with a quote or a bracket before the word.
-_VERDICT = re.compile(r"\banswer(?: to the question)?(?: is|:|) *:? *[\"'(]?(?:yes|no)\b")
+_VERDICT = re.compile(r"\banswer(?: to the question)?(?: is|:|) *+:? *+[\"'(]?(?:yes|no)\b")
 
 # The words of other languages that answer a yes/no question, in lower case.
 _YES_ABROAD = (
@@ -123,7 +123,7 @@ _ABROAD = re.compile(
 # "La respuesta es sí." and "答案是：否" anywhere. The verb alone, as in a cut "答案是", is no yes.
 _IS_ABROAD = "是|为|為|は|은|는|est|es|é|è|ist|lautet|это"
 _ANSWERED_ABROAD = re.compile(
-    rf"(?:{_ANSWER_ABROAD})(?: finale?| correct[ae])?\s*(?:(?:{_IS_ABROAD})\s*:?|[:—–-])\s*"
+    rf"(?:{_ANSWER_ABROAD})(?: finale?| correct[ae])?\s*+(?:(?:{_IS_ABROAD})\s*+:?|[:—–-])\s*+"
     rf"[\"'「(]*(?:(yes|{_YES_ABROAD})|no|{_NO_ABROAD})(?=[\"'」)]*\s*(?:[,.!;。、\n]|$|です|입니다))"
 )
 
@@ -145,9 +145,9 @@ def _english(text: str) -> str:
 # Bounds keep the search linear in texts of line ends and marks.
 _CONCLUSION = re.compile(
     r"(?<!if the )\b(?:answer(?: to (?:the|this|your) question)?|conclusion|verdict|decision)[\"']?"
-    r"(?: is| (?:would|should|must) be|\s*(?:[:=→]|->|[-–—](?=\s)))\s*:?\s*[\"'(\[]*"
-    r"(yes|no|true|false)\b(?!\W*(?:or |and |/)?\W*(?:yes|no|true|false)\b)"
-    r"|(?:^|[.!?\n])\s*(?:so|therefore|thus|hence|in conclusion)\b[,:]?\s+(yes|no)"
+    r"(?: is| (?:would|should|must) be|\s*+(?:[:=→]|->|[-–—](?=\s)))\s*+:?\s*+[\"'(\[]*+"
+    r"(yes|no|true|false)\b(?!\W{0,20}(?:or |and |/)?\W{0,20}(?:yes|no|true|false)\b)"
+    r"|(?:^|[.!?\n])\s{0,20}(?:so|therefore|thus|hence|in conclusion)\b[,:]?\s+(yes|no)"
     r"(?=\s*(?:[.,;!]|$))|\n\W{0,20}(?:[a-z]\W{1,3})?(yes|no)\b(?=\s*(?:[.,;!–—]|\W*\Z))[^\n]*\Z"
     r"|\n[^\S\n]{0,20}\n\W{0,20}(?:[a-z]\W{1,3})?(yes|no)\b(?=[^\S\n]*(?:[.,;!–—\n]|\Z))|\A\W*(yes|no)[^\w\n]*(?=\n)"
 )
@@ -167,7 +167,7 @@ def _concluded(text: str) -> YesNo | None:
 
 
 # A no between marks, as in "B. No" and "Therefore, no.", is no part of a phrase.
-_NO_ALONE = re.compile(r"(?:^|[.,;:!?()\[\]{}\"'\n])\s*no\s*(?=[.,;:!?()\[\]{}\"'\n]|$)")
+_NO_ALONE = re.compile(r"(?:^|[.,;:!?()\[\]{}\"'\n])\s{0,20}no\s*(?=[.,;:!?()\[\]{}\"'\n]|$)")
 # What an answer repeats of its question.
 _OFFERED = re.compile(r"\b(?:yes or no|no or yes|yes ?/ ?no|no ?/ ?yes)\b")
 
@@ -216,7 +216,7 @@ _MARKS = ".,;:!?()[]{}|<>$\"'"
 _QUOTES = "\"'"
 # "Yes. Actually, no." corrects the first word; "actually no dog" goes on.
 _TURN = re.compile(
-    r"(?:^|[.!?…,;:\n–—-])\s*(?:sorry|actually|i meant?"
+    r"(?:^|[.!?…,;:\n–—-])\s{0,20}(?:sorry|actually|i meant?"
     r"|(?:up)?on (?:a )?(?:closer|second|further) (?:inspection|look|examination)"
     r"|looking (?:closer|more closely|again))\b[\s,.:;!]*(?:i meant?\s+)?(yes|no)"
     r"(?=\s*(?:[.,;!–—]|$))"
@@ -226,28 +226,41 @@ _TURNS = re.compile(r"sorry|actually|i mean|inspection|look|examination|thought"
 
 def _first_word(text: str) -> YesNo | None:
     text = _without_offer(_english(plain(text).casefold()))
-    if (after := after_correction(text)) and (said := _first_word(after)):
-        return said
+    after = after_correction(text)
+    return (_clear_word(plain(after)) if after else None) or _clear_word(text)
+
+
+def _clear_word(text: str) -> YesNo | None:
+    """Return the first clear yes or no of a text without corrections, or its conclusion."""
     if _TURNS.search(text) and (turns := _TURN.findall(text)):
         return "yes" if turns[-1] == "yes" else "no"
     if concluded := _concluded(text):
         return concluded
+    # Looked for once: a model in a loop says a word thousands of times.
+    is_unsure: bool | None = None
+    ends: frozenset[int] | None = None
     for found in _YES_OR_NO.finditer(text):
-        before, after = text[: found.start()].rstrip(), text[found.end() :].lstrip()
+        before = text[max(0, found.start() - _BESIDE) : found.start()].rstrip()
+        after = text[found.end() : found.end() + _BESIDE].lstrip()
         alone = not after or after[0] in _MARKS
         first = not before or before[-1] in _MARKS
         # "Not yes" is neither, and a phrase in quotes, such as "No parking", is on a sign.
         if _DENIES.search(before) or (before[1:] and before[-1] in _QUOTES and not alone):
             continue
-        if " " in found[0] or (not (first and alone) and says_it_is_unsure(text)):
+        if is_unsure is None and not (first and alone):
+            is_unsure = says_it_is_unsure(text)
+        if " " in found[0] or (is_unsure and not (first and alone)):
             return None
         if found[0] == "yes":
             return "yes"
-        if first or alone or _said_in(_EXISTENTIAL, text, found) or _said_in(_VERDICT, text, found):
+        ends = _phrase_ends(text) if ends is None else ends
+        if first or alone or found.end() in ends:
             return "no"
     return None
 
 
+# All that is looked at is beside a word, and texts may be long.
+_BESIDE = 64
 _DENIES = re.compile(r"(?:\bnot|n't)$")
 _YES_NO = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
 _YES_NO_AT_START = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
@@ -267,9 +280,10 @@ def _yes_no_in(found: re.Match[str] | None) -> YesNo | None:
     return None if found is None else "yes" if found[1].lower() == "yes" else "no"
 
 
-def _said_in(phrase: re.Pattern[str], text: str, word: re.Match[str]) -> bool:
-    """Return whether a phrase ends with a word of a text."""
-    return any(found.end() == word.end() for found in phrase.finditer(text))
+def _phrase_ends(text: str) -> frozenset[int]:
+    """Return where the phrases of a text end that a yes or a no ends."""
+    phrases = (_EXISTENTIAL, _VERDICT)
+    return frozenset([found.end() for phrase in phrases for found in phrase.finditer(text)])
 
 
 YES_NO_PARSERS: Mapping[str, Callable[[str], YesNo | None]] = MappingProxyType(
