@@ -8,7 +8,7 @@ from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
 
 # Parsers that take the square of this many steps would not end within the time of a test.
-_SIZE = 50_000
+_SIZE = 20_000
 _OPTIONS = {"A": "a dog", "B": "two", "C": "the red car"}
 _LOOPS = ("\n", " ", "wait ", "Wait, ", "no ", "not yes ", "so, ", "A. ", "- ", "actually, ", "! ")
 _BEGINNINGS = ("", "The answer is yes", "Answer", "La réponse est", "Therefore", "Option")
