@@ -8,7 +8,8 @@ The rules, in order:
 1. A thought stands at the beginning. More thoughts may follow it.
 2. A closing mark without an opening one ends a thought too: many chat templates write the opening
    mark into the prompt. The last such mark counts.
-3. A thought without an end is not an answer, unless marks of an answer follow.
+3. A thought without an end is not an answer, unless marks of an answer follow. After an answer, it
+   ends the answer: models that go on after their answer begin to think again.
 4. In what remains, ``<answer>…</answer>``, ``\boxed{…}`` and the other marks of answers enclose the
    answer; the text around them belongs to the thought. So does the rest of a JSON object with an
    ``answer`` that a response ends with, if it has several words. After a thought, an element of any
@@ -52,6 +53,7 @@ _CHANNEL_END = re.compile(r"<\|(?:end|return|call|start)\|>")
 # or without an end of it, there is one of the two names only.
 _BARE_THOUGHT = r"(?:assistant)?analysis(?=[A-Z\"'*(])"
 _BARE_CHANNELS = re.compile(rf"(?:{_BARE_THOUGHT}(.*))?assistantfinal(.*)", re.DOTALL)
+_BARE_AGAIN = re.compile(r"assistantanalysis(?=[A-Z\"'*(])")
 _BARE_UNFINISHED = re.compile(rf"{_BARE_THOUGHT}(.*)", re.DOTALL)
 
 # As well of Kimi-K3's, whose names of channels are words between special tokens.
@@ -157,16 +159,23 @@ def _of_channels(text: str) -> Said | None:
     """Return a response of gpt-oss (openai-harmony); None for another one."""
     bare = text.lstrip()
     if found := _BARE_CHANNELS.match(bare):
-        return Said(found[2], (found[1] or "").strip(), CHANNELS)
+        answer, *again = _BARE_AGAIN.split(found[2], 1)
+        return Said(answer, "\n".join([(found[1] or "").strip(), *again]).strip(), CHANNELS)
     if found := _BARE_UNFINISHED.match(bare):
         return Said("", found[1].strip(), CHANNELS, finished=False)
-    if not bare.startswith(("<|channel|>", "<|start|>")):
+    heads = list(_CHANNEL.finditer(bare)) if "<|channel|>" in bare else []
+    if not heads:
         return None
-    if not (heads := list(_CHANNEL.finditer(bare))):
+    before = _CHANNEL_END.split(bare[: heads[0].start()])
+    # A channel that a text cites follows no message.
+    if not bare.startswith(("<|channel|>", "<|start|>")) and len(before) < 2:
         return None
     ends = [head.start() for head in heads[1:]] + [len(bare)]
     thoughts: list[str] = []
     finals: list[str] = []
+    # The prompt opened the first channel: that of the answer, unless another one has it.
+    has_final = any(head[1].lower() == "final" for head in heads)
+    (thoughts if has_final else finals).extend(filter(None, [before[0].strip()]))
     for head, end in zip(heads, ends, strict=True):
         content = _CHANNEL_END.split(bare[head.end() : end])[0].strip()
         # The other channels, "analysis" and "commentary", are not meant for the reader.
@@ -203,12 +212,14 @@ def _of_marks(text: str, forms: Sequence[Form]) -> Said:
         thoughts.append(text[start:end].strip())
         at = _skip_space(text, end + len(form.closing))
     rest = text[at:] if first else text
+    rest, again, name = _without_open(rest, forms)
+    first = first or name
     # A search in one lowered text takes less time than a call for each form.
     for form in [form for form in forms if form.closing.lower() in lowered]:
         rest, more, name = _without_later(rest, form)
         first = first or name
         thoughts += more
-    return Said(rest, "\n".join(filter(None, thoughts)), first)
+    return Said(rest, "\n".join(filter(None, [*thoughts, again])), first)
 
 
 def _opened(lower: str, at: int, forms: Sequence[Form]) -> Form | None:
@@ -223,6 +234,48 @@ def _skip_space(text: str, at: int) -> int:
     while at < len(text) and (text[at].isspace() or text[at] in _INVISIBLE):
         at += 1
     return at
+
+
+def _without_open(text: str, forms: Sequence[Form]) -> tuple[str, str, str]:
+    """Return an answer without a thought after it that has no end, the thought, and its mark."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        return text, "", ""
+    places = [(at, form) for form in forms if (at := _open_place(text, lower, form)) > 0]
+    if not places:
+        return text, "", ""
+    start, form = min(places, key=lambda place: place[0])
+    answer, thought = text[:start].rstrip(), text[start + len(form.opening) :].strip()
+    # What is before the mark is no answer where one follows, in marks, or where nothing is before.
+    if not answer or _forgotten_end(thought) is not None:
+        return text, "", ""
+    return answer, thought, form.name
+
+
+def _open_place(text: str, lower: str, form: Form) -> int:
+    """Return where a thought of a form begins that has no end; -1 without one."""
+    opening, closing = form.opening.lower(), form.closing.lower()
+    # Plain words are marks only where both are there.
+    start = lower.find(opening) if form.alone else -1
+    if start >= 0 and (last := lower.rfind(closing)) > start:
+        start = lower.find(opening, last + len(closing))
+    while start >= 0 and not _opens(text, start, 0, start + len(opening)):
+        start = lower.find(opening, start + len(opening))
+    return start
+
+
+def _opens(text: str, start: int, kept: int, end: int) -> bool:
+    """Return whether the mark at a place begins a thought; one that is cited does not.
+
+    That has a quote before it, or a blank in a sentence that goes on.
+    """
+    if _begins_a_sentence(text, start, kept):
+        # An empty thought after a colon is what a sign reads.
+        return _skip_space(text, end) < len(text) or not text[:start].rstrip().endswith(":")
+    if text[end : end + 1] == "\n":
+        while text[start - 1] in " \t":
+            start -= 1
+    return text[start - 1].isalnum()
 
 
 def _without_later(text: str, form: Form) -> tuple[str, list[str], str]:
@@ -240,8 +293,7 @@ def _without_later(text: str, form: Form) -> tuple[str, list[str], str]:
         at = start + len(form.opening)
         if (end := lower.find(form.closing.lower(), at)) < 0:
             break
-        # A mark that is cited has a blank or a quote before it.
-        if _begins_a_sentence(text, start, kept) or text[start - 1].isalnum():
+        if _opens(text, start, kept, at):
             found.append(text[at:end].strip())
             parts.append(text[kept:start].rstrip())
             at = kept = end + len(form.closing)

@@ -12,7 +12,7 @@ from support.thoughts import FORMS
 
 from hallujudge.metrics.answers.choices import read_choice
 from hallujudge.metrics.answers.yes_no import YES_NO_PARSERS
-from hallujudge.metrics.responses.forms import ANSWER_MARKS, BOXED, own_forms
+from hallujudge.metrics.responses.forms import ANSWER_MARKS, BOXED, Form, own_forms
 from hallujudge.metrics.responses.forms import FORMS as MARKS
 from hallujudge.metrics.responses.reader import PLAIN_READER, answer_of, is_plain
 from hallujudge.metrics.responses.thoughts import (
@@ -147,6 +147,10 @@ def test_an_answer_of_a_model_that_did_not_think_is_read(text: str) -> None:
         "The answer: {",
         "[THINK is written on the wall",
         "Here is my response: a cat.",
+        "The slide lists tags:\n- <think>\n- <answer>\nand a logo.",
+        "The neon sign above the door reads: <think>",
+        'A robot holds a "<think> hard" poster.',
+        "A screenshot of gpt-oss with <|channel|>analysis<|message|> in its log.",
         "x < y and y > z [1]",
         "Thinking... a cat.",
         "Analysis: a cat.",
@@ -242,6 +246,38 @@ def test_a_thought_without_an_end_is_no_answer(text: str) -> None:
     assert not said.finished
     assert said.answer == ""
     assert said.form
+
+
+@pytest.mark.parametrize("form", [form for form in MARKS if form.alone], ids=lambda form: form.name)
+@pytest.mark.parametrize("answer", ["The answer is yes.", "Yes", "(B)\n\n", "是"])
+def test_a_thought_after_the_answer_that_never_ends_is_left_out(form: Form, answer: str) -> None:
+    said = divided(f"{answer}{form.opening}\nWait, no: I see no dog. No")
+    assert said == Said(answer.strip(), "Wait, no: I see no dog. No", form.name)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "thought"),
+    [
+        ("Yes. <think> Or no", "Yes.", "Or no"),
+        ("Yes <think>\nOkay, no", "Yes", "Okay, no"),
+        ("<think>a</think>Yes.\n<think>But no", "Yes.", "a\nBut no"),
+        ("Yes. <think>a</think> A dog. <think>no", "Yes.\nA dog.", "a\nno"),
+        ("<answer>Yes</answer>\n<think>no", "Yes", "no"),
+        ("Yes. <think> They want <answer>no</answer>, but", "Yes.", "They want"),
+        ("Yes. <think> It may be \\boxed{no}", "Yes.", "It may be"),
+        ("I look. <think>Is it? <answer>Yes</answer>", "Yes", "I look."),
+        ("Yes.\n\n<think>", "Yes.", ""),
+        ("Yes. <think> no <think> no", "Yes.", "no <think> no"),
+        ("Yes.<thinking_process>no", "Yes.", "no"),
+        ("Yes<|end|><|start|>assistant<|channel|>analysis<|message|>no", "Yes", "no"),
+        ("assistantfinalYesassistantanalysisNo, as I see none", "Yes", "No, as"),
+        ("no<|end|><|start|>assistant<|channel|>final<|message|>Yes<|return|>", "Yes", "no"),
+    ],
+)
+def test_an_answer_before_a_thought_counts(text: str, answer: str, thought: str) -> None:
+    said = divided(text)
+    assert (said.answer, said.finished) == (answer, True)
+    assert said.thought.startswith(thought)
 
 
 def test_a_box_stays_where_a_parser_has_a_rule_for_it() -> None:
