@@ -17,7 +17,7 @@ from hallujudge.sdk.archives.answer_records import UNLABELLED
 from hallujudge.sdk.archives.inputs import InputOptions, declared_inputs
 from hallujudge.sdk.archives.question_files import LABELS_INVALID
 from hallujudge.sdk.archives.readers import read_items
-from hallujudge.sdk.archives.records import KEY_MISSING, LABEL
+from hallujudge.sdk.archives.record_values import KEY_MISSING, LABEL
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, UnavailableError
 
 from .asked_benchmarks import Benchmark

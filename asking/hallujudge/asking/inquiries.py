@@ -18,7 +18,8 @@ from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.archives.json_files import named, read_json, read_values
 from hallujudge.sdk.archives.question_files import by_columns, held_by, options_of, unfolded
-from hallujudge.sdk.archives.records import Record, choose_key, no_records, read_records
+from hallujudge.sdk.archives.record_values import choose_key
+from hallujudge.sdk.archives.records import Record, no_records, read_records
 from hallujudge.sdk.archives.set_files import parts_of, set_in, split_of_file
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.media.media_files import MediaFolder, is_address, path_of_address, shared_ends

@@ -19,7 +19,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hallujudge.metrics.errors import choose_from
-from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
+from hallujudge.sdk.archives.record_values import id_under, optional_text
+from hallujudge.sdk.archives.records import Record, read_records
 from hallujudge.sdk.errors import ArchiveError
 
 from .replies import NoReplyError

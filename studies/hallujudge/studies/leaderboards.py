@@ -12,7 +12,7 @@ from hallujudge.metrics import Metric, Outcome, ScoreDefinition
 from hallujudge.metrics.framework.comparison import ComparisonSettings
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
 from hallujudge.metrics.framework.significance import compact_letters
-from hallujudge.sdk.archives.stored_files import read_stored
+from hallujudge.sdk.archives.formats import read_stored
 from hallujudge.sdk.comparison.compared_runs import (
     CompareOptions,
     RunData,

@@ -18,10 +18,10 @@ from hallujudge.judge_service.engine.resources import read_graph
 from hallujudge.metrics.framework.claims import json_kind
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 from hallujudge.sdk.archives.chair_references import read_coco
-from hallujudge.sdk.archives.ids import canonical_id
 from hallujudge.sdk.archives.joins import read_mapping
 from hallujudge.sdk.archives.json_files import amount, named, shown
 from hallujudge.sdk.archives.local_files import open_text
+from hallujudge.sdk.archives.record_values import canonical_id
 from hallujudge.sdk.archives.records import read_records
 from hallujudge.sdk.cli.app import (
     ExitCode,

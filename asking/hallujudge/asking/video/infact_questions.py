@@ -20,7 +20,8 @@ from hallujudge.metrics.infact import BENCHMARK
 from hallujudge.metrics.infact.operators import INVARIANT, TEXT_ONLY
 from hallujudge.sdk.archives.local_files import read_bytes
 from hallujudge.sdk.archives.question_files import options_of
-from hallujudge.sdk.archives.records import LABEL, choose_key, id_under, optional_text, read_records
+from hallujudge.sdk.archives.record_values import LABEL, choose_key, id_under, optional_text
+from hallujudge.sdk.archives.records import read_records
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 from .degraded_folders import MANIFEST, manifest_lines

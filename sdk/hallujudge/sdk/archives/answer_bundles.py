@@ -21,7 +21,6 @@ from .answer_records import (
     placed,
     remedies_of,
 )
-from .archive_files import value_at
 from .asked_questions import AskedQuestions
 from .bad_records import note_bad
 from .bundle_items import AnswerNames, BundleItems
@@ -30,6 +29,7 @@ from .inputs import ItemSource, ReaderInput
 from .joins import Faults
 from .json_files import amount, named, shown
 from .question_files import bundle_id, held_by, place_of, unfolded, without
+from .record_values import value_at
 from .records import Record
 from .rival_keys import LOOKED_AT, Pairs, entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in

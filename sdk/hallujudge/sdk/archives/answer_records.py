@@ -13,7 +13,6 @@ from hallujudge.metrics.answers.closed_questions import (
     ClosedQuestions,
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
 from .asked_questions import AskedQuestions
@@ -23,8 +22,8 @@ from .inputs import InputOptions
 from .joins import Faults
 from .json_files import named, shown
 from .question_files import LABELS_INVALID, labels_of, options_of
-from .records import LABEL, TEXT_FLAG, Record, choose_key, optional_text, response_value
-from .response_values import not_a_text
+from .record_values import LABEL, TEXT_FLAG, choose_key, optional_text, response_text
+from .records import Record
 from .set_files import known_sets
 
 UNLABELLED = "answers have neither"
@@ -159,7 +158,7 @@ class AnswerMaker:
         text, asked = values.get(response_key), values.get(self._question_key)
         if type(text) is not str or not text.isascii():
             joins = joins_lists(self._declared, response_key)
-            text = text_of(entry.record, response_key, joins=joins)
+            text = response_text(entry.record, response_key, joins=joins)
         others = self._before and not values.keys().isdisjoint(self._before)
         if type(asked) is not str or not asked or not asked.isascii() or others:
             asked = optional_text(entry.record, self._question_keys)
@@ -337,30 +336,3 @@ def joins_lists(declared: ClosedQuestions, key: str) -> bool:
     """
     of_table = key in [table.name for table in declared.tables]
     return of_table or (declared.labels != ("yes", "no") and declared.judged is None)
-
-
-def text_of(record: Record, key: str, *, joins: bool = False) -> str | None:
-    """Return the answer as text; that of a list of one text is the text.
-
-    Args:
-        record: The record.
-        key: The key of the answer.
-        joins: Whether the texts of a list are joined: by commas, or by line ends if one has commas
-            or spaces.
-
-    Raises:
-        ArchiveError: The answer is neither a text nor such a list.
-    """
-    # Nearly all responses are texts.
-    if type(value := record.values.get(key)) is str:
-        return value if value.isascii() else well_formed(value)
-    value = response_value(record, key)
-    if isinstance(value, (list, tuple)) and [*value] == [None]:
-        value = None
-    if value is None or isinstance(value, str):
-        return value and well_formed(value)
-    parts = value if isinstance(value, (list, tuple)) and (joins or len(value) == 1) else (None,)
-    if all(isinstance(part, str) for part in parts):
-        plain = all(part.strip() == part and "," not in part and " " not in part for part in parts)
-        return well_formed((", " if plain else "\n").join(parts))
-    raise not_a_text(record, key, "a text or a list of texts" if joins else "a text")

@@ -19,9 +19,8 @@ from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles
-from .answer_records import joins_lists, text_of
+from .answer_records import joins_lists
 from .bad_records import SKIP, note_bad, noted
-from .ids import canonical_id
 from .inputs import InputOptions, ItemSource, Reader, ReaderInput, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
 from .joins import JoinCheck, MediaCheck, refuse
@@ -31,17 +30,17 @@ from .label_sets import last_labels
 from .local_files import as_path
 from .named_keys import SharedFields
 from .question_files import asks_the_same, bundle_id, id_of, labels_are_wrong, labels_of
-from .records import (
+from .record_values import (
     LABEL,
     TEXT_FLAG,
-    Record,
+    canonical_id,
     choose_key,
-    first_record,
     id_under,
     optional_text,
     present,
-    read_records,
+    response_text,
 )
+from .records import Record, first_record, read_records
 from .rival_keys import LOOKED_AT, asks, refuse_other_keys
 from .set_files import parts_of
 from .split_files import joined_splits
@@ -377,7 +376,7 @@ class Answers:
     def _row(self, record: Record) -> Row:
         """Return what is read of an answer."""
         values, key = record.values, self._key_of(record)
-        text = text_of(record, self._text_key, joins=self._joins)
+        text = response_text(record, self._text_key, joins=self._joins)
         own, added, media, groups = self._present(tuple(values))
         return Row(
             "",

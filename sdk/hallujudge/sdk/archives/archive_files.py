@@ -15,11 +15,11 @@ from ..errors import ArchiveError, HallujudgeError
 from .bad_records import Unreadable
 from .formats import Content, read_format
 from .found_files import FoundFile, is_pattern, with_given_name
-from .ids import canonical_id
 from .inputs import Responses
 from .json_files import named, read_values
 from .layouts import recognised
 from .layouts.archive_reader import ArchiveReader
+from .record_values import canonical_id, value_at
 from .records import Record, read_records
 from .set_files import split_of_file
 
@@ -29,8 +29,6 @@ _RUN_FOLDER = re.compile(r"T\d{8}([-_]\w+)*|\d{8}_\d{6}|predictions")
 # lmms-eval: 20260102_030405_samples_pope.jsonl; before 0.2.4: samples_pope_20260102.jsonl.
 # lmms-eval until 0.2.3: DATE_TIME_MODEL_model_args_HASH.
 _OLD_FOLDER = re.compile(r"\d{4}_\d{4}_(?P<model>.+)_model_args_[0-9a-f]+")
-# A place in a list; more digits than any list has would slow down int().
-_INDEX = re.compile(r"-?\d{1,9}", re.ASCII)
 _SAMPLES = re.compile(r"(?:^|_)samples_(?P<task>.+?)(?:_\d{4}[-_T\d.]*)?$")
 # Inspect AI: 2026-01-02T03-04-05+00-00_TASK_ID.eval, or .json.
 _INSPECT_LOG = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+(?:[+-][\d-]+|Z)?_(?P<task>.+)_\w+")
@@ -134,28 +132,6 @@ def first_values(source: Responses) -> Iterator[Mapping[str, object]]:
             return
     if (first := next(iter(read_records(source)), None)) is not None:
         yield first.values
-
-
-def value_at(values: Mapping[str, object], path: str) -> object:
-    """Return the value of a key, or at the end of a path such as ``doc.answer`` or ``resps.0``.
-
-    ``messages.-1`` is the last one of a list.
-    """
-    if path in values:
-        return values[path]
-    # Most keys have no path, and fields to group by are looked up in every record.
-    if "." not in path:
-        return None
-    value: object = values
-    for part in path.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, (list, tuple)) and _INDEX.fullmatch(part):
-            place = int(part)
-            value = value[place] if -len(value) <= place < len(value) else None
-        else:
-            return None
-    return value
 
 
 def gathered(

@@ -16,10 +16,9 @@ from .joins import IdCheck, refuse
 from .json_files import named, read_json, shown
 from .local_files import as_path
 from .named_keys import fields_of
-from .records import ID_FLAG, Record, choose_key, id_under, no_records, read_records
-from .response_values import not_a_text
+from .record_values import ID_FLAG, choose_key, id_under, not_a_text, structured
+from .records import Record, no_records, read_records
 from .rival_keys import refuse_other_texts
-from .table_files import structured
 
 _HUMAN = "human"
 _CLIP_KEYS = ("clip", "clip_name", "id", "video")

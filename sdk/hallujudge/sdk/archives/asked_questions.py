@@ -16,14 +16,13 @@ from hallujudge.metrics.answers.closed_questions import (
 from hallujudge.metrics.answers.declared_metrics import metric_of
 
 from ..errors import ArchiveError
-from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import Faults, read_mapping
 from .json_files import amount, named, read_text, read_values
 from .local_files import as_path
 from .question_files import bundle_id, by_columns, held_by, known_questions, question_key
+from .record_values import canonical_id, structured
 from .records import Record, read_records, unwrapped
-from .table_files import structured
 
 _UNKNOWN = "answers are to questions that the references lack"
 _REMEDY = "Give their questions, or pass InputOptions(allow_unknown=True)"

@@ -15,12 +15,12 @@ from ..errors import HallujudgeError
 from .answer_records import AnswerMaker, Entry, Fault, differing, placed
 from .asked_questions import AskedQuestions
 from .bad_records import noted
-from .ids import canonical_id
 from .inputs import InputOptions
 from .joins import Faults, MediaCheck
 from .named_keys import fields_of
 from .question_files import place_of
-from .records import Record, optional_text
+from .record_values import canonical_id, optional_text
+from .records import Record
 
 
 class AnswerNames:

@@ -26,7 +26,6 @@ from .chair_references import (
     read_objects,
     shared_names,
 )
-from .ids import canonical_id
 from .inputs import (
     CheckedArchive,
     CheckedSlice,
@@ -48,8 +47,8 @@ from .json_files import named, read_json, read_text
 from .json_lines import WHOLE, FilePart, Mark, Marks
 from .local_files import as_path
 from .named_keys import SharedFields
-from .records import TEXT_FLAG, Record, choose_key, first_record, id_under, read_records
-from .response_values import response_text
+from .record_values import TEXT_FLAG, canonical_id, choose_key, id_under, response_text
+from .records import Record, first_record, read_records
 from .rival_keys import LOOKED_AT, refuse_other_texts
 from .typed_rows import Row, RowDecoder
 

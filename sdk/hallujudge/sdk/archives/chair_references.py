@@ -16,13 +16,12 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.synonym_graphs import compile_matcher, load_graph
 
 from ..errors import ArchiveError
-from .ids import canonical_id
 from .inputs import References, are_paths
 from .joins import refuse
 from .json_files import named, read_values, shown
 from .local_files import as_path, open_text
-from .records import choose_key, read_records, unwrapped
-from .table_files import structured
+from .record_values import canonical_id, choose_key, structured
+from .records import read_records, unwrapped
 
 ID_KEYS = ("image_id", "id", "question_id", "image")
 """Keys of the image id, the most likely first."""

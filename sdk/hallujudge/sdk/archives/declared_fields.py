@@ -13,7 +13,8 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
 from .named_keys import MOST_SHARED
 from .question_files import field_text
-from .records import Record, choose_key
+from .record_values import choose_key
+from .records import Record
 
 _Value = TypeVar("_Value")
 _EXACT, _PLAIN = {str, int, bool}, {str, int, bool, float}

@@ -16,18 +16,18 @@ from hallujudge.judge_service.settings.connection import masked
 from hallujudge.metrics.families import benchmark_named, benchmarks_of, families
 
 from ..errors import ArchiveError, HallujudgeError
-from .archive_files import Archive, open_file, value_at
+from .archive_files import Archive, open_file
 from .asked_questions import held_table
 from .chair_references import OBJECT_KEYS
 from .example_files import usual_files
 from .found_files import STDIN_NAME, FoundFile, found_files
-from .ids import canonical_id
 from .inputs import InputOptions
 from .joins import IdCheck
 from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
 from .local_files import STDIN
-from .records import LISTED_TEXT, Record, no_records, response_value
+from .record_values import canonical_id, response_value, value_at
+from .records import LISTED_TEXT, Record, no_records
 from .table_files import EXCEL_CELL_CHARS
 
 if TYPE_CHECKING:

@@ -10,23 +10,14 @@ from msgspec import Struct
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 
 from ..errors import ArchiveError
-from .ids import canonical_id
 from .inputs import ReaderInput, References
 from .joins import MediaCheck, refuse
 from .json_files import shown
 from .json_lines import FilePart
 from .named_keys import SharedFields
 from .question_files import id_of, labels_are_wrong, labels_of
-from .records import (
-    LABEL,
-    Record,
-    choose_key,
-    first_record,
-    id_under,
-    optional_text,
-    present,
-    read_records,
-)
+from .record_values import LABEL, canonical_id, choose_key, id_under, optional_text, present
+from .records import Record, first_record, read_records
 from .typed_rows import Row, RowDecoder
 
 # Different texts and images of questions that are kept as one value each; more start again, so

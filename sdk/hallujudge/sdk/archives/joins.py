@@ -23,11 +23,11 @@ from hallujudge.metrics.responses.replies import sent_text
 
 from ..errors import ArchiveError
 from .bad_records import noted
-from .ids import canonical_id, repeated
 from .inputs import InputOptions, ItemSource, Responses, are_paths
 from .json_files import named, only_value, read_text, read_values, shown
 from .local_files import as_path
-from .records import TEXT_FLAG, Record, read_records, unwrapped
+from .record_values import TEXT_FLAG, canonical_id, repeated
+from .records import Record, read_records, unwrapped
 
 # Items whose texts are compared to find references in place of responses.
 _LOOKED_AT = 100

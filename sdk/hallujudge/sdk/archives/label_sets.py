@@ -13,7 +13,8 @@ from ..errors import ArchiveError
 from .found_files import found_files
 from .inputs import ReaderInput, are_paths
 from .question_files import asks_the_same, given_label, id_of, label_of
-from .records import Record, Records, optional_text, read_records
+from .record_values import optional_text
+from .records import Record, Records, read_records
 from .split_files import questions_of_file
 
 DROPPED = ""

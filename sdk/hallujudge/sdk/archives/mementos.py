@@ -19,19 +19,10 @@ from .json_files import named
 from .layouts.archive_reader import mapping_at
 from .local_files import as_path, read_bytes
 from .named_keys import fields_of
-from .records import (
-    ID_FLAG,
-    TEXT_FLAG,
-    Record,
-    Records,
-    choose_key,
-    first_record,
-    id_under,
-    read_records,
-)
-from .response_values import response_text
+from .record_values import ID_FLAG, TEXT_FLAG, choose_key, id_under, response_text, structured
+from .records import Record, Records, first_record, read_records
 from .rival_keys import refuse_other_texts
-from .table_files import decoded, structured
+from .table_files import decoded
 
 LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")
 """The four lists, in the order of the released files."""

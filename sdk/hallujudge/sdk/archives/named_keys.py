@@ -12,9 +12,10 @@ from hallujudge.metrics.errors import choose_from, meant
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError, InvalidInputError
-from .archive_files import first_values, value_at
+from .archive_files import first_values
 from .inputs import InputOptions, ItemSource, References, Responses, are_paths
 from .json_files import named, shown
+from .record_values import value_at
 from .records import Records, changed, read_records
 
 Source: TypeAlias = "Responses | References"

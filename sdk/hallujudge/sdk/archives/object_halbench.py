@@ -17,20 +17,17 @@ from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, uses
 from .joins import JoinCheck, numbered
 from .json_files import named, shown
 from .named_keys import fields_of
-from .records import (
+from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
-    Record,
-    Records,
     choose_key,
-    first_record,
     id_under,
     optional_text,
-    read_records,
+    response_text,
+    structured,
 )
-from .response_values import response_text
+from .records import Record, Records, first_record, read_records
 from .rival_keys import refuse_other_texts
-from .table_files import structured
 
 # In the order in which the released script looks for them.
 _TEXT_KEYS = ("text", "answer", "response", "caption", "output", "prediction")

@@ -17,19 +17,17 @@ from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References,
 from .joins import JoinCheck, numbered
 from .json_files import named, shown
 from .named_keys import fields_of
-from .records import (
+from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
-    Record,
-    Records,
     choose_key,
-    first_record,
     id_under,
-    read_records,
+    not_a_text,
+    response_text,
+    structured,
 )
-from .response_values import not_a_text, response_text
+from .records import Record, Records, first_record, read_records
 from .rival_keys import refuse_other_texts
-from .table_files import structured
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _CAPTION_KEYS = ("references", "reference_captions", "captions")

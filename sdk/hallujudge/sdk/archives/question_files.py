@@ -20,19 +20,11 @@ from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError
 from .bad_records import note_bad
-from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import refuse
 from .json_files import shown
-from .records import (
-    ID_FLAG,
-    Record,
-    choose_key,
-    optional_text,
-    read_records,
-    unwrapped,
-)
-from .table_files import structured
+from .record_values import ID_FLAG, canonical_id, choose_key, optional_text, structured
+from .records import Record, read_records, unwrapped
 
 LABELS_INVALID = "LABELS_INVALID"
 """Reason of an error about labels that the benchmark does not have."""

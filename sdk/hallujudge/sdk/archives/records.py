@@ -1,37 +1,24 @@
-"""Records of archives from any source: their keys, ids, texts and fields."""
+"""Records of archives from any source: files, lists and mappings."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, overload
 
 from msgspec import Struct, structs
 
-from hallujudge.metrics.errors import meant
-from hallujudge.metrics.framework.claims import json_kind, well_formed
+from hallujudge.metrics.framework.claims import json_kind
+from hallujudge.metrics.framework.file_schemas import newer_schema
 from hallujudge.metrics.responses.replies import sent_text
 
-from ..errors import ArchiveError
+from ..errors import ArchiveError, VersionMismatchError
 from .bad_records import Unreadable, note_unreadable
-from .ids import canonical_id
 from .json_files import named, read_batches, shown
 from .json_lines import WHOLE, FilePart
 from .local_files import as_path
-from .stored_files import refuse_newer
 
-ID_FLAG = "InputOptions(id_key=…)"
-"""The option that names the key of the id, for messages."""
-TEXT_FLAG = "InputOptions(text_key=…)"
-"""The option that names the key of the text, for messages."""
-KEY_MISSING = "KEY_MISSING"
-"""Reason of an error about a record without any usual key of a value."""
-LABEL = "the label"
-"""The label among the values that an error may name."""
 # "logs" is of lmms-eval until 0.2.3, "samples" of Inspect AI.
 _CONTAINERS = ("imgToEval", "sentences", "annotations", "records", "data", "logs", "samples")
 LISTED_TEXT = "listed_text"
@@ -253,7 +240,8 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
     """
     if not _is_record(value):
         return None
-    refuse_newer(value.get("schema"), place)
+    if problem := newer_schema(value.get("schema")):
+        raise VersionMismatchError(f"{place}: {problem}")
     # A record has an id, and its other keys may have the name of a container.
     for name in () if value.keys() & _ID_KEYS else _CONTAINERS:
         if (entries := _entries_under(name, value.get(name))) is not None:
@@ -261,7 +249,7 @@ def _held(value: object, place: str) -> Iterator[tuple[str, object]] | None:
     lists = [
         name
         for name in (() if value.keys() & _OWNERS else _LISTS)
-        if _has_records(inner := value.get(name)) or (_is_record(inner) and _is_by_id(name, inner))
+        if has_records(inner := value.get(name)) or (_is_record(inner) and _is_by_id(name, inner))
     ]
     if len(lists) > 1:
         raise ArchiveError(f"{place}: {named(lists)} have records each; give a file of one of them")
@@ -341,7 +329,7 @@ def _all_objects(entries: Collection[object]) -> bool:
     return bool(entries) and all(isinstance(entry, dict) for entry in entries)
 
 
-def _has_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
+def has_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
     """Return whether a value is a list of objects that all have an id."""
     return (
         isinstance(value, list)
@@ -383,99 +371,3 @@ def _is_record(value: object) -> TypeGuard[Mapping[str, object]]:
         return False
     # A set of types takes half the time of a loop, and this runs for every record.
     return set(map(type, value)) == _TEXT or all(isinstance(key, str) for key in value)
-
-
-def id_under(record: Record, key: str, what: str = "the id") -> str:
-    """Return the id that a record has under the archive's key.
-
-    Raises:
-        ArchiveError: The record lacks the key, unlike the first one, or its value is no id.
-    """
-    if key in record.values:
-        return canonical_id(record.values[key], record.place)
-    near = meant(key, record.values)
-    raise ArchiveError(
-        f"{record.place}: {what} is missing: tried {key}, as in the first record; found "
-        f"{named(sorted(record.values)) or 'none'}. "
-        f"{f'Did you mean {near!r}? ' if near else ''}Give every record {what}"
-    )
-
-
-def choose_key(
-    record: Record,
-    wanted: str | None,
-    candidates: Sequence[str],
-    what: str,
-    flag: str = "one of these names",
-) -> str:
-    """Return the key of a value, chosen by the archive's first record.
-
-    Args:
-        record: The first record.
-        wanted: The key that the user named; None to search the candidates.
-        candidates: Usual keys, the most likely first.
-        what: Name of the value, for the message.
-        flag: The option that names the key, or ``one of these names``, for the message.
-
-    Raises:
-        ArchiveError: No key matches; the message lists the record's keys.
-    """
-    for key in (wanted,) if wanted else candidates:
-        if key in record.values:
-            return key
-    looked = wanted or ", ".join(candidates)
-    found = named(sorted(record.values)) or "none"
-    if wanted and (near := meant(wanted, record.values)):
-        found += f"; did you mean {near!r}?"
-    remedy = f"Give it {flag}" if flag.startswith("one of") else f"Name it with {flag}"
-    if lists := [name for name, value in record.values.items() if _has_records(value)]:
-        remedy = f"{named(lists)} is a list of records: give a file of that list alone"
-    raise ArchiveError(
-        f"{record.place}: no key for {what}: tried {looked}; found {found}. {remedy}",
-        reason=KEY_MISSING,
-        metadata={"value": what},
-    )
-
-
-def present(*groups: Collection[str]) -> Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]:
-    """Return the function from a record's keys to those of some groups of usual keys that it has.
-
-    Nearly all records of an archive have the same keys, so that usual keys that none has are
-    looked up once, and not in each record.
-    """
-
-    @lru_cache(maxsize=256)
-    def found(keys: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
-        return [tuple(key for key in group if key in keys) for group in groups]
-
-    return found
-
-
-def response_value(record: Record, key: str) -> object:
-    """Return the value of a response; that of a model server's reply is its text.
-
-    The remains of a failed call become a failure text: tools leave an object with an ``error``, or
-    a data frame's NaN, which scoring then recognises.
-    """
-    value = record.values.get(key)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping) and value.get("error"):
-        return json.dumps({"error": value["error"]}, default=str)
-    if isinstance(value, float) and math.isnan(value):
-        return "nan"
-    return sent_text(value)
-
-
-def optional_text(record: Record, keys: Sequence[str]) -> str:
-    """Return the first text or number under some keys; empty if there is none."""
-    for key in keys:
-        value = record.values.get(key)
-        # An empty cell of a table is what null is elsewhere.
-        if value == "":
-            continue
-        if type(value) is str:
-            return value if value.isascii() else well_formed(value)
-        if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
-            return well_formed(str(value))
-    return ""

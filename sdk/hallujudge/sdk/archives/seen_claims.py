@@ -20,25 +20,22 @@ from ..errors import ArchiveError
 from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError
 from ..media.pictures import hash_of_all
 from .bad_records import noted
-from .ids import canonical_id
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, uses
 from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
 from .named_keys import fields_of
-from .records import (
+from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
-    Record,
-    Records,
+    canonical_id,
     choose_key,
-    first_record,
     optional_text,
-    read_records,
+    response_text,
+    structured,
 )
-from .response_values import response_text
+from .records import Record, Records, first_record, read_records
 from .rival_keys import refuse_other_texts
 from .shown_pictures import IMAGE_KEYS, PicturesOfIds, ShownRecords, pictures_of_ids, unshown
-from .table_files import structured
 
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption", "description")
 _OWN_ID_KEYS = ("id", "question_id", "item_id")

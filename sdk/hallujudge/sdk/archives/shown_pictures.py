@@ -19,12 +19,11 @@ from ..media.media_files import VIDEO_SUFFIXES, MediaError, MediaFolder
 from ..media.pictures import Box, PictureFinder, check_boxes, moment_looks, object_looks
 from ..media.video_frames import FrameSettings, Sampling, seconds_of
 from .chair_references import is_coco
-from .ids import canonical_id
 from .inputs import InputOptions, References
 from .joins import refuse
 from .json_files import named, read_json, shown
-from .records import Record, choose_key, read_records
-from .table_files import structured
+from .record_values import canonical_id, choose_key, structured
+from .records import Record, read_records
 
 BOXES = "boxes"
 """The key of a record's boxes."""

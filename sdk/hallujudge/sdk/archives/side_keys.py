@@ -14,13 +14,12 @@ from hallujudge.metrics.responses.replies import THOUGHT_KEYS, thought_in
 from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..errors import HallujudgeError
-from .archive_files import value_at
 from .found_files import is_url
 from .inputs import InputOptions, References, Responses, are_paths
 from .local_files import open_binary
 from .opened_archives import Opened
+from .record_values import structured, value_at
 from .records import Record, changed, read_records
-from .table_files import structured
 
 Source: TypeAlias = "Responses | References"
 

@@ -17,13 +17,13 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFile
 
 from ..errors import ArchiveError
 from .formats import read_format
-from .ids import canonical_id
 from .inputs import InputOptions, ReaderInput, Responses, are_paths
 from .joins import refuse
 from .json_files import named
 from .local_files import as_path
 from .question_files import asks_the_same, id_of, joined_labels, normal_text
-from .records import TEXT_FLAG, Record, Records, choose_key, name_of, read_records
+from .record_values import TEXT_FLAG, canonical_id, choose_key
+from .records import Record, Records, name_of, read_records
 from .set_files import known_sets, split_of, split_of_file
 
 

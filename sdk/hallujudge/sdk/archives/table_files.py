@@ -11,8 +11,6 @@ from pathlib import Path
 
 from msgspec import structs
 
-from hallujudge.metrics.answers.table_cells import listed
-
 from ..errors import ArchiveError, InvalidInputError
 from .bad_records import Unreadable
 from .found_files import FoundFile, copy_to_file, temporary_folder
@@ -125,22 +123,6 @@ _MAX_CELL_CHARS = 1 << 24
 _DECLARED_DELIMITER = re.compile(r'"?sep=([,;\t|])"?\r?\n')
 EXCEL_CELL_CHARS = 32_767
 """Excel silently truncates longer cells."""
-# What has more digits than a float holds exactly stays a text.
-_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
-
-
-def structured(value: object) -> object:
-    """Return the list, object or number that a table's cell holds; other values as they are.
-
-    Only for keys that never hold a text: a response may begin with a bracket too.
-    """
-    if not isinstance(value, str):
-        return value
-    if not value.strip():
-        return None
-    if value.lstrip()[0] in "[{" or _NUMBER.fullmatch(value.strip()):
-        return listed(value)
-    return value
 
 
 # CSV ----------------------------------------------------------------------------------------------

@@ -21,9 +21,7 @@ from hallujudge.metrics.tri_he import TriHeItem
 from ..errors import ArchiveError
 from ..media.media_files import MediaError, MediaFolder
 from ..media.pictures import PictureFinder, hash_of_all
-from .answer_records import text_of
 from .bad_records import noted
-from .ids import canonical_id
 from .inputs import (
     DeclaredInputs,
     InputOptions,
@@ -37,20 +35,21 @@ from .inputs import (
 from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
 from .named_keys import fields_of
-from .records import (
+from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
-    Record,
+    USUAL_SCORE_KEYS,
+    canonical_id,
     choose_key,
-    first_record,
+    human_scores,
     id_under,
     optional_text,
-    read_records,
+    response_text,
+    structured,
 )
-from .response_values import USUAL_SCORE_KEYS, human_scores
+from .records import Record, first_record, read_records
 from .rival_keys import refuse_other_texts
 from .shown_pictures import unshown
-from .table_files import structured
 
 _ID_KEYS = ("image_id", "id", "image")
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption")
@@ -294,7 +293,7 @@ class _Answers:
         if key is None:
             # The first record has only claims; later ones may still have a text.
             key = next((name for name in _TEXT_KEYS if name in answer.record.values), None)
-        return None if key is None else text_of(answer.record, key)
+        return None if key is None else response_text(answer.record, key)
 
     def _claims(self, answer: _Answer) -> tuple[Triplet, ...] | None:
         value = structured(answer.record.values.get(_CLAIMS))

@@ -29,9 +29,9 @@ with MissingExtraError.unless_installed("reading XLSX files", "tables"):
     from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
     from openpyxl.xml.functions import fromstring, iterparse
 
-from .ids import MOST_EXACT
 from .json_files import named
 from .local_files import read_bytes
+from .record_values import MOST_EXACT
 from .records import Record
 from .table_files import EXCEL_CELL_CHARS, header_of
 

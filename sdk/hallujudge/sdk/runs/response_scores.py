@@ -18,13 +18,13 @@ from hallujudge.metrics.framework.claims import json_kind
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.responses.replies import message_text, sent_text
 
-from ..archives.ids import canonical_id
 from ..archives.inputs import InputOptions, family_module
 from ..archives.json_files import shown
 from ..archives.opened_archives import open_references
 from ..archives.plain_values import is_plain, plain, plain_source
 from ..archives.question_files import id_of
 from ..archives.readers import read_items
+from ..archives.record_values import canonical_id
 from ..archives.records import read_records
 from ..errors import ArchiveError, InvalidInputError
 

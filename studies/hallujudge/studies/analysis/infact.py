@@ -19,7 +19,8 @@ from hallujudge.metrics.infact.operators import (
     taxonomy_means,
 )
 from hallujudge.sdk.archives.json_files import amount, named
-from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
+from hallujudge.sdk.archives.record_values import id_under, optional_text
+from hallujudge.sdk.archives.records import Record, read_records
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.charts import Chart

@@ -26,8 +26,8 @@ from hallujudge.metrics.tri_he.claim_analyses import (
     frequent_pair_rates,
     trend,
 )
+from hallujudge.sdk.archives.record_values import human_scores
 from hallujudge.sdk.archives.records import Record
-from hallujudge.sdk.archives.response_values import human_scores
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, NotFoundError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable, Spread
 from hallujudge.sdk.report.charts import Chart

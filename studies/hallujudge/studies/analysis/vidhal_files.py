@@ -16,7 +16,8 @@ from hallujudge.metrics.vidhal.order_analyses import (
     human_agreement,
     transitive_inconsistency,
 )
-from hallujudge.sdk.archives.records import Record, id_under, optional_text, read_records
+from hallujudge.sdk.archives.record_values import id_under, optional_text
+from hallujudge.sdk.archives.records import Record, read_records
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.charts import Chart

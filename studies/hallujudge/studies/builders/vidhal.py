@@ -10,7 +10,8 @@ import click
 
 # Its modules are imported when the command uses them: its help page waits for none of them.
 from hallujudge import studies as room
-from hallujudge.sdk.archives.records import id_under, read_records
+from hallujudge.sdk.archives.record_values import id_under
+from hallujudge.sdk.archives.records import read_records
 from hallujudge.sdk.cli.app import (
     ExitCode,
     build_app,

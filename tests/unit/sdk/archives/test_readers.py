@@ -85,7 +85,7 @@ def test_a_record_keeps_its_parts(part: str, tmp_path: Path) -> None:
 def test_a_list_of_records_under_another_name_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         ArchiveError,
-        match=expected_message("sdk.archives.records:mine-is-list-of-records-give-file"),
+        match=expected_message("sdk.archives.record_values:mine-is-list-of-records-give-file"),
     ):
         read(json.dumps({"model": "m", "mine": ROWS}), tmp_path)
 
@@ -95,7 +95,7 @@ def test_the_texts_of_an_object_are_named(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError) as refused:
         read(json.dumps(rows), tmp_path)
     assert str(refused.value).endswith(
-        expected_message("sdk.archives.records:response-is-an-object-not-text-name")
+        expected_message("sdk.archives.record_values:response-is-an-object-not-text-name")
     )
     options = {"key_map": {"response": "response.words"}}
     assert read(json.dumps(rows), tmp_path, **options) == WANTED[:1]
@@ -220,10 +220,10 @@ def test_errors_name_arguments_in_python_and_options_on_the_command_line() -> No
     with pytest.raises(ArchiveError) as caught:
         read_items("chair", [{"id": 1, "words": "A dog."}], GROUPED_OBJECTS)
     assert str(caught.value).endswith(
-        expected_message("sdk.archives.records:name-it-with-inputoptions-text-key")
+        expected_message("sdk.archives.record_values:name-it-with-inputoptions-text-key")
     )
     assert in_flags(str(caught.value)).endswith(
-        expected_message("sdk.archives.records:name-it-with-text-key")
+        expected_message("sdk.archives.record_values:name-it-with-text-key")
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ..record_values import structured
 from ..records import LISTED_TEXT
-from ..table_files import structured
 from .archive_reader import ArchiveReader, converting, mapping_at
 from .harnesses import lmms_sample, response_of_output
 from .toolkits import vlmevalkit_predictions, vlmevalkit_values

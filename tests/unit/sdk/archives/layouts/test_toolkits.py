@@ -300,7 +300,8 @@ def test_no_advice_names_a_key_of_ids(tmp_path: Path) -> None:
     path = written(tmp_path, {"image_id": 1, "response": reply})
     with pytest.raises(ArchiveError) as caught:
         read_items("chair", path, {"1": ["cat"]})
-    assert expected_message("sdk.archives.records:only-the-text-is-advised") in str(caught.value)
+    advice = expected_message("sdk.archives.record_values:only-the-text-is-advised")
+    assert advice in str(caught.value)
 
 
 def test_references_in_the_folder_decide_the_metric_of_an_overview(tmp_path: Path) -> None:

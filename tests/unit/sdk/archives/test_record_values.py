@@ -1,8 +1,9 @@
-"""Which values are ids, and what is said of others."""
+"""Which values are ids and responses, and what is said of others."""
 
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -44,3 +45,11 @@ def test_bytes_of_a_table_are_texts() -> None:
 def test_other_values_are_refused_with_the_reason(value: object, said: str) -> None:
     with pytest.raises(ArchiveError, match=said):
         list(read_items("pope", rows(value), None))
+
+
+@pytest.mark.parametrize("metric", ["open-objects", "object-halbench", "mementos"])
+def test_a_caption_in_a_list_of_one_is_that_caption_and_null_is_none(metric: str) -> None:
+    known = {"references": ["A dog."], "objects": ["dog"], "objs": ["dog"], "reference": "A dog."}
+    given = [{"image_id": n, "caption": [text], **known} for n, text in ((1, "A cat."), (2, None))]
+    items: list[Any] = list(read_items(metric, given, None))
+    assert [item.response for item in items] == ["A cat.", None]
