@@ -165,7 +165,7 @@ def _evidence(evidence: Evidence | None) -> object:
 @cache
 def _statistics_type(names: tuple[str, ...]) -> Callable[..., object]:
     """Return the class of statistics by name, which are left out where an item has none."""
-    if any(_raw(name) != f'"{name}"'.encode() for name in names):
+    if any(_encoder().encode(name) != f'"{name}"'.encode() for name in names):
         # msgspec takes no such name, which may have a value of a declaration's field.
         return lambda *numbers: dict(zip(names, numbers, strict=bool(numbers)))
     own = {f"column_{place}": name for place, name in enumerate(names)}

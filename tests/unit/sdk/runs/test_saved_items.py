@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 from support.messages import expected_message
+from support.work import calls_of
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.spec import ScoreSpec
@@ -78,6 +79,18 @@ def test_a_column_may_have_any_name() -> None:
     first, second = map(json.loads, lines.of([(ITEM, result()), (ITEM, unscored)]).splitlines())
     assert first["statistics"] == {names[0]: 1, names[1]: 0.5}
     assert second["statistics"] == {}
+
+
+def test_usual_names_cost_less_than_those_that_json_escapes() -> None:
+    """Values with fields are made and encoded in less time than a dict."""
+    pairs = [(ITEM, structs.replace(result(), statistics=(n, 0.5))) for n in range(100)]
+
+    def calls(*names: str) -> int:
+        lines = ItemLines(columns(*names), keep_text=True)
+        lines.of(pairs)
+        return calls_of(lambda: lines.of(pairs))
+
+    assert calls("mentioned", "asked:left") < calls("mentioned", 'asked:"left"')
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), statistics, statistics, groups), max_size=30))
