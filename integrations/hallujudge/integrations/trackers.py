@@ -9,10 +9,11 @@ import json
 import re
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hallujudge.metrics import Report
 from hallujudge.sdk.errors import InvalidInputError, MissingExtraError, OutputError
@@ -20,12 +21,19 @@ from hallujudge.sdk.report.report_text import interval_label, main_score_of
 from hallujudge.sdk.trackers import LoggedReport, Tracker
 
 from .every_eval_ever import checked_model, write_every_eval_ever
+from .harness_scores import explanation
+
+if TYPE_CHECKING:
+    from hallujudge.judge_service.observe.evaluation_events import EvaluationEvents
 
 _FOLDER = ".eval_results"
 """The folder in the repository of a model, on whose page the Hub shows it."""
 
 _DATASET = re.compile(r"([\w.-]+/[\w.-]+)(?::([\w.-]+))?", re.ASCII)
 _TASK = "default"
+
+# A longer explanation is a caption, and not what its score rests on.
+_MOST_EXPLAINED = 500
 
 
 def mlflow_tracker(place: str, **_: str) -> Tracker:
@@ -141,13 +149,29 @@ def hub_results_tracker(place: str, *, dataset: str, **_: str) -> Tracker:
 
 
 def otel_tracker(place: str, **_: str) -> Tracker:
-    """Return what emits events of OpenTelemetry, to an address if one is given."""
+    """Return what emits events ``gen_ai.evaluation.result`` of OpenTelemetry, for scores and items.
+
+    The event of a score has its interval, bounds and signature as attributes that begin with
+    ``hallujudge.``. The event of an item has the item's id as the id of the response, and the
+    reason as ``error.type`` if it is unscored.
+
+    Args:
+        place: The address of a collector that takes OTLP over HTTP. If empty, events go to the
+            provider that the program has set, or without one to the address in the environment.
+    """
 
     def log(logged: LoggedReport) -> None:
         with MissingExtraError.unless_installed("logging to OpenTelemetry", "otel"):
-            from .evaluation_events import emit_report
+            from opentelemetry._logs import get_logger_provider
 
-        emit_report(logged.report, logged.lines(), place, step=logged.step, model=logged.model)
+            from hallujudge.judge_service.observe.evaluation_events import EvaluationEvents, sending
+        set_by_program = None if place else get_logger_provider()
+        # The API's own provider emits nothing until a program sets another one.
+        if set_by_program is not None and hasattr(set_by_program, "force_flush"):
+            _emit(EvaluationEvents(set_by_program), logged)
+            return
+        with sending(place) as provider:
+            _emit(EvaluationEvents(provider), logged)
 
     return log
 
@@ -224,3 +248,40 @@ def _notes(report: Report, main: str) -> str:
     if (bound := coverage.bounds.get(main)) is not None:
         parts.append(f"best case {bound.best:.4f}, worst case {bound.worst:.4f}")
     return "; ".join([*parts, f"signature {report.signature}"])
+
+
+def _emit(events: EvaluationEvents, logged: LoggedReport) -> None:
+    report = logged.report
+    own: dict[str, str | int | float] = {} if logged.step is None else {"step": logged.step}
+    own |= {"metric": report.metric, "variant": report.variant, "signature": report.signature}
+    if logged.model:
+        own["model"] = logged.model
+    coverage = report.coverage
+    counts = {"items": coverage.items, "unscored": coverage.unscored}
+    for name, score in report.scores.items():
+        if score.value is None:
+            continue
+        bound = coverage.bounds.get(name)
+        ends = {"ci_low": score.ci_low, "ci_high": score.ci_high, "n": score.n}
+        if bound is not None:
+            ends |= {"best": bound.best, "worst": bound.worst}
+        known = {key: end for key, end in ends.items() if end is not None}
+        events.emit(f"{report.metric}/{name}", score.value, own={**own, **counts, **known})
+    # Items come after the scores, so that a reader who stops early has the scores.
+    for line in logged.lines():
+        _emit_item(events, report.metric, line, own)
+
+
+def _emit_item(
+    events: EvaluationEvents,
+    metric: str,
+    line: Mapping[str, Any],
+    own: Mapping[str, str | int | float],
+) -> None:
+    item = str(line["id"])
+    if reason := str(line.get("reason") or ""):
+        events.emit(metric, response_id=item, error=reason, own=own)
+    for name, value in (line.get("scores") or {}).items():
+        if value is not None:
+            why = explanation(name, value, line.get("evidence") or {})[:_MOST_EXPLAINED]
+            events.emit(f"{metric}/{name}", value, response_id=item, explanation=why, own=own)

@@ -10,9 +10,9 @@ from hallujudge.metrics.framework import names_on_use
 if TYPE_CHECKING:
     from hallujudge.studies.audit.audit import HARNESSES as HARNESSES
     from hallujudge.studies.audit.audit import audit as audit
-    from hallujudge.studies.audit.totals import PrintedTotal as PrintedTotal
-    from hallujudge.studies.audit.totals import TotalsAudit as TotalsAudit
-    from hallujudge.studies.audit.totals import audit_totals as audit_totals
+    from hallujudge.studies.audit.printed_numbers import PrintedTotal as PrintedTotal
+    from hallujudge.studies.audit.printed_numbers import TotalsAudit as TotalsAudit
+    from hallujudge.studies.audit.printed_numbers import audit_totals as audit_totals
     from hallujudge.studies.audit.waterfall import Audit as Audit
     from hallujudge.studies.audit.waterfall import AuditOptions as AuditOptions
     from hallujudge.studies.audit.waterfall import Cause as Cause

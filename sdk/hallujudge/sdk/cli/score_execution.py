@@ -29,9 +29,9 @@ from ..errors import InvalidInputError
 from ..runs import RunFolder
 from ..runs.folder import Started
 from ..runs.folder_guards import tidied
+from ..runs.journal import passing_reasons
 from ..runs.manifest import VERDICTS
 from ..runs.parts import EarlyWorkers, Entry, Part, UnscoredCounts
-from ..runs.passing_reasons import passing_reasons
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.run_inputs import PreparedRun
 from ..runs.run_spec import graph_notes

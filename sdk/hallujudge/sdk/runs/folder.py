@@ -29,7 +29,7 @@ from .folder_guards import (
     write_synced,
 )
 from .item_lines import signed_lines
-from .journal import PART, SYNCED, KeptParts, append, read_kept, write_marks
+from .journal import PART, SYNCED, EarlierRun, KeptParts, append, read_kept, write_marks
 from .manifest import (
     ITEMS,
     JOURNAL,
@@ -44,7 +44,6 @@ from .manifest import (
     staged,
 )
 from .parts import Part
-from .passing_reasons import EarlierRun
 from .saved_items import about_of, page_of, pictures_of
 
 # After a power loss, at most so many bytes of lines are checked against their CRC and scored again.

@@ -1,4 +1,19 @@
-"""NaturalBench, CRPE and VLMs are Biased: ways of counting answers, from a harness's to ours."""
+"""NaturalBench, CRPE and VLMs are Biased: ways of counting answers, from a harness's to ours.
+
+VLMEvalKit counts CRPE by four rows of a table that follow each other, which are one question. This
+is after ``vlmeval/dataset/utils/crpe.py`` and the class ``CRPE`` of
+``vlmeval/dataset/image_vqa.py``, as the package ms-vlmeval 0.0.20 has them (May 2026). Commits
+before pull request 1205 (opened in August 2025) count each row by itself; their numbers are not
+explained here.
+
+* A row is right if the prediction is one character, or begins with A, B, C or D, and its first
+  character is that of the table's answer.
+* Another prediction is right if it has the answer's text from its fifth character on, in any case.
+  Of an answer of four characters or fewer, such as a letter alone, nothing is left: every such
+  prediction is right then.
+* Rows are taken by fours, whatever was asked; the tool stops where the last four are not whole. It
+  looks at no row after the first wrong one, whose category is the question's.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +28,8 @@ from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem
 from hallujudge.metrics.responses.thoughts import divided
+from hallujudge.sdk.errors import InvalidInputError
 
-from . import circular_rows
-from .circular_rows import TIMES, by_question
 from .waterfall import AuditOptions, Counts, Ratio, Row, Scored, Stage
 
 _ACCURACY = Ratio(numerator=("right",), denominator=("answered",))
@@ -46,6 +60,16 @@ NOT_PRINTED = (
     "code yields naturalbench_Acc"
 )
 """Why a number is missing in lmms-eval's results."""
+# CRPE asks each question four times, with the options rolled on by one.
+_TIMES = 4
+_LETTERS = frozenset("ABCD")
+# The answer's text follows its letter and a mark, as in "(B) cart".
+_TEXT = 4
+# What pandas reads in an empty cell, as the tool writes it.
+_EMPTY = "nan"
+# Texts that pandas 3.1 takes for an empty cell.
+_EMPTY_TEXTS = {"", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None"}
+_EMPTY_TEXTS |= {"NaN", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +90,10 @@ def counted(
     every, rule = _items(scored, name), THEIRS[name]
     theirs, ours = [c.theirs for c in every], [{} if c.repeated else c.ours for c in every]
     # lmms-eval counts each answer of CRPE by itself.
-    whole = name == "crpe" and harness == circular_rows.HARNESS
+    whole = name == "crpe" and harness == "vlmevalkit"
     if whole:
-        rule = circular_rows.ITS_RULE
-        theirs = circular_rows.rows_of([each.record.values for each in scored.rows])
+        rule = "VLMEvalKit's rule"
+        theirs = rows_of([each.record.values for each in scored.rows])
     once = [{} if c.repeated else counts for c, counts in zip(every, theirs, strict=True)]
     # Benchmarks call it category, topic or type.
     places = [n for n, c in enumerate(every) if options.category in ("", *c.item.fields.values())]
@@ -77,7 +101,7 @@ def counted(
     def shown(counts: Sequence[Counts]) -> list[Counts]:
         if whole:
             # Whatever was asked: the tool takes four rows that follow each other for a question.
-            counts = by_question(counts, [at // TIMES for at in range(len(counts))], stops=True)
+            counts = _by_question(counts, [at // _TIMES for at in range(len(counts))], stops=True)
         return [counts[place] for place in places]
 
     stages = [
@@ -96,7 +120,7 @@ def counted(
         if whole:
             meaning = "four answers of a category, or to what was asked, not any four rows"
         meaning += "; of all categories together without --category"
-        counts = by_question(ours, keys, stops=whole)
+        counts = _by_question(ours, keys, stops=whole)
         stages.append(Stage("four to a question", meaning, counts))
     elif whole:
         stages.append(Stage("each answer", "each answer counts, not four as a question", ours))
@@ -164,8 +188,69 @@ def _questions(items: Sequence[AnswersItem], *, in_order: bool) -> list[object]:
     assert isinstance(metric, AnswersMetric), "it is one of closed questions"
     for item in items:
         category = item.fields.get("category", "")
-        number = before[category] // TIMES
+        number = before[category] // _TIMES
         # The released script takes every four answers of a category for one question.
         keys.append((category, number) if in_order else metric.places(item)[-1])
         before[category] += 1
     return keys
+
+
+# CRPE of VLMEvalKit -------------------------------------------------------------------------------
+
+
+def is_right(answer: str, prediction: str) -> bool:
+    """Return whether the tool takes a prediction for right."""
+    first = prediction[:1]
+    if len(prediction) == 1 or first in _LETTERS:
+        return first == answer[:1]
+    return answer[_TEXT:].lower() in prediction.lower()
+
+
+def rows_of(records: Sequence[Mapping[str, object]]) -> list[Counts]:
+    """Return how the tool counts each row of a table by itself.
+
+    Raises:
+        InvalidInputError: The last four rows are not whole, where the tool stops.
+    """
+    if len(records) % _TIMES:
+        raise InvalidInputError(
+            f"the table has {len(records):,} rows: VLMEvalKit stops where they are not a multiple "
+            f"of {_TIMES}; give the whole table that it wrote"
+        )
+    return [
+        {
+            "rows": 1,
+            "answered": 1,
+            "right": int(is_right(_cell(each.get("answer")), _cell(each.get("prediction")))),
+        }
+        for each in records
+    ]
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    return _EMPTY if text in _EMPTY_TEXTS else text
+
+
+def _by_question(
+    counts: Sequence[Counts], keys: Sequence[object], *, stops: bool = False
+) -> list[Counts]:
+    """Return counts in which one answer to a question stands for all four.
+
+    Args:
+        counts: The counts of each answer; empty for one that is left out, with its question.
+        keys: The question of each.
+        stops: Whether it is the first wrong answer, or the last one; otherwise it is the first.
+    """
+    groups: dict[object, list[int]] = {}
+    for place, key in enumerate(keys):
+        groups.setdefault(key, []).append(place)
+    made: list[Counts] = [{} for _ in counts]
+    for places in groups.values():
+        if len(places) != _TIMES or not all(counts[place] for place in places):
+            continue
+        wrong = next((place for place in places if not counts[place]["right"]), None)
+        last = places[-1] if wrong is None else wrong
+        at = last if stops else places[0]
+        made[at] = {"rows": 1, "answered": 1, "right": int(wrong is None)}
+    return made

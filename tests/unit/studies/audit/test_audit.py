@@ -409,10 +409,11 @@ def test_totals_without_a_run_say_how_they_are_compared(
 
 def test_only_totals_of_the_metric_are_compared(tmp_path: Path, run: Path) -> None:
     with pytest.raises(
-        InvalidInputError, match=expected_message("studies.audit.totals:no-task-has-a-number")
+        InvalidInputError,
+        match=expected_message("studies.audit.printed_numbers:no-task-has-a-number"),
     ):
         audit_totals(totals(tmp_path, coco_cap_chair_i=12.0), run)
     with pytest.raises(
-        ArchiveError, match=expected_message("studies.audit.totals:is-not-a-results-file")
+        ArchiveError, match=expected_message("studies.audit.printed_numbers:is-not-a-results-file")
     ):
         audit_totals(run / "items.jsonl", run)

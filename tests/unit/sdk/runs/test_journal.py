@@ -12,9 +12,9 @@ import pytest
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.sdk import BatchResult, Client
 from hallujudge.sdk.runs import RunFolder
+from hallujudge.sdk.runs.journal import EarlierRun, passing_reasons
 from hallujudge.sdk.runs.manifest import Manifest
 from hallujudge.sdk.runs.parts import Part, UnscoredCounts
-from hallujudge.sdk.runs.passing_reasons import EarlierRun, passing_reasons
 
 BATCH = 512
 COUNT = 6 * BATCH + 16

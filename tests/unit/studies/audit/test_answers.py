@@ -15,7 +15,7 @@ from support.running import here
 
 from hallujudge.sdk.audit import AuditOptions, audit
 from hallujudge.sdk.errors import InvalidInputError
-from hallujudge.studies.audit.circular_rows import is_right, rows_of
+from hallujudge.studies.audit.answers import is_right, rows_of
 
 CATEGORIES = ("exist", "subject", "predicate", "object")
 NAMES = ("cart", "horse", "lamp", "tree")
