@@ -20,7 +20,7 @@ from support.terminals import Terminal
 from hallujudge.metrics import ChairItem, ItemResult, Outcome
 from hallujudge.sdk import Client, RunReport, read_run, recompute
 from hallujudge.sdk.archives.example_files import example_archives
-from hallujudge.sdk.cli.viewer_pages import find_runs
+from hallujudge.sdk.cli.viewer import find_runs
 from hallujudge.sdk.errors import (
     ArchiveError,
     InvalidInputError,

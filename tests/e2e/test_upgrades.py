@@ -20,7 +20,7 @@ from hallujudge.judge_service.access.key_store import KeyStore, read_keys
 from hallujudge.judge_service.access.spending import Ledger, Spent
 from hallujudge.judge_service.llm.cache_file import CacheFile
 from hallujudge.sdk import Client, __version__, read_run, recompute
-from hallujudge.sdk.cli.viewer_pages import find_runs
+from hallujudge.sdk.cli.viewer import find_runs
 
 _UPGRADES = Path(__file__).resolve().parents[1] / "data" / "upgrades"
 # Where the folders were written; their manifests name the inputs by full paths.

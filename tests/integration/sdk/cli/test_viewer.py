@@ -238,9 +238,7 @@ def test_a_run_that_goes_on_is_told_from_one_that_stopped(stopped: Path) -> None
 
     with serving(stopped.parent) as served:
         assert "Stopped: 2 of 2 items scored" in told(served)
-        assert expected_message("sdk.cli.viewer_pages:repeat-its-command-with-resume") in told(
-            served
-        )
+        assert expected_message("sdk.cli.viewer:repeat-its-command-with-resume") in told(served)
         lock = FolderLock(stopped)
         assert "Under way: 2 of 2 items scored" in told(served)
         assert "--resume" not in told(served)
@@ -278,11 +276,8 @@ def test_a_run_without_items_yet_has_a_page(stopped: Path) -> None:
         status, source = get(served, "/run?name=stopped")
     assert status == 200
     assert "0 of 2 items scored" in Page(source).text
-    assert expected_message("sdk.cli.viewer_pages:items-are-shown-once-scored") in Page(source).text
-    assert (
-        expected_message("sdk.cli.viewer_pages:the-scores-are-of-these-items")
-        not in Page(source).text
-    )
+    assert expected_message("sdk.cli.viewer:items-are-shown-once-scored") in Page(source).text
+    assert expected_message("sdk.cli.viewer:the-scores-are-of-these-items") not in Page(source).text
 
 
 def test_a_run_with_a_torn_journal_has_a_page_of_what_is_whole(stopped: Path) -> None:

@@ -222,7 +222,7 @@ def test_folders_that_are_not_runs_are_refused(tmp_path: Path, better: RunReport
     (tmp_path / "partial").mkdir()
     (tmp_path / "partial" / "manifest.json").touch()
     with pytest.raises(
-        ArchiveError, match=expected_message("sdk.cli.viewer_pages:the-run-is-not-complete")
+        ArchiveError, match=expected_message("sdk.cli.viewer:the-run-is-not-complete")
     ):
         compare(better, tmp_path / "partial")
     (tmp_path / "empty").mkdir()
