@@ -17,8 +17,7 @@ from .errors import DeadlineError, MissingExtraError, UnsupportedError
 from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.found_claims import FoundClaim
-    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.engine.spec import FoundClaim, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.metrics import Item, ItemResult, Report

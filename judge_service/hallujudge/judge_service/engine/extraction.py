@@ -28,11 +28,10 @@ from ..extractors.rules.rule_extractors import (
     RuleTripletExtractor,
 )
 from ..llm.estimate import Estimate, PlannedCall, TokenCounter, estimate_calls
+from ..llm.prompt_templates import PROMPT_PRESET, marks_of, preset_in
 from ..threads import RULES_EFFORT, map_cpu, of_each
-from .found_claims import FoundClaim
-from .judge_prompts import PROMPT_PRESET, preset_in
 from .resources import Offers, Resources
-from .spec import ScoreSpec
+from .spec import FoundClaim, ScoreSpec
 
 _ExtractorT = TypeVar("_ExtractorT")
 EXTRACTORS = ("rules", "spacy", "llm", "sentences", "given")
@@ -204,11 +203,10 @@ def _of_triplets(
 
 def extract_prompt_option(slots: Sequence[str]) -> OptionDefinition:
     """Return the option that holds a user's own prompt of the extractor ``llm``."""
-    marks = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
     return OptionDefinition(
         name=EXTRACT_PROMPT,
         meaning="Own prompt of the extractor llm.",
-        details=f"The text has the marks {marks}.",
+        details=f"The text has the marks {marks_of(slots)}.",
         file=True,
     )
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from msgspec import structs
 
 from ..errors import InvalidInputError
-from ..judges import Judge
+from ..judges import Judge, registered_judge
 from ..judges.choice_judge import ChoiceJudge
 from ..judges.judge_rules import Escalation, PanelRule, ShareRule
 from ..judges.llm_judge import LlmJudge
-from ..judges.registered_judges import registered_judge
 from ..judges.several_judges import Panel, Router
 from ..judges.small_judges import MatcherJudge, PooledJudge, ServedJudge, ServedPreset
 from ..llm.budget import Budget, CallBudget, Prices, SharedCalls, Usage, VerdictStore
@@ -373,7 +372,7 @@ class JudgeFactory:
         """Return a server of ``llm`` or ``fallback``, with what sends to it."""
         settings = self.settings
         own = settings.language_model(name)
-        sender = cast(SenderName, own.sender)
+        sender = cast("SenderName", own.sender)
         if own.sender == "auto":
             of_vllm = name == "llm" or own.dialect == "vllm"
             sender = hosted_by(url) or ("http" if of_vllm else "openai")
@@ -416,7 +415,7 @@ class JudgeFactory:
             dialect=dialect_of(f"{name}.dialect", own.dialect, endpoint.url),
             is_dialect_guessed=own.dialect == "auto" and not is_known,
             is_constraint_guessed=own.dialect == "auto" and not is_known,
-            api=cast(ApiName, own.api),
+            api=cast("ApiName", own.api),
             constraint=own.constraint,
             sampling=Sampling(seed=self.settings.llm.seed, omit=listed(own.omit)),
             retry=retry_policy(self.settings),

@@ -11,9 +11,9 @@ from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.metric import SEES, SOFT, YES, JudgeOption
 
 from ..errors import InvalidInputError
+from ..judges import registered_judges
 from ..judges.judge_rules import Escalation, PanelRule, ShareRule
 from ..judges.questions import WORDINGS
-from ..judges.registered_judges import registered_judges
 from ..judges.small_judges import SERVED_JUDGES, ServedPreset
 from ..llm.call_policy import RetryPolicy
 from ..llm.chat import ApiName, Dialect, Sampling

@@ -7,43 +7,43 @@ which the file may hold already.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 from msgspec.structs import replace
 
-from hallujudge.metrics import Item, ItemResult, Outcome
+from hallujudge.metrics import ItemResult, Outcome
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import (
     Answer,
     AnswersEvidence,
     AnswersItem,
     ClosedQuestions,
+    JudgedAnswers,
 )
 from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES
+from hallujudge.metrics.framework.asking import is_prompt_text
+from hallujudge.metrics.framework.metric import LLM_JUDGES, SOFT, YES, OptionDefinition
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ..errors import InvalidInputError
 from ..judges import judging_of, payer_of
-from ..judges.questions import Question
-from ..llm.estimate import Estimate
-from ..threads import map_cpu, of_each
+from ..judges.questions import Question, choice_question, printed_question
+from ..llm.prompt_templates import (
+    JUDGE,
+    PROMPT_PRESET,
+    Template,
+    load_template,
+    own_template,
+    paper_prompt,
+    preset_in,
+    preset_option,
+    presets_of,
+    prompt_option,
+)
 from .answers_pipeline import ONE_EACH, AnswersPipeline
 from .judge_options import ESCALATION_OPTIONS, SHARE_OPTION, escalation_of, share_rule_of
-from .judge_prompts import (
-    PROMPT_PRESET,
-    choice_question,
-    declared_prompts,
-    judged_in,
-    own_prompts,
-    preset_in,
-    printed_prompts,
-    printed_question,
-    template_of,
-)
 from .judge_quality import (
     CARD_OPTION,
     asked_judge_note,
@@ -51,7 +51,7 @@ from .judge_quality import (
     check_probabilities,
     given_verdicts_note,
 )
-from .pipelines import MetricT, TextPipeline, checked_items
+from .pipelines import AskingPipeline
 from .registry import MetricEntry, declared_trial
 from .resources import Resources
 from .responses import Problem, ResponseCheck
@@ -61,58 +61,10 @@ if TYPE_CHECKING:
     from ..judges.choice_judge import ChoiceJudge, Chosen
 
 
-ItemT = TypeVar("ItemT", bound=Item)
 GIVEN = "given"
 """The value of a benchmark's option with which the verdicts of the file count."""
 _DIGITS = 6  # as judges round probabilities
 _SHOWN_CHARS = 80
-
-
-class AskingPipeline(TextPipeline[ItemT, MetricT]):
-    """Has language models choose answers to questions about items, if any are to be asked.
-
-    A family's subclass says what is asked about an item, and what is made of the answers. It comes
-    before the family's other base classes, which score where nothing is asked.
-    """
-
-    judge: ChoiceJudge | None
-    """The language models, or None if no judge is called."""
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings of all text pipelines, and the judge with its prompts and parameters."""
-        known = super().settings
-        return known if self.judge is None else {**known, **self.judge.identity.settings()}
-
-    async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
-        """Return one result for each item, in order; a batch's questions are asked together."""
-        if self.judge is None:
-            return await super().evaluate(items)
-        mine: list[ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # a family's own type
-        asked = list(map(self.questions, mine))
-        found = iter(await self.judge.choose([each for part in asked for each in part.values()]))
-        chosen = [{place: next(found) for place in part} for part in asked]
-        return await map_cpu(
-            of_each(lambda index: self.judged(mine[index], chosen[index])),
-            range(len(mine)),
-            chars=lambda index: self.size(mine[index]),
-        )
-
-    async def estimate(self, items: Sequence[Item]) -> list[Estimate]:
-        """Return the calls that each language model would get, without calling it."""
-        if self.judge is None:
-            return []
-        mine: list[ItemT] = checked_items(items, self.item_type)  # type: ignore[arg-type]  # the same
-        asked = map(self.questions, mine)
-        return await self.judge.estimates(each for part in asked for each in part.values())
-
-    @abstractmethod
-    def questions(self, item: ItemT) -> dict[int, Question]:
-        """Return place in the item -> question about it; none for an item with a problem."""
-
-    @abstractmethod
-    def judged(self, item: ItemT, found: Mapping[int, Chosen]) -> ItemResult:
-        """Return the result of an item, given the choices by place."""
 
 
 class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersPipeline):
@@ -142,7 +94,7 @@ class JudgedAnswersPipeline(AskingPipeline[AnswersItem, AnswersMetric], AnswersP
         self._given = getattr(metric, declared.judge_option) == GIVEN
         self._reference = self._how.reference
         self._choices = () if metric.variant in metric.verdict_prompts else tuple(self._how.choices)
-        printed = printed_prompts(declared.name)
+        printed = presets_of(declared.name, JUDGE)
         self._is_printed = judge is not None and judge.templates[0].name in printed
         # A judge sees more of an answer than parsers do.
         self._repeats = self._repeats and judge is None and declared.verdict in declared.seen
@@ -447,6 +399,63 @@ def declared_entry(benchmark: ClosedQuestions) -> MetricEntry:
         open=opened,
     )
     return entry
+
+
+def template_of(spec: ScoreSpec, name: str, own: Sequence[str], slots: Sequence[str]) -> Template:
+    """Return a declared prompt, or what the user gives instead.
+
+    Args:
+        spec: The spec.
+        name: The name of the declared prompt, or its text.
+        own: The options that may hold the user's own.
+        slots: The slots that it has.
+
+    Raises:
+        InvalidInputError: A prompt can't be used, or two are given.
+    """
+    text = next((spec.options[option] for option in own if spec.options.get(option)), "")
+    if preset := preset_in(spec.options):
+        if text:
+            raise InvalidInputError(
+                f"the options {PROMPT_PRESET} and {own[-1]} are both given; give one of them"
+            )
+        return paper_prompt(preset, spec.metric, JUDGE).template
+    # A prompt that a declaration has as a text has no name, which the signature needs.
+    if not text and is_prompt_text(name):
+        return replace(own_template(name, slots), name=spec.metric)
+    return own_template(text, slots) if text else load_template(name)
+
+
+def judged_in(benchmark: ClosedQuestions) -> JudgedAnswers:
+    """Return what a judge may be asked in a benchmark."""
+    assert benchmark.judged is not None, "only such benchmarks have this pipeline"
+    return benchmark.judged
+
+
+def declared_prompts(benchmark: ClosedQuestions, spec: ScoreSpec) -> dict[str, tuple[str, ...]]:
+    """Return each declared prompt -> the options that may hold the user's own instead.
+
+    The prompt that extracts, if the variant has one, is the last.
+    """
+    how, metric = judged_in(benchmark), metric_of(benchmark)
+    if own := metric.verdict_prompts.get(spec.variant):
+        return {own: ("prompt",)}
+    first: dict[str, tuple[str, ...]] = {}
+    if extracting := metric.extraction_prompts.get(spec.variant):
+        first[extracting] = ()
+    if not benchmark.prompt_by:
+        return dict.fromkeys(how.prompts.values(), ("prompt",)) | first
+    return {name: (f"prompt_{value}", "prompt") for value, name in how.prompts.items()} | first
+
+
+def own_prompts(benchmark: ClosedQuestions) -> Iterator[OptionDefinition]:
+    """Yield the options of a user's own prompts."""
+    how, by = judged_in(benchmark), benchmark.prompt_by
+    yield prompt_option("prompt", tuple(how.slots), by and f" for all {by}s")
+    if printed := presets_of(benchmark.name, JUDGE):
+        yield preset_option(*printed)
+    for value in how.prompts if by else ():
+        yield prompt_option(f"prompt_{value}", tuple(how.slots), f" for {value}")
 
 
 def choice_judge(

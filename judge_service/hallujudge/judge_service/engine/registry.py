@@ -29,7 +29,7 @@ from hallujudge.metrics.responses.reader import MARKS, THOUGHTS
 
 from ..errors import InvalidInputError, Violation
 from .pipelines import Pipeline as Pipeline
-from .reading_pipeline import ReadingPipeline
+from .pipelines import ReadingPipeline
 from .resources import Resources
 from .responses import LANGUAGE_OPTION, RESPONSE_OPTIONS, ResponseCheck
 from .spec import ScoreSpec, known_metric
@@ -37,7 +37,7 @@ from .spec import ScoreSpec, known_metric
 if TYPE_CHECKING:
     from hallujudge.metrics.answers.answers_metric import AnswersMetric
 
-    from .found_claims import FoundClaim
+    from .spec import FoundClaim
 
 # The option is declared where judges are, which a client doesn't import.
 _SHARE = "min_choice_share"

@@ -25,16 +25,15 @@ from ..judges import counting_verdicts
 from ..tenancy import Attributes, EvaluatedItem, tenancy
 from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_each
 from .pipelines import unscored_result
-from .read_responses import read_items
 from .registry import Pipeline, checked_entry, metric_entry, open_pipeline
 from .resources import Resources, has_long_graph
-from .spec import GraphSource, InlineGraph, ScoreSpec
+from .spec import GraphSource, InlineGraph, ScoreSpec, read_items
 from .streams import RunProgress
 
 if TYPE_CHECKING:
     from ..llm.estimate import Estimate
-    from .found_claims import FoundClaim
     from .judge_factory import JudgeFactory
+    from .spec import FoundClaim
 
 
 _T = TypeVar("_T")

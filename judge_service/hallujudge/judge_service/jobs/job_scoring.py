@@ -24,9 +24,9 @@ from ..flights import FlightLog, Flights
 from ..llm.ask_once import run_bounded
 from ..stopping import CallDrain, HeldBackError, JointWork
 from ..threads import in_thread, shielded
+from ..wire.convert import items_of, report_bytes, report_of, result_bytes, result_of, spec_of
 from . import Answer, Job, JobWork, JobWorkers, Problem, ScoredChunk, Trial
 from .job_progress import Activity, Changes, JobProgress, JobSuspicions
-from .stored import items_of, report_bytes, report_of, result_bytes, result_of, spec_of
 
 _LOG = logging.getLogger(__name__)
 

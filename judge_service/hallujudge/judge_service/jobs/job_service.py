@@ -17,13 +17,13 @@ from ..errors import HallujudgeError, InvalidInputError, UnavailableError, Versi
 from ..observe import JobsActivity
 from ..settings.server_settings import JobSettings
 from ..stopping import CallDrain, Grace, begun, cancel_all
+from ..wire.convert import report_bytes
 from . import FINISHED, Job, JobDetails, JobWorkers, NewItem, NewJob
 from .database import Database
 from .job_progress import Activity, Changes, JobProgress, JobSuspicions
 from .job_runner import POLL_SECONDS, JobRunner
 from .job_scoring import MAX_CONCURRENCY, DatabaseThreads, JobScoring, Lanes, stopping_error
 from .job_store import JobStore
-from .stored import report_bytes
 
 _LOG = logging.getLogger(__name__)
 _P = ParamSpec("_P")

@@ -1,4 +1,4 @@
-"""Questions of the judge: which claims go into one call, and the prompt of the call.
+"""Questions of the judge: what goes into one call, and the prompt of the call.
 
 The calls of an image share their beginning, which a server with a prefix cache reads once.
 """
@@ -11,11 +11,20 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hallujudge.metrics.answers.answer_text import folded, texts_in
 from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
 from hallujudge.metrics.framework.pictures import Picture
 
 from ..llm.chat import ChatImage
-from ..llm.prompt_templates import Message, Template, as_line, fenced, load_template, object_schema
+from ..llm.prompt_templates import (
+    NOT_AMONG_THEM,
+    Message,
+    Template,
+    as_line,
+    fenced,
+    load_template,
+    object_schema,
+)
 from . import JudgeRequestItem
 
 VERDICT_KEY = "verdict"
@@ -195,3 +204,38 @@ def _joint_question(
 
 def _choices_of(claim: ClaimParts) -> tuple[str, ...]:
     return SENTENCE_CHOICES if isinstance(claim, Sentence) else TRIPLET_CHOICES
+
+
+def choice_question(
+    template: Template, values: Mapping[str, str | Sequence[str]], choices: Sequence[str]
+) -> Question:
+    """Return a question whose texts are fenced, each as one line of data.
+
+    Args:
+        template: The prompt, with a slot for each text.
+        values: Slot -> text, or list of texts, that can't be trusted.
+        choices: What may be answered.
+    """
+    blocks = {slot: fenced(slot.upper(), [as_line(text)]) for slot, text in values.items()}
+    return Question(
+        template=template,
+        messages=template.messages(blocks),
+        claims=(0,),
+        choices=tuple(choices),
+        keyed=False,
+    )
+
+
+def printed_question(template: Template, response: str, slot: str, people: str) -> Question:
+    """Return POPE's printed question, whose reply is an answer of people, or ``<NAN>``.
+
+    Args:
+        template: The printed prompt.
+        response: The student's answer.
+        slot: Slot of the answers of people.
+        people: These answers, as a field holds them.
+    """
+    answers = texts_in(people)
+    # People give the same answer in several spellings.
+    choices = dict.fromkeys([*map(folded, answers), NOT_AMONG_THEM])
+    return choice_question(template, {slot: answers, "response": response}, tuple(choices))

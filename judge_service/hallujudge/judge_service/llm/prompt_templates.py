@@ -32,6 +32,8 @@ from importlib.resources.abc import Traversable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hallujudge.metrics.framework.metric import JudgeOption, OptionDefinition
+
 from ..errors import InvalidInputError
 
 # A user's prompt file; a larger one is a mistake, such as a data file.
@@ -167,15 +169,19 @@ def own_template(text: str, slots: Sequence[str]) -> Template:
         )
     found = {slot for _, part in parts for slot in _ANY_SLOT.findall(part)}
     if found != set(slots):
-        wanted = ", ".join(f"{{{{{slot}}}}}" for slot in slots)
-        slots = ", ".join(f"{{{{{slot}}}}}" for slot in sorted(found)) or "none"
-        raise InvalidInputError(f"the prompt needs the slots {wanted}; it has {slots}")
+        has = marks_of(sorted(found)) or "none"
+        raise InvalidInputError(f"the prompt needs the slots {marks_of(slots)}; it has {has}")
     return Template(
         name="own",
         version="",
         digest=sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         parts=tuple((role, part.strip("\n")) for role, part in parts),
     )
+
+
+def marks_of(slots: Iterable[str]) -> str:
+    """Return the marks of slots as a prompt's text has them, with commas between."""
+    return ", ".join(f"{{{{{slot}}}}}" for slot in slots)
 
 
 def fenced(name: str, lines: Iterable[str]) -> str:
@@ -321,3 +327,32 @@ def read_confidence(reply: str) -> tuple[str, float | None]:
     if share > 1:
         return reply, None
     return reply[: found.start()].rstrip(), share
+
+
+PROMPT_PRESET, NO_PRESET = "prompt_preset", "none"
+"""The option that names a printed prompt, and its value for none."""
+
+
+def prompt_option(name: str, slots: Sequence[str], about: str = "") -> OptionDefinition:
+    """Return the option that holds a user's own prompt."""
+    return JudgeOption(
+        name=name,
+        meaning=f"Own prompt of the judge{about}.",
+        details=f"The text has the marks {marks_of(slots)}.",
+        file=True,
+    )
+
+
+def preset_option(*names: str) -> OptionDefinition:
+    """Return the option that names a prompt that the metric's paper prints."""
+    return JudgeOption(
+        name=PROMPT_PRESET,
+        choices=(NO_PRESET, *names),
+        meaning="Prompt that the paper prints.",
+        details="Its own form of reply is read; none: our prompt.",
+    )
+
+
+def preset_in(options: Mapping[str, str]) -> str:
+    """Return the preset that options name; empty without one."""
+    return options.get(PROMPT_PRESET, NO_PRESET).replace(NO_PRESET, "")

@@ -27,10 +27,10 @@ from ..engine.spec import ScoreSpec
 from ..engine.streams import keys_of
 from ..errors import REASONS, HallujudgeError, InvalidInputError, Violation
 from ..forked_workers import Answer, Program
-from ..jobs.stored import items_of, report_bytes, result_bytes, result_of
 from ..observe import Recorder, begin_recording
 from ..settings.server_settings import LimitSettings
 from ..tenancy import EvaluatedItem, MemoryBudget, Outcomes
+from ..wire.convert import items_of, report_bytes, result_bytes, result_of
 from .calls import Calls, died_of, with_scores
 from .logs import internal_error, set_up_logging
 from .request_checks import groups_of

@@ -1,4 +1,4 @@
-"""Conversion of values to messages and back; only the servicers and the client use it."""
+"""Conversion of values to messages and back, and to the bytes that the job database stores."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from hallujudge.metrics import Evidence, Item, ItemResult, JsonValue, Report, Sc
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet, WrittenTriplet
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem, checked_against_all
 
-from ..engine.found_claims import FoundClaim
-from ..engine.spec import GraphSource, ScoreSpec
+from ..engine.spec import FoundClaim, GraphSource, ScoreSpec
 from . import evidence_types, item_types
 from .codec import Codecs
 from .fields import Codec, Fill, MalformedError, invalid, located, reader_of, writer_of
@@ -214,7 +213,7 @@ def graph_from_proto(message: scoring_pb2.GraphSource) -> GraphSource:
     Raises:
         InvalidInputError: The message names no source.
     """
-    return cast(GraphSource, _read(cast(Any, GraphSource), message, "graph"))
+    return cast("GraphSource", _read(cast("Any", GraphSource), message, "graph"))
 
 
 # Results and reports
@@ -303,3 +302,38 @@ def _with_graph(item: Item, result: ItemResult) -> ItemResult:
     return structs.replace(
         result, evidence=structs.replace(evidence, scene_graph=item.reference_triplets or ())
     )
+
+
+# What the job database stores: the bytes of messages
+
+
+def spec_of(content: bytes) -> ScoreSpec:
+    """Return a spec."""
+    return spec_from_proto(scoring_pb2.ScoreSpec.FromString(content))
+
+
+def items_of(contents: Sequence[bytes]) -> list[Item]:
+    """Return items."""
+    return [item_from_proto(pb.Item.FromString(content)) for content in contents]
+
+
+def result_of(content: bytes) -> ItemResult:
+    """Return a result."""
+    return result_from_proto(pb.ItemResult.FromString(content))
+
+
+def result_bytes(result: ItemResult) -> bytes:
+    """Return a result as bytes."""
+    # The stored item has the scene graph.
+    (kept,) = without_graphs([result])
+    return result_to_proto(kept).SerializeToString()
+
+
+def report_of(content: bytes) -> Report:
+    """Return a report."""
+    return report_from_proto(scoring_pb2.Report.FromString(content))
+
+
+def report_bytes(report: Report) -> bytes:
+    """Return a report as bytes."""
+    return report_to_proto(report).SerializeToString()

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hallujudge.judge_service.engine import Engine
-from hallujudge.judge_service.engine.read_responses import read_items
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.session import extract, normalize
+from hallujudge.judge_service.engine.spec import read_items
 from hallujudge.judge_service.engine.streams import (
     TICK_SECONDS,
     RunProgress,
@@ -28,9 +28,8 @@ from .run_header import RunHeader
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession
-    from hallujudge.judge_service.engine.found_claims import FoundClaim
     from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-    from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
+    from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.budget import SharedCalls
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult

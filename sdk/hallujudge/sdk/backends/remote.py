@@ -55,8 +55,7 @@ from .recovery import LOST, Losses, ProgressWatch, Reconnecting, WaitLog
 from .run_header import RunHeader, header_of
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.found_claims import FoundClaim
-    from hallujudge.judge_service.engine.spec import GraphSource, ScoreSpec
+    from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item
 

@@ -7,8 +7,7 @@ from dataclasses import MISSING, fields, replace
 
 from msgspec import Struct
 
-from hallujudge.judge_service.engine.read_responses import read_items
-from hallujudge.judge_service.engine.spec import known_metric
+from hallujudge.judge_service.engine.spec import known_metric, read_items
 from hallujudge.metrics import IntervalSettings, Item, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.framework.signature import before_items, signature_field
 from hallujudge.metrics.framework.thought_scores import with_thought_scores

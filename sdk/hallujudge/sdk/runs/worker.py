@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from hallujudge.judge_service.engine.read_responses import read_items
+from hallujudge.judge_service.engine.spec import read_items
 from hallujudge.judge_service.process_pool import DiedError
 from hallujudge.metrics.families import add_benchmarks, added_sources
 

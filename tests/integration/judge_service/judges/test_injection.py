@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from support import scripted_llm as llm
 
-from hallujudge.judge_service.engine.judge_prompts import choice_question
 from hallujudge.judge_service.extractors import DescriptionPair
 from hallujudge.judge_service.extractors.llm_extractors import (
     LlmKeywordExtractor,
@@ -24,7 +23,7 @@ from hallujudge.judge_service.extractors.llm_extractors import (
 from hallujudge.judge_service.judges import JudgedItem, JudgeRequestItem
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge
 from hallujudge.judge_service.judges.llm_judge import LlmJudge
-from hallujudge.judge_service.judges.questions import questions_of
+from hallujudge.judge_service.judges.questions import choice_question, questions_of
 from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient

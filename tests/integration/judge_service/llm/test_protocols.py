@@ -12,11 +12,11 @@ from support.llm_judges import CLAIMS, EXPECTED, item, judge_of, shown
 from support.probability_servers import ScoringServer, by_scene, decisions
 
 from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.engine.judge_prompts import choice_question
 from hallujudge.judge_service.errors import InvalidInputError
 from hallujudge.judge_service.judges.choice_judge import ChoiceJudge
 from hallujudge.judge_service.judges.judge_checks import check_endpoint, retry_claims
 from hallujudge.judge_service.judges.llm_judge import estimate_judge
+from hallujudge.judge_service.judges.questions import choice_question
 from hallujudge.judge_service.llm.http import SenderName
 from hallujudge.judge_service.llm.prompt_templates import own_template
 from hallujudge.judge_service.llm.verdict_cache import VerdictCache

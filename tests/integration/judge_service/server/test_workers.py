@@ -36,14 +36,20 @@ from hallujudge.judge_service.engine import Engine, InlineGraph, ScoreSpec, Scor
 from hallujudge.judge_service.engine.session import extract
 from hallujudge.judge_service.errors import InternalError, InvalidInputError, OverloadedError
 from hallujudge.judge_service.flights import FlightLog, Flights
-from hallujudge.judge_service.jobs import stored
 from hallujudge.judge_service.server.jobs_servicer import WorkersOfJob
 from hallujudge.judge_service.server.server import start
 from hallujudge.judge_service.server.worker_tasks import Task
 from hallujudge.judge_service.server.workers import Workers
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.judge_service.tenancy import MemoryBudget
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import (
+    item_to_proto,
+    report_bytes,
+    report_of,
+    result_bytes,
+    result_of,
+    spec_to_proto,
+)
 from hallujudge.metrics import ChairItem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -258,9 +264,9 @@ async def test_an_item_of_a_job_that_ends_its_workers_is_unscored(dying: Workers
             contents = [item_to_proto(item).SerializeToString() for item in items]
             scored = await work.score(contents, flights_of(contents))
             assert list(scored.reasons) == reasons
-            assert [stored.result_of(one).id for one in scored.results] == [one.id for one in items]
+            assert [result_of(one).id for one in scored.results] == [one.id for one in items]
             await work.add(scored.share)
-        coverage = stored.report_of(await work.report()).coverage
+        coverage = report_of(await work.report()).coverage
     assert (coverage.items, coverage.scored) == (5, 3)
 
 
@@ -385,13 +391,13 @@ async def test_workers_score_items_of_jobs(pool: Workers) -> None:
     session = await Engine().open(SPEC)
     expected = await session.evaluate(items)
     assert list(scored.reasons) == [result.reason for result in expected]
-    assert [stored.result_of(content) for content in scored.results] == [
-        stored.result_of(stored.result_bytes(result)) for result in expected
+    assert [result_of(content) for content in scored.results] == [
+        result_of(result_bytes(result)) for result in expected
     ]
     await work.add(scored.share)
     session.add(expected)
-    report = stored.report_bytes(session.report())
-    assert stored.report_of(await work.report()) == stored.report_of(report)
+    report = report_bytes(session.report())
+    assert report_of(await work.report()) == report_of(report)
 
 
 async def test_workers_make_the_report_of_a_job(pool: Workers) -> None:
@@ -400,10 +406,10 @@ async def test_workers_make_the_report_of_a_job(pool: Workers) -> None:
     session.add(results)
     work = WorkersOfJob(pool, spec_to_proto(SPEC).SerializeToString(), SPEC.metric)
     for at in (0, 4):
-        kept = [stored.result_bytes(result) for result in results[at : at + 4]]
+        kept = [result_bytes(result) for result in results[at : at + 4]]
         await work.add(await work.share_of(kept))
     report = await work.report()
-    assert stored.report_of(report) == stored.report_of(stored.report_bytes(session.report()))
+    assert report_of(report) == report_of(report_bytes(session.report()))
 
 
 async def test_a_dense_message_takes_the_memory_that_it_needs(pool: Workers) -> None:

@@ -20,7 +20,7 @@ from hallujudge.judge_service.engine.registry import Pipeline, open_pipeline
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import InvalidInputError, UnavailableError
-from hallujudge.judge_service.jobs import Death, Job, JobState, Problem, kept_caller, stored
+from hallujudge.judge_service.jobs import Death, Job, JobState, Problem, kept_caller
 from hallujudge.judge_service.jobs.database import FileLock
 from hallujudge.judge_service.jobs.job_progress import Activity, Changes
 from hallujudge.judge_service.jobs.job_runner import JobRunner
@@ -29,7 +29,7 @@ from hallujudge.judge_service.llm.ask_once import SingleFlight, run_bounded
 from hallujudge.judge_service.llm.client import Turn
 from hallujudge.judge_service.settings.server_settings import JobSettings
 from hallujudge.judge_service.stopping import CallDrain, Grace
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import item_to_proto, report_bytes, spec_to_proto
 from hallujudge.metrics import ChairItem, Item, ItemResult
 
 _DAY = 86_400.0
@@ -278,7 +278,7 @@ class AskingEngine(Engine):
 async def test_calls_of_a_job_that_another_server_took_over_are_kept(wanted: bool) -> None:
     """Calls of a job that its owner cancelled are not."""
     session = AskingSession(open_pipeline(SPEC, Resources()))
-    database = JudgedDatabase(stored.report_bytes(session.report()))
+    database = JudgedDatabase(report_bytes(session.report()))
     draining, changes, lock = asyncio.Event(), Changes(), LostLock()
     scoring = scoring_of(database, changes, draining, Clock(), AskingEngine(session))
     runner = JobRunner(scoring, lock, JobSettings(), Clock())

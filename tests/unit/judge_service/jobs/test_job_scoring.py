@@ -18,7 +18,7 @@ from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.spec import ScoreSpec
 from hallujudge.judge_service.errors import OverloadedError, UnavailableError
 from hallujudge.judge_service.flights import Flights
-from hallujudge.judge_service.jobs import Answer, Job, JobState, Problem, ScoredChunk, stored
+from hallujudge.judge_service.jobs import Answer, Job, JobState, Problem, ScoredChunk
 from hallujudge.judge_service.jobs.job_progress import Activity, Changes
 from hallujudge.judge_service.jobs.job_scoring import (
     MAX_CONCURRENCY,
@@ -29,7 +29,13 @@ from hallujudge.judge_service.jobs.job_scoring import (
 )
 from hallujudge.judge_service.observe import JobsActivity
 from hallujudge.judge_service.stopping import CallDrain
-from hallujudge.judge_service.wire.convert import item_to_proto, spec_to_proto
+from hallujudge.judge_service.wire.convert import (
+    item_to_proto,
+    report_bytes,
+    report_of,
+    result_bytes,
+    spec_to_proto,
+)
 from hallujudge.metrics import ChairItem
 
 SPEC = ScoreSpec(metric="chair")
@@ -121,7 +127,7 @@ async def test_results_wait_until_the_database_takes_them() -> None:
     engine, slept = Engine(), []
     session = await engine.open(SPEC)
     database: Any = FailingDatabase(
-        stored.report_bytes(session.report()),
+        report_bytes(session.report()),
         [UnavailableError("locked"), OverloadedError("full"), UnavailableError("locked")],
     )
 
@@ -134,13 +140,13 @@ async def test_results_wait_until_the_database_takes_them() -> None:
     assert [(answer.position, answer.scored, answer.reason) for answer in database.answers] == [
         (0, True, "")
     ]
-    report = stored.report_of(database.report)
+    report = report_of(database.report)
     assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
 
 
 async def test_a_chunk_that_was_read_when_the_drain_began_is_not_scored() -> None:
     session = await Engine().open(SPEC)
-    database: Any = FailingDatabase(stored.report_bytes(session.report()), [])
+    database: Any = FailingDatabase(report_bytes(session.report()), [])
     with closing(DatabaseThreads()) as threads:
         scoring = scoring_of(database, threads, engine=Engine())
         read = database.chunk
@@ -160,13 +166,13 @@ async def test_results_of_an_earlier_run_enter_the_report_unscored_again() -> No
     engine = Engine()
     session = await engine.open(SPEC)
     [result] = await session.evaluate([ITEM])
-    database: Any = FailingDatabase(stored.report_bytes(session.report()), [])
-    kept = Answer(position=0, scored=True, reason="", result=stored.result_bytes(result))
+    database: Any = FailingDatabase(report_bytes(session.report()), [])
+    kept = Answer(position=0, scored=True, reason="", result=result_bytes(result))
     database.answers.append(kept)
     with closing(DatabaseThreads()) as threads:
         await scoring_of(database, threads, engine=engine).score(replace(JOB, scored=1))
     assert database.answers == [kept]
-    report = stored.report_of(database.report)
+    report = report_of(database.report)
     assert (report.coverage.items, report.scores["chair_i"].value) == (1, 0.5)
 
 
@@ -174,7 +180,7 @@ async def test_workers_score_what_needs_no_model() -> None:
     engine = Engine()
     session = await engine.open(SPEC)
     [result] = await session.evaluate([ITEM])
-    database: Any = FailingDatabase(stored.report_bytes(session.report()), [])
+    database: Any = FailingDatabase(report_bytes(session.report()), [])
     asked: list[Sequence[bytes]] = []
 
     class Work:
@@ -186,7 +192,7 @@ async def test_workers_score_what_needs_no_model() -> None:
             async with flights.all():
                 asked.append(contents)
                 assert database.in_flight == {0}
-            return ScoredChunk([""], [stored.result_bytes(result)], b"a share")
+            return ScoredChunk([""], [result_bytes(result)], b"a share")
 
         async def unscored(self, contents: Sequence[bytes], died: str) -> ScoredChunk:
             raise AssertionError(contents, died)
@@ -204,7 +210,7 @@ async def test_workers_score_what_needs_no_model() -> None:
         await scoring_of(database, threads, engine=engine, workers=Work).score(JOB)
     assert database.flown == {0}
     assert asked == [[item_to_proto(ITEM).SerializeToString()]]
-    assert [answer.result for answer in database.answers] == [stored.result_bytes(result)]
+    assert [answer.result for answer in database.answers] == [result_bytes(result)]
     assert database.report == b"of a share"
 
 

@@ -23,12 +23,12 @@ from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 
 from ...judges import judging_of, payer_of
 from ...judges.choice_judge import ChoiceJudge, Chosen
-from ...judges.questions import Question
+from ...judges.questions import Question, choice_question
+from ...llm.prompt_templates import prompt_option
 from ..judge_options import SHARE_OPTION
-from ..judge_prompts import choice_question, prompt_option
 from ..judge_quality import asked_judge_note, given_verdicts_note
-from ..judging_pipeline import AskingPipeline, choice_judge
-from ..pipelines import scored_result, unscored_result
+from ..judging_pipeline import choice_judge
+from ..pipelines import AskingPipeline, scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import Problem, ResponseCheck

@@ -39,6 +39,7 @@ from ...extractors import (
     PairKeywords,
 )
 from ...extractors.llm_extractor_base import Extraction
+from ...llm.prompt_templates import preset_option
 from ...threads import map_cpu, of_each
 from ..extraction import (
     GIVEN,
@@ -46,14 +47,12 @@ from ..extraction import (
     extract_prompt_option,
     no_claims,
 )
-from ..found_claims import FoundClaim
-from ..judge_prompts import preset_option
 from ..judge_quality import keywords_note
 from ..pipelines import checked_items, scored_result, unscored_result
 from ..registry import MetricEntry, Trial
 from ..resources import Resources
 from ..responses import MAX_RESPONSE_CHARS, Problem, ResponseCheck
-from ..spec import GraphSource, ScoreSpec, ShippedGraph
+from ..spec import FoundClaim, GraphSource, ScoreSpec, ShippedGraph
 
 DOMAINS = ("daily_life", "robotics", "comics")
 """The paper's domains, each with its own shipped graphs."""
