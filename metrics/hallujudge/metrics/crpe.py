@@ -38,7 +38,7 @@ from functools import lru_cache
 from string import punctuation
 from typing import ClassVar
 
-from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate
+from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate, value_of
 from .answers.answer_text import number_of
 from .answers.answers_metric import AnswersMetric
 from .answers.choices import read_choice
@@ -52,10 +52,9 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
-from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
 from .framework.arrays import FloatArray, np
-from .framework.columns_and_scores import Column
+from .framework.columns_and_scores import Column, Grouping
 from .responses.thoughts import Division, keyed_division
 
 CATEGORIES = ("exist", "subject", "predicate", "object")

@@ -38,6 +38,7 @@ from typing import Any, ClassVar
 from msgspec import structs
 
 from .answers.answer_scores import ReadAnswer, count, credit, named, share, unparsed_rate
+from .answers.answer_text import with_lists
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
@@ -52,7 +53,6 @@ from .answers.closed_questions import (
     compared_by,
 )
 from .answers.declared_metrics import metric_of
-from .answers.table_cells import with_lists
 from .answers.yes_no import YES_NO_PARSERS, YesNo, yes_no_at_start
 from .framework.arrays import FloatArray
 from .framework.asking import Shown, name_under, plain

@@ -33,7 +33,7 @@ from typing import ClassVar
 
 from msgspec import structs
 
-from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate
+from .answers.answer_scores import AnswerScore, accuracy, is_right, unparsed_rate, value_of
 from .answers.answer_text import number_of
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
@@ -46,11 +46,10 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
-from .answers.groupings import Grouping, value_of
 from .framework import columns_and_scores as framework
 from .framework.arrays import FloatArray
 from .framework.asking import plain
-from .framework.columns_and_scores import Column
+from .framework.columns_and_scores import Column, Grouping
 from .framework.metric import verdicts_option
 
 FAILED = "F"

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from .answers.answer_scores import ReadAnswer, count, share, unparsed_rate
-from .answers.answer_text import reply_text
+from .answers.answer_text import reply_text, with_lists
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
@@ -46,7 +46,6 @@ from .answers.closed_questions import (
     Keys,
     Parsed,
 )
-from .answers.table_cells import with_lists
 from .framework.metric import verdicts_option
 
 TYPES = (

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from .answers.answer_items import HeldAnswers, in_columns
 from .answers.answer_scores import AnswerScore, Bundle, Count, combined, count, share
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
@@ -42,7 +43,6 @@ from .answers.closed_questions import (
     Parsed,
 )
 from .answers.declared_metrics import metric_of
-from .answers.held_answers import HeldAnswers, in_columns
 from .framework.arrays import FloatArray, np
 from .framework.asking import OwnAsking, plain
 from .framework.columns_and_scores import ScoreDefinition

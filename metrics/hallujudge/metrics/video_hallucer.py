@@ -39,6 +39,7 @@ from .answers.answer_scores import (
     named,
     share,
 )
+from .answers.answer_text import with_lists
 from .answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -50,7 +51,6 @@ from .answers.closed_questions import (
     Parsed,
     compared_by,
 )
-from .answers.table_cells import with_lists
 from .answers.yes_no import YES_NO_PARSERS, yes_bias
 from .framework.asking import name_under
 

@@ -46,7 +46,7 @@ from .answers.answer_scores import (
     share,
     unparsed_rate,
 )
-from .answers.answer_text import folded, spaced
+from .answers.answer_text import NUMBER_WORDS, folded, number_named, spaced
 from .answers.closed_questions import (
     Answer,
     AnswerParser,
@@ -61,7 +61,6 @@ from .answers.declared_metrics import MeansMetric
 from .answers.yes_no import YES_NO_PARSERS
 from .framework.arrays import FloatArray, np
 from .framework.columns_and_scores import Sums, ratio
-from .responses.number_words import NUMBER_WORDS, number_named
 from .responses.thoughts import Division, lmms_eval_division
 
 TOPICS = (

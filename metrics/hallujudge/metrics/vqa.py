@@ -30,7 +30,14 @@ from string import ascii_lowercase
 from typing import ClassVar
 
 from .answers.answer_scores import count, credit, is_right, share, unparsed_rate
-from .answers.answer_text import folded, listed_texts, most_frequent, text_of_list, texts_in
+from .answers.answer_text import (
+    folded,
+    listed_texts,
+    most_frequent,
+    text_of_list,
+    texts_in,
+    with_lists,
+)
 from .answers.answers_metric import AnswersMetric
 from .answers.closed_questions import (
     Answer,
@@ -41,7 +48,6 @@ from .answers.closed_questions import (
     Parsed,
     one_answer,
 )
-from .answers.table_cells import with_lists
 from .framework.asking import plain
 from .framework.metric import verdicts_option
 

@@ -84,11 +84,6 @@ def credit(answer: ReadAnswer) -> float:
     return answer.right if answer.probability is None else answer.probability
 
 
-def lacks_probability(answer: ReadAnswer) -> bool:
-    """Return whether an answer counts by its verdict, where probabilities count."""
-    return answer.soft and answer.probability is None
-
-
 def is_any(_answer: ReadAnswer) -> bool:
     """Return True: every answer meets this condition."""
     return True
@@ -138,6 +133,11 @@ def count(
         return sum(when(a) for a in bundle if a.counted or (unread and a.unparsed))
 
     return Count(name=name, meaning=meaning, of=of, unread=unread, integral=integral)
+
+
+def value_of(name: str, meaning: str, of: Callable[[ReadAnswer], float]) -> Count:
+    """Return the column of a value of the first answer, whose sum means nothing."""
+    return Count(name=name, meaning=meaning, of=lambda b: of(b[0]) if b else 0, label=True)
 
 
 def count_groups(
@@ -376,12 +376,9 @@ def mean(score: AnswerScore, over: str, values: tuple[str, ...], what: str) -> A
         values: Its values; without an answer to one of them, the mean is None.
         what: The values in words, such as "the paper's five sets".
     """
-    known = score.definition
-    assert isinstance(known.value, Ratio), "the mean is of a share"
-    parts = [
-        Ratio(_within(known.value.upper, value), _within(known.value.lower, value))
-        for value in values
-    ]
+    known, of = score.definition, score.definition.value
+    assert isinstance(of, Ratio), "the mean is of a share"
+    parts = [Ratio(_within(of.upper, value), _within(of.lower, value)) for value in values]
     columns = [column for part in parts for column in (*part.upper, *part.lower)]
     definition = replace(
         known,

@@ -1,11 +1,15 @@
-"""The text of answers: normalization, lists of texts, statements of uncertainty, and a cache."""
+"""The text of answers: normalization, numbers in words, lists of texts, uncertainty, a cache.
+
+Tables hold lists and objects as texts in their cells, which are read here too.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, wraps
 from hashlib import blake2b
 from json.encoder import encode_basestring
@@ -247,3 +251,79 @@ def reply_text(held: object) -> str | None:
         "Write each one as a text, or as an object with choices[0].message.content",
         held,
     )
+
+
+# Python's parser takes a hundred times the memory of its text.
+_MAX_LIST_CHARS = 1 << 16
+
+
+def with_lists(record: Mapping[str, object], keys: Iterable[str]) -> Mapping[str, object]:
+    """Return a record whose lists and objects under some keys are no longer texts.
+
+    Args:
+        record: The record.
+        keys: Keys that never hold a text: a response may begin with a bracket too.
+    """
+    for key in keys:
+        if isinstance(cell := record.get(key), str) and cell.startswith(("[", "{")):
+            record = {**record, key: listed(cell)}
+    return record
+
+
+def listed(text: str) -> object:
+    """Return the list or object that a text is, as JSON or as Python prints it; else the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _printed(text)
+
+
+def _printed(text: str) -> object:
+    """Return the list or object that a cell holds as Python prints it; other texts as they are.
+
+    pandas writes columns of lists so: ``['dining table', "chef's knife"]``. An array of numpy,
+    ``['dog' 'cat']``, would be read as one text, so a list counts only if it prints as the cell.
+    """
+    # Python's parser warns of backslashes that escape nothing; names of objects have none.
+    if not text.startswith(("[", "{")) or "\\" in text or len(text) > _MAX_LIST_CHARS:
+        return text
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+    return value if repr(value) == text else text
+
+
+_ONES = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_TEENS = (
+    *("ten", "eleven", "twelve", "thirteen", "fourteen"),
+    *("fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_WORTH = {word: number for number, word in enumerate(("zero", *_ONES, *_TEENS))}
+_WORTH |= {word: 10 * number for number, word in enumerate(_TENS, start=2)}
+
+# Tens come first, so that "twenty-five" is not read as five.
+NUMBER_WORDS = (
+    rf"(?:(?:{'|'.join(_TENS)})(?:[-\s](?:{'|'.join(_ONES)}))?|{'|'.join((*_TEENS, *_ONES))}|zero)"
+)
+"""A regular expression of a number in words, in small letters."""
+
+
+def number_named(text: str) -> float:
+    """Return the number that digits, or words such as "thirty-two", name."""
+    words = re.split(r"[-\s]", text.lower())
+    return float(sum(_WORTH[word] for word in words) if words[0] in _WORTH else text)
+
+
+_NUMBER = re.compile(rf"(?<![\w.])(?:\d+|{NUMBER_WORDS})(?!\w)", re.IGNORECASE)
+
+
+def numbers_in(text: str) -> set[float]:
+    """Return the whole numbers that a text names, in digits or in words."""
+    return {number_named(found) for found in _NUMBER.findall(text)}
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a whole number, in digits or in words."""
+    return _NUMBER.fullmatch(text) is not None

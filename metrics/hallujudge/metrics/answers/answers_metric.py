@@ -18,8 +18,7 @@ from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
 from ..framework.signature import declarations
 from ..responses.thoughts import Division
-from .answer_bounds import ENDS, ends_of, open_row
-from .answer_items import UNANSWERED
+from .answer_items import UNANSWERED, HeldAnswers
 from .answer_scores import Bundle, Count, ReadAnswer
 from .closed_questions import (
     Answer,
@@ -32,8 +31,16 @@ from .closed_questions import (
     Parsed,
     SpecialItem,
 )
-from .held_answers import HeldAnswers
-from .other_parsers import NamedParser, OtherParsers, disagrees, how_parsed, missing_note
+from .uncounted_answers import (
+    ENDS,
+    NamedParser,
+    OtherParsers,
+    disagrees,
+    ends_of,
+    how_parsed,
+    missing_note,
+    open_row,
+)
 from .yes_no import PARSER_DIVISIONS
 
 UNSCORED = "unscored"

@@ -8,13 +8,14 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from ..responses.number_words import is_number, numbers_in
 from .answer_text import (
     MAX_KEPT_CHARS,
     NEGATIONS,
     UNSPACED,
     after_correction,
     folded,
+    is_number,
+    numbers_in,
     plain,
     says_it_is_unsure,
     spaced,

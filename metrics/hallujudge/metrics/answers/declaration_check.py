@@ -20,10 +20,10 @@ from ..errors import choose_from, meant
 from ..framework.asking import AskingProtocol, is_prompt_text
 from ..framework.papers import facts_of, paper_faults
 from ..framework.results import ItemResult, Outcome
-from .answer_bounds import decided
 from .answer_scores import Count
 from .closed_questions import ClosedQuestions, EachRecord, FileNames
 from .declared_metrics import metric_of
+from .uncounted_answers import decided
 
 # Aliases that are text at run time, so that ``|`` can't be applied to them.
 _ALIASES = dict.fromkeys(("Unfold", "AnswerParser", "SpecialItem"), Callable)

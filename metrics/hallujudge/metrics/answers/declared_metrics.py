@@ -13,11 +13,10 @@ from ..framework.arrays import FloatArray, np
 from ..framework.columns_and_scores import Column
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY
 from ..framework.papers import facts_of
-from .answer_bounds import end_columns, open_columns_of
-from .answer_scores import column_within, count, lacks_probability
+from .answer_scores import ReadAnswer, column_within, count
 from .answers_metric import OPEN, UNSCORED, AnswersMetric
 from .closed_questions import AnswersItem, ClosedQuestions
-from .other_parsers import missing_counts, other_parsers
+from .uncounted_answers import end_columns, missing_counts, open_columns_of, other_parsers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     counts = {each.name: each for each in (*of_scores, *missing_counts(benchmark))}
     if (judged := benchmark.judged) is not None:
         note = f"soft: {judged.noun} that count by verdict"
-        counts[WITHOUT_PROBABILITY] = count(WITHOUT_PROBABILITY, note, lacks_probability)
+        counts[WITHOUT_PROBABILITY] = count(WITHOUT_PROBABILITY, note, _lacks_probability)
     columns = [
         Column(name=each.name, meaning=each.meaning, integral=each.integral, label=each.label)
         for each in counts.values()
@@ -110,6 +109,11 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
         kw_only=True,
     )
     return cast("type[AnswersMetric]", made)
+
+
+def _lacks_probability(answer: ReadAnswer) -> bool:
+    """Return whether an answer counts by its verdict, where probabilities count."""
+    return answer.soft and answer.probability is None
 
 
 class VariantComparison:

@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
 from ..errors import BenchmarkError
-from .arrays import FloatArray, np
+from .arrays import BoolArray, FloatArray, np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Direction: TypeAlias = Literal["higher", "lower", "neither"]
 """Which end of a score's range is better."""
@@ -280,3 +283,31 @@ def _added(sums: Sums, names: tuple[str, ...]) -> FloatArray:
 
 def _names(columns: str | tuple[str, ...]) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else columns
+
+
+class Grouping:
+    """Groups of a table's rows, whose values are columns of the table too.
+
+    Args:
+        keys: Key of each row's group.
+        mask: The rows that count.
+    """
+
+    def __init__(self, keys: FloatArray, mask: BoolArray) -> None:
+        self.rows = np.flatnonzero(mask)
+        _, first, of = np.unique(keys[self.rows], return_index=True, return_inverse=True)
+        self.of: NDArray[np.intp] = of
+        self._first = self.rows[first]
+        self._size = len(keys)
+
+    def count(self, column: BoolArray) -> FloatArray:
+        """Return for each group how many of its rows are true."""
+        counts = np.bincount(self.of[column[self.rows]], minlength=len(self._first))
+        return counts.astype(np.float64)
+
+    def placed(self, values: BoolArray) -> FloatArray:
+        """Return a column with each group's value in one of its rows."""
+        out = np.zeros(self._size)
+        # In one row only: the sum over all rows then counts each group once.
+        out[self._first] = values
+        return out

@@ -51,6 +51,7 @@ from ..answers.answer_scores import (
     count,
     credit,
     share,
+    value_of,
 )
 from ..answers.answer_text import number_of
 from ..answers.answers_metric import AnswersMetric
@@ -67,13 +68,12 @@ from ..answers.closed_questions import (
     of_first,
 )
 from ..answers.declared_metrics import metric_of
-from ..answers.groupings import Grouping, value_of
-from ..answers.other_parsers import NamedParser
+from ..answers.uncounted_answers import NamedParser
 from ..answers.yes_no import YES_NO_PARSERS, yes_bias
 from ..framework import columns_and_scores as framework
 from ..framework.arrays import FloatArray, np
 from ..framework.asking import Shown
-from ..framework.columns_and_scores import Column, ScoreDefinition
+from ..framework.columns_and_scores import Column, Grouping, ScoreDefinition
 from ..framework.metric import OptionDefinition, soft_option
 from .cause_analyses import (
     CATEGORIES,

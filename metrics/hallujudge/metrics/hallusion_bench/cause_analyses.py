@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ..answers.answer_scores import ReadAnswer, count
-from ..answers.groupings import Grouping, value_of
+from ..answers.answer_scores import ReadAnswer, count, value_of
 from ..framework.arrays import BoolArray, FloatArray, np
-from ..framework.columns_and_scores import ScoreDefinition, Sums, ratio
+from ..framework.columns_and_scores import Grouping, ScoreDefinition, Sums, ratio
 
 CATEGORIES = ("VD", "VS")
 """Visual dependent (needs its figure) and visual supplement (has an answer without one)."""

@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..responses.number_words import NUMBER_WORDS, number_named
+from ..answers.answer_text import NUMBER_WORDS, number_named
 
 # A caption says "at 0:12" of something that takes a moment, and rounds to whole seconds.
 _AROUND = 2.0

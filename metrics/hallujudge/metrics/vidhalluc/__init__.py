@@ -36,6 +36,7 @@ from typing import ClassVar, TypeAlias
 
 from msgspec import structs
 
+from ..answers.answer_items import HeldAnswers, in_columns
 from ..answers.answer_scores import ReadAnswer, all_right, unparsed_rate
 from ..answers.answer_text import remembered
 from ..answers.answers_metric import AnswersMetric
@@ -53,7 +54,6 @@ from ..answers.closed_questions import (
     compared_by,
 )
 from ..answers.declared_metrics import metric_of
-from ..answers.held_answers import HeldAnswers, in_columns
 from ..answers.orders import order_of_two
 from ..answers.yes_no import first_yes_no
 from ..framework.asking import Shown, plain

@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
-from hallujudge.metrics.answers.answer_items import UNANSWERED
+from hallujudge.metrics.answers.answer_items import UNANSWERED, HeldAnswers
 from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.answers.held_answers import HeldAnswers
 
 from ..errors import ArchiveError
 from .answer_records import (

@@ -13,9 +13,9 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import TypeGuard
 
+from hallujudge.metrics.answers.answer_items import HeldAnswers
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, EachRecord, Unfold
 from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.answers.held_answers import HeldAnswers
 from hallujudge.metrics.framework.claims import well_formed
 
 from ..errors import ArchiveError

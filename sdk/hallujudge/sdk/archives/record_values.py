@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from hallujudge.judge_service.installation import is_whole
-from hallujudge.metrics.answers.table_cells import listed
+from hallujudge.metrics.answers.answer_text import listed
 from hallujudge.metrics.errors import meant
 from hallujudge.metrics.framework.claims import json_kind, well_formed
 from hallujudge.metrics.responses.replies import sent_text

@@ -13,9 +13,9 @@ from msgspec import structs
 from support.keyed_archives import ARCHIVES
 
 from hallujudge.metrics import Answer, AnswersItem
+from hallujudge.metrics.answers.answer_items import HeldAnswers, in_columns
 from hallujudge.metrics.answers.answers_metric import AnswersMetric
 from hallujudge.metrics.answers.closed_questions import Bundling, ClosedQuestions, InputTable, Keys
-from hallujudge.metrics.answers.held_answers import HeldAnswers, in_columns
 from hallujudge.metrics.families import benchmark_named
 from hallujudge.metrics.infact import OperatorsMetric
 from hallujudge.metrics.pope import BENCHMARK
