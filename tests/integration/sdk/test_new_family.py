@@ -142,7 +142,7 @@ from typing import Annotated
 
 from hallujudge.sdk.cli.app import score_app
 from hallujudge.sdk.cli.declared_options import DeclaredBy, MetricOptions
-from hallujudge.sdk.cli.score_command import ScoreCommand
+from hallujudge.sdk.cli.run_options import ScoreCommand
 from hallujudge.sdk.cli.run_options import Responses, RunOptions
 from hallujudge.sdk.runs.score_run import ScoreRun
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.judge_options import LLM_NAMES as LLM_NAMES
     from hallujudge.judge_service.engine.judge_options import judges_of as judges_of
     from hallujudge.judge_service.engine.registry import entries as entries
+    from hallujudge.judge_service.engine.registry import entry_of as entry_of
     from hallujudge.judge_service.engine.registry import metric_entry as metric_entry
     from hallujudge.judge_service.engine.spec import known_metric as known_metric
     from hallujudge.judge_service.judges.llm_judge import least_cost as least_cost
@@ -53,9 +54,10 @@ if TYPE_CHECKING:
     from ..runs.saved_items import pictures_of as pictures_of
     from .command_line import command_tree as command_tree
     from .command_line import main as main
-    from .flags import in_flags as in_flags
     from .installation_checks import installation_findings as installation_findings
     from .installation_checks import vllm_findings as vllm_findings
+    from .output import in_flags as in_flags
+    from .run_options import ScoreCommand as ScoreCommand
     from .score_execution import ScoreExecution as ScoreExecution
     from .score_execution import parsed_score as parsed_score
     from .viewer import Viewer as Viewer

@@ -30,12 +30,11 @@ from ..errors import InvalidInputError
 from ..runs.manifest import LABELS, PARSERS
 from ..runs.run_inputs import PreparedRun
 from .app import FamilyGroup, examples, input_option, output_option, score_app
-from .declared_options import DeclaredBy, MetricOptions
+from .declared_options import DeclaredBy, InputsOf, MetricOptions
 from .options import Estimate, JudgeOptions
 from .output import show_page, write_file
 from .parameters import Some, option
-from .run_options import InputsOf, RunOptions
-from .score_command import ScoreCommand
+from .run_options import RunOptions, ScoreCommand
 
 # The option's value by which a computed table comes from a file.
 _GIVEN = "given"

@@ -36,10 +36,17 @@ from .app import (
 )
 from .declared_options import option_text
 from .options import ModelNames, ServerOptions, model_names
-from .output import LISTING_FORMATS, Format, NewFolder, check_formats, show_page, show_result
+from .output import (
+    LISTING_FORMATS,
+    Format,
+    NewFolder,
+    check_formats,
+    in_flags,
+    show_page,
+    show_result,
+)
 from .parameters import argument
-from .run_options import Overwrite, Workers
-from .score_command import ScoreCommand
+from .run_options import Overwrite, ScoreCommand, Workers
 
 if TYPE_CHECKING:
     from ..archives import ArchiveSummary
@@ -212,9 +219,7 @@ def _print_progress(typed: tuple[str, ...], done: ScoredRun | LeftOut) -> None:
         what = named([f"{done.model}, {done.name}"])
         click.echo(f"scored {what}: {items:,} items", err=True)
     else:
-        click.echo(
-            f"not scored {named([done.archive])}: {cli.in_flags(done.reason, typed)}", err=True
-        )
+        click.echo(f"not scored {named([done.archive])}: {in_flags(done.reason, typed)}", err=True)
 
 
 def _exit_code(overview: Overview) -> ExitCode:
@@ -242,7 +247,7 @@ def inspect(
     """Print what each file is and why, what it lacks, and the command that scores it."""
     check_formats((format,), LISTING_FORMATS)
     summaries = [
-        replace(summary, next_step=cli.in_flags(summary.next_step, context.obj))
+        replace(summary, next_step=in_flags(summary.next_step, context.obj))
         for summary in archives.inspect_archives(paths)
     ]
     if format == "json":

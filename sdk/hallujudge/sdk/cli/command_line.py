@@ -34,7 +34,6 @@ try:
     )
     from .app import BENCHMARK, ExitCode, FamilyGroup, app, stop_on_sigterm, stopped_by
     from .commands import ASKED, usage_error
-    from .score_command import ScoreCommand
 except KeyboardInterrupt:
     # Half of a short command's time is imports, which begin before there is a command to stop.
     sys.exit("error: stopped by Ctrl-C")
@@ -83,11 +82,11 @@ _MODULES = {
 
 
 def _add_family(family: str) -> None:
-    """Add the commands of a family: those of its declarations, and those of its own module."""
-    declared = benchmarks_of(family)
-    if declared:
+    """Add the commands of a family: those of its declarations, its own, or its module's."""
+    if benchmarks_of(family):
         import_module(".answers_command", __package__).add_commands(family)
-    if not declared or has_module(__package__, family):
+    added = import_module(".family_commands", __package__).add_command(family)
+    if not added and has_module(__package__, family):
         import_module(f".{family}", __package__)
 
 
@@ -169,7 +168,8 @@ def _execute(typed: tuple[str, ...]) -> object:
     with _shown_deprecations(), _shown_reading(first):
         # click would print errors and end the process itself, with exit codes of its own.
         result = tree(first, prog_name="hallujudge", standalone_mode=False, obj=typed)
-    if not isinstance(result, ScoreCommand):
+    # Other commands return an exit code or nothing, and need no module of the score commands.
+    if isinstance(result, int | None) or not isinstance(result, cli.ScoreCommand):
         return result
     return cli.ScoreExecution(replace(result, typed=typed)).execute()
 

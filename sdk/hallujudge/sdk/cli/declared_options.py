@@ -1,4 +1,4 @@
-"""Options made from the declarations of metrics."""
+"""Options made from the declarations of metrics and of their archive readers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import click
 
 from hallujudge.judge_service.engine.responses import RESPONSE_OPTIONS
 from hallujudge.metrics.errors import choose_from
-from hallujudge.metrics.framework.metric import LONGEST_HELP, OptionDefinition
+from hallujudge.metrics.framework.metric import LONGEST_HELP, InputOption, OptionDefinition
 from hallujudge.sdk import cli
 
+from ..archives import InputOptions
+from ..archives.inputs import declared_inputs
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
 from .app import input_option, judge_option, metric_option
 from .options import file_text
-from .parameters import Declared, parameter_of
+from .parameters import Declared, flag_of, parameter_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import MetricEntry
 
-    from ..archives import InputOptions, References, Responses
+    from ..archives import References, Responses
 
 BOTH = "both"
 """Name of the variants published and corrected, side by side."""
@@ -132,6 +134,77 @@ class DeclaredBy(Declared):
         return (option for option in self._entry.options if option.name not in _RESPONSE_OPTIONS)
 
 
+class InputsOf(Declared):
+    """Makes the options of a command that only some readers take, from a metric's declaration.
+
+    A parameter of a command is annotated ``Annotated[InputOptions, InputsOf("chair")]``.
+
+    Args:
+        metric: The metric's name.
+    """
+
+    def __init__(self, metric: str) -> None:
+        self._declared = declared_inputs(metric)
+        # What only a command knows to be true has no flag of its own here.
+        self._own = [option for option in self._declared.own if option.kind != "set"]
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each option of the metric's reader that not every command has."""
+        for option in self._own:
+            metavar = {"file": "FILE", "folder": "DIR"}.get(option.kind)
+            flag = input_option(option.flag, metavar=metavar, help=option.meaning)
+            kind: Any = list[str] | None if option.kind == "texts" else str | None
+            yield parameter_of(_name_of(option), Annotated[kind, flag], None)
+        for name in filter(self._declared.used.__contains__, _SOME):
+            yield parameter_of(name, *_SOME[name])
+
+    def build(self, given: Mapping[str, object]) -> InputOptions:
+        """Return the options that were given.
+
+        Args:
+            given: Parameter name -> value.
+        """
+        values = {option.name: given[_name_of(option)] for option in self._own}
+        own = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+            if value is not None
+        }
+        shared = {name: value for name, value in given.items() if name in _SOME}
+        return InputOptions(own=own, **cast("dict[str, Any]", shared))
+
+
+def _name_of(option: InputOption) -> str:
+    """Return the name of an option's parameter: its flag, as the metric may use its name."""
+    return option.flag.lstrip("-").replace("-", "_")
+
+
+# Options that only some readers use.
+_SOME: Mapping[str, tuple[object, object]] = {
+    "join": (
+        Annotated[
+            str,
+            input_option("--join", help="Join by auto, id, text (image and question) or order."),
+        ],
+        "auto",
+    ),
+    "allow_missing": (
+        Annotated[
+            bool,
+            input_option("--allow-missing", help="References without a response become unscored."),
+        ],
+        False,
+    ),
+    "allow_duplicates": (
+        Annotated[
+            bool,
+            input_option("--allow-duplicates", help="Score of every response of a duplicate id."),
+        ],
+        False,
+    ),
+}
+
+
 def response_option(name: str, *flags: str, note: str = "", metavar: str | None = None) -> Any:
     """Return the flag of an option that every metric has.
 
@@ -159,17 +232,13 @@ def option_text(option: OptionDefinition, value: object) -> str:
         return str(value) if value in _NO_YES else _NO_YES[bool(value)]
     if not option.file:
         return str(value)
-    return file_text(_flag(option), str(value))
-
-
-def _flag(option: OptionDefinition) -> str:
-    return f"--{option.name.replace('_', '-')}"
+    return file_text(flag_of(option.name), str(value))
 
 
 def _declared(option: OptionDefinition) -> inspect.Parameter:
     metavar = "FILE" if option.file else None
     text = option.meaning if option.choices == _NO_YES else option.help
-    flag = _PANELS[option.purpose](_flag(option), help=text, metavar=metavar)
+    flag = _PANELS[option.purpose](flag_of(option.name), help=text, metavar=metavar)
     if option.choices == _NO_YES:
         return parameter_of(option.name, Annotated[bool, flag], default=False)
     if option.file:

@@ -26,7 +26,7 @@ from .app import (
     server_option,
 )
 from .options import LlmConstraint, LlmDialect, LlmModel, LlmUrl, ServerOptions, llm_options
-from .output import LISTING_FORMATS, check_formats, echo_json
+from .output import LISTING_FORMATS, check_formats, echo_json, in_flags
 from .parameters import argument
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _show_findings(findings: Iterable[Finding]) -> ExitCode:
     findings = list(findings)
     for finding in findings:
         mark = "ok" if finding.ok else ("FAILED" if finding.needed else "absent")
-        click.echo(f"{mark:>6}  {finding.name}: {cli.in_flags(finding.text)}")
+        click.echo(f"{mark:>6}  {finding.name}: {in_flags(finding.text)}")
     failed = [finding.name for finding in findings if finding.needed and not finding.ok]
     if failed:
         click.echo(f"failed: {', '.join(failed)}")

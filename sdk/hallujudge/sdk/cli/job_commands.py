@@ -18,8 +18,7 @@ from .app import ExitCode, app, batch_app, examples, jobs_app, output_option, se
 from .options import ServerOptions
 from .output import NewFolder, Written, refuse_run_file, show_new_run
 from .parameters import argument
-from .run_options import Overwrite
-from .score_command import ScoreCommand
+from .run_options import Overwrite, ScoreCommand
 
 if TYPE_CHECKING:
     from ..client import Client

@@ -21,7 +21,7 @@ from hallujudge.sdk import cli
 
 from ..errors import InvalidInputError
 from .app import ExitCode, budget_option, input_option, judge_option, server_option
-from .parameters import given_of
+from .parameters import flag_of, given_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class ServerOptions:
     def connection_flags(self) -> tuple[str, ...]:
         """The options besides the address, for a command that calls the same server."""
         given = {
-            f"--{entry.name.replace('_', '-')}": getattr(self, entry.name)
+            flag_of(entry.name): getattr(self, entry.name)
             for entry in fields(self)
             if entry.name != "server"
         }
@@ -196,9 +196,9 @@ class JudgeOptions:
         for name, value in given.items():
             # A negative price would let a budget grow with each call.
             if "_price_" in name and isinstance(value, float) and value < 0:
-                raise InvalidInputError(f"--{name.replace('_', '-')} is {value:g}; give 0 or more")
+                raise InvalidInputError(f"{flag_of(name)} is {value:g}; give 0 or more")
         if given and server:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            flags = ", ".join(map(flag_of, given))
             raise InvalidInputError(
                 f"{flags} can't be set for the server at {server}: judges are set where the "
                 "server is started"

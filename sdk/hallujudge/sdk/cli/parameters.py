@@ -156,7 +156,7 @@ def _parameter(parameter: inspect.Parameter, hint: object) -> click.Parameter:
         settings["metavar"] = declared.metavar or placeholder
     # An empty or false default says nothing that the help does not.
     shows = declared.show_default and parameter.default is not False and parameter.default != ""
-    flags = declared.flags or (_flag_of(parameter.name, is_switch=single is bool),)
+    flags = declared.flags or (_usual_flag(parameter.name, is_switch=single is bool),)
     return _Option(
         [parameter.name, *flags],
         help=declared.help,
@@ -168,10 +168,14 @@ def _parameter(parameter: inspect.Parameter, hint: object) -> click.Parameter:
     )
 
 
-def _flag_of(name: str, *, is_switch: bool) -> str:
-    """Return the flag of a parameter's name; one that may be on by default has its contrary."""
-    shown = name.replace("_", "-")
-    return f"--{shown}/--no-{shown}" if is_switch else f"--{shown}"
+def flag_of(name: str) -> str:
+    """Return the flag of the name of an argument, a parameter or an option."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _usual_flag(name: str, *, is_switch: bool) -> str:
+    """Return the flag of a parameter; one that may be on by default has its contrary."""
+    return f"{flag_of(name)}/{flag_of(f'no_{name}')}" if is_switch else flag_of(name)
 
 
 def _declared(hint: object) -> tuple[object, Declaration]:

@@ -1,28 +1,30 @@
-"""Options that the score commands share."""
+"""Options that the score commands share, and the value that score commands return."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
-from hallujudge.metrics.framework.metric import InputOption
+import click
+
 from hallujudge.metrics.framework.trait_sums import LEFT_OUT
 
 from ..archives import InputOptions
-from ..archives.inputs import declared_inputs
 from ..backends import Timeouts
 from ..errors import InvalidInputError
 from ..runs.score_run import ScoreRun
-from .app import input_option, metric_option, output_option, server_option, statistics_option
+from .app import input_option, output_option, server_option, statistics_option
 from .declared_options import response_option
 from .options import ServerOptions
-from .output import AllRows
-from .parameters import Declared, parameter_of
-from .score_command import FORMATS, ScoreCommand
+from .output import AllRows, in_flags
 
+if TYPE_CHECKING:
+    from hallujudge.judge_service.settings.connection import Connection
+
+FORMATS = ("table", "json", "markdown", "csv", "latex", "html")
+"""The forms that a score command prints, or writes a page in."""
 _TIMEOUTS = Timeouts()
 
 # Texts, not paths: a path drops one of the slashes of a URL.
@@ -36,86 +38,6 @@ Responses = Annotated[
         show_default=False,
     ),
 ]
-References = Annotated[
-    str | None,
-    input_option(
-        "--references", "-R", metavar="FILE", help="File of references, unless responses hold them."
-    ),
-]
-ObjectFiles = Annotated[
-    list[str] | None,
-    input_option(
-        "--references", "-R", metavar="FILE", help="File of objects, or COCO's own; repeatable."
-    ),
-]
-ObjectGraph = Annotated[str | None, metric_option(help="Synonym graph: a shipped name, or a file.")]
-AllowDuplicates = Annotated[
-    bool, input_option("--allow-duplicates", help="Score of every response of a duplicate id.")
-]
-AllowMissing = Annotated[
-    bool, input_option("--allow-missing", help="References without a response become unscored.")
-]
-
-
-class InputsOf(Declared):
-    """Makes the options of a command that only some readers take, from a metric's declaration.
-
-    A parameter of a command is annotated ``Annotated[InputOptions, InputsOf("chair")]``.
-
-    Args:
-        metric: The metric's name.
-    """
-
-    def __init__(self, metric: str) -> None:
-        self._declared = declared_inputs(metric)
-        # What only a command knows to be true has no flag of its own here.
-        self._own = [option for option in self._declared.own if option.kind != "set"]
-
-    def parameters(self) -> Iterator[inspect.Parameter]:
-        """Yield a parameter for each option of the metric's reader that not every command has."""
-        for option in self._own:
-            metavar = {"file": "FILE", "folder": "DIR"}.get(option.kind)
-            flag = input_option(option.flag, metavar=metavar, help=option.meaning)
-            kind: Any = list[str] | None if option.kind == "texts" else str | None
-            yield parameter_of(_name_of(option), Annotated[kind, flag], None)
-        for name in filter(self._declared.used.__contains__, _SOME):
-            yield parameter_of(name, *_SOME[name])
-
-    def build(self, given: Mapping[str, object]) -> InputOptions:
-        """Return the options that were given.
-
-        Args:
-            given: Parameter name -> value.
-        """
-        values = {option.name: given[_name_of(option)] for option in self._own}
-        own = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-            if value is not None
-        }
-        shared = {name: value for name, value in given.items() if name in _SOME}
-        return InputOptions(own=own, **cast("dict[str, Any]", shared))
-
-
-def _name_of(option: InputOption) -> str:
-    """Return the name of an option's parameter: its flag, as the metric may use its name."""
-    return option.flag.lstrip("-").replace("-", "_")
-
-
-# Options that only some readers use.
-_SOME: Mapping[str, tuple[object, object]] = {
-    "join": (
-        Annotated[
-            str,
-            input_option("--join", help="Join by auto, id, text (image and question) or order."),
-        ],
-        "auto",
-    ),
-    "allow_missing": (AllowMissing, False),
-    "allow_duplicates": (AllowDuplicates, False),
-}
-
-
 Workers = Annotated[
     int,
     server_option(min=0, metavar="N", help="Processes that score; 0: one per core in large runs."),
@@ -125,6 +47,64 @@ Workers = Annotated[
 Overwrite = Annotated[
     bool, output_option("--overwrite", help="Replacement of another run in --out.")
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreCommand:
+    """A scoring run of the command line: its inputs, backend and outputs.
+
+    Score commands return it unexecuted, so that ``hallujudge submit`` and ``hallujudge batch`` can
+    change what is done with the run.
+    """
+
+    run: ScoreRun
+    """What is scored and how, with the folder for results."""
+    server: str | None = None
+    """Host and port of the server; None scores in this process."""
+    connection: Connection | None = None
+    """Certificates and API key for the server; None takes those of the environment."""
+    connection_flags: tuple[str, ...] = ()
+    """The options behind ``connection``, for the command that fetches a submitted run."""
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    """How long the server may take."""
+    judges: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the judges, for scoring in this process."""
+    formats: tuple[str, ...] = ("table",)
+    """What to print and which pages to write."""
+    quiet: bool = False
+    """Whether only scores are printed."""
+    verbose: bool = False
+    """Whether unscored items are listed."""
+    all_rows: bool = False
+    """Whether all scores of all groups are printed."""
+    only_estimate: bool = False
+    """Whether the cost is estimated instead of scoring."""
+    request_id: str | None = None
+    """Id of the request that submits the run as a job; empty for a hash; None scores the run."""
+    batch_requests: Path | None = None
+    """File to write the judges' requests to instead of scoring."""
+    batch_replies: Path | None = None
+    """File of replies to such requests, which are scored."""
+    typed: tuple[str, ...] = ()
+    """The command line, for notes in terms of its options."""
+    then: Callable[[ScoreCommand], None] | None = None
+    """What follows a run that was scored."""
+
+    @property
+    def out(self) -> Path:
+        """The folder for results."""
+        assert self.run.folder is not None, "score commands require --out"
+        return Path(self.run.folder)
+
+    @property
+    def prints_table(self) -> bool:
+        """Whether tables are printed."""
+        return "table" in self.formats and not self.quiet
+
+    def note(self, *notes: str) -> None:
+        """Print notes on standard error, unless only scores are wanted."""
+        for note in () if self.quiet else notes:
+            click.echo(f"note: {in_flags(note, self.typed)}", err=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

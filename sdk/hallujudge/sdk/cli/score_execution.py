@@ -51,7 +51,7 @@ from .output import (
     where_written,
     with_flags,
 )
-from .score_command import FORMATS, ScoreCommand
+from .run_options import FORMATS, ScoreCommand
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from .app import (
     server_option,
 )
 from .options import JudgeOptions
-from .parameters import Declared, argument, given_of, option, parameter_of
+from .parameters import Declared, argument, flag_of, given_of, option, parameter_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.access.spending import Ledger
@@ -61,7 +61,7 @@ _SERVED = {
 }
 # What only vLLM has is not named after it.
 _SHORT_FLAGS = {
-    f"vllm_{name}": f"--{name.replace('_', '-')}"
+    f"vllm_{name}": flag_of(name)
     for name in ("tensor_parallel_size", "max_model_len", "quantization", "batch_invariant")
 }
 _METAVARS = {
@@ -86,7 +86,7 @@ class _ServedSettings(Declared):
                 declared = settings[name]
                 given: Any = bool if _is_switch(declared) else type(declared.field.default)
                 flag = option(
-                    _SHORT_FLAGS.get(name) or f"--{name.replace('_', '-')}",
+                    _SHORT_FLAGS.get(name) or flag_of(name),
                     panel=panel,
                     metavar=_METAVARS.get(name),
                     help=_sentence(declared),

@@ -12,7 +12,7 @@ from support.messages import expected_message
 
 from hallujudge.sdk import Client
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.cli.flags import in_flags
+from hallujudge.sdk.cli.output import in_flags
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 
 ROWS: list[dict[str, Any]] = [
