@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from functools import lru_cache
+from itertools import islice, product, repeat
 
 from hallujudge.metrics.answers.answer_items import UNANSWERED, HeldAnswers
-from hallujudge.metrics.answers.closed_questions import AnswersItem, ClosedQuestions
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
 
 from ..errors import ArchiveError
 from .answer_records import (
     AnswerMaker,
+    BundleItems,
     Entry,
     Fault,
     has_any,
-    has_strange_letters,
     placed,
     remedies_of,
 )
+from .archive_keys import LOOKED_AT, Pairs, refuse_other_keys
 from .asked_questions import AskedQuestions
 from .bad_records import note_bad
-from .bundle_items import AnswerNames, BundleItems
-from .declared_fields import share
 from .inputs import ItemSource, ReaderInput
 from .joins import Faults
 from .json_files import amount, named, shown
 from .question_files import bundle_id, held_by, place_of, unfolded, without
-from .record_values import value_at
+from .record_fields import declared_fields, share
+from .record_values import canonical_id, value_at
 from .records import Record
-from .rival_keys import LOOKED_AT, Pairs, entries_with_answers, refuse_other_keys
 from .set_files import Part, parts_of, set_in
 
 _NOTHING: Mapping[str, str] = {}
@@ -78,14 +78,17 @@ class _Bundles:
         self._with_ids: bool | None = None
         self._may_lack = options.allow_missing or declared.incomplete
         self._holds = metric_of(declared).overrides("held_answers")
-        self._names = AnswerNames(declared, options, self._faults)
+        self._known_names = declared.names
+        self._line_ids: set[str] = set()
         self._counts: dict[str, int] = {}
         self._maker = AnswerMaker(declared, options, self._faults, self._asked)
         # Most archives have a record for each item, which is its only answer.
         self._alone = not (declared.several or options.allow_duplicates)
         self._sets = sets = declared.set_files
         of_set = () if sets is None else (sets.field,)
-        self._item_fields = self._maker.fields_of(self._own, of_set, keeps_empty=False)
+        self._item_fields = declared_fields(
+            declared, self._own, options, self._maker.remedy, given=of_set, keeps_empty=False
+        )
         self._has_fields = bool(self._item_fields) or sets is not None
         self._of_sets: dict[tuple[str, ...], Mapping[str, str]] = {}
         self._items = BundleItems(
@@ -156,7 +159,7 @@ class _Bundles:
             for entry in self._unanswered(key):
                 gathered[entry.bundle].append(entry)
         items = [self._items.of(entries) for entries in gathered.values()]
-        return items, entries_with_answers(gathered.values(), items)
+        return items, _with_answers(gathered.values(), items)
 
     def _first_of(self, gathered: Mapping[str, Sequence[Entry]]) -> Iterable[Entry]:
         """Return the first answer to a question, or else the first of anything else, if any."""
@@ -212,14 +215,14 @@ class _Bundles:
             return self._held(held, fields, record)
         if self._alone:
             return (self._entry(record, fields, known),)
-        name = self._names.of(record) if self._bundle.name else ""
+        name = self._name_of(record) if self._bundle.name else ""
         bundle = self._prefix(fields) + (known or bundle_id(self._declared, record, self._options))
         if name is None:
             found = place_of(self._declared, record, self._bundle.name)
             self._faults.add(Fault.UNKNOWN_NAME, f"{bundle} ({found!r:.40})")
             return ()
         if self._bundle.name:
-            self._names.check_line_id(record)
+            self._check_line_id(record)
         if self._options.allow_duplicates:
             number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
             bundle += f"#{number}" * (number > 1)
@@ -229,6 +232,25 @@ class _Bundles:
                 bundle, name, fields, values, self._mapped(values), record.position, record.place
             ),
         )
+
+    def _name_of(self, record: Record) -> str | None:
+        """Return the name of a record within its bundle; None if it may not have it."""
+        name = place_of(self._declared, record, self._bundle.name)
+        if not (known := self._known_names) or name in known:
+            return name
+        folded = name.strip().casefold().replace("-", "_").replace(" ", "_")
+        return folded if folded in known else None
+
+    def _check_line_id(self, record: Record) -> None:
+        """Note a duplicate id of a line, in addition to the id of its bundle."""
+        keys, values = (self._options.id_key, self._keys.id[0]), record.values
+        value = None if "id" in keys else values.get("id")
+        if value is None or not any(key in values for key in keys):
+            return
+        identifier = canonical_id(value, record.place)
+        if identifier in self._line_ids:
+            self._faults.add("duplicate line ids", identifier)
+        self._line_ids.add(identifier)
 
     def _entry(
         self, record: Record, fields: Mapping[str, str] | None = None, known: str = ""
@@ -317,8 +339,32 @@ class _Bundles:
             item.id
             for item in items
             for each in item.answers
-            if each.options and has_strange_letters(each)
+            if each.options and _has_strange_letters(each)
         )
         if strange:
             how_many = amount(len(strange), "answer uses", "answers use")
             yield f"{how_many} letters that were not shown: {named(list(strange))}"
+
+
+def _with_answers(gathered: Iterable[Sequence[Entry]], items: Iterable[AnswersItem]) -> Pairs:
+    """Return the first records of bundles, each with the answer made of it."""
+    bundles = islice(zip(gathered, items, strict=True), LOOKED_AT)
+    return [
+        ((entry.place, entry.values), answer)
+        for entries, item in bundles
+        for entry, answer in product(entries, item.answers)
+        if entry.name == answer.name and not entry.empty
+    ]
+
+
+def _has_strange_letters(answer: Answer) -> bool:
+    """Return whether an answer has letters that its question does not offer."""
+    options = answer.options
+    return bool(options) and _has_other_letters(answer.response or "", tuple(options))
+
+
+# Letters repeat, unlike the captions that they stand for.
+@lru_cache(maxsize=4096)
+def _has_other_letters(response: str, letters: tuple[str, ...]) -> bool:
+    parts = [part.strip() for part in response.split(",")]
+    return any(len(part) == 1 and part.isalpha() and part not in letters for part in parts)

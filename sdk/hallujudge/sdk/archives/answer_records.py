@@ -1,27 +1,25 @@
-"""Answers of records: a response with its label and fields, under the keys of an archive."""
+"""Answers of records, a response with its label and fields each, and the items of their bundles."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from hallujudge.metrics.answers.closed_questions import (
-    Answer,
-    ClosedQuestions,
-)
+from hallujudge.metrics.answers.answer_items import UNANSWERED
+from hallujudge.metrics.answers.closed_questions import Answer, AnswersItem, ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import metric_of
 
-from ..errors import ArchiveError
+from ..errors import ArchiveError, HallujudgeError
 from .asked_questions import AskedQuestions
-from .bad_records import SKIP
-from .declared_fields import DeclaredFields, ways_of
+from .bad_records import SKIP, noted
 from .inputs import InputOptions
-from .joins import Faults
+from .joins import Faults, MediaCheck
 from .json_files import named, shown
-from .question_files import LABELS_INVALID, labels_of, options_of
+from .question_files import LABELS_INVALID, bad_label, labels_of, options_of
+from .record_fields import declared_fields, fields_of
 from .record_values import LABEL, TEXT_FLAG, choose_key, optional_text, response_text
 from .records import Record
 from .set_files import known_sets
@@ -80,16 +78,18 @@ class AnswerMaker:
         faults: Faults,
         asked: AskedQuestions,
     ) -> None:
-        self._remedy, self._label_remedy = "one of these names", "Add one"
+        self._label_remedy = "Add one"
+        self.remedy = "one of these names"
+        """The next step where a record lacks a value."""
         if declared.question_files and not asked.references:
-            self._remedy += ", or give what the records lack with references=…"
+            self.remedy += ", or give what the records lack with references=…"
             self._label_remedy = "Give the benchmark's questions with references=…"
         self._declared = declared
         self._keys = declared.keys
         self._bundle = declared.bundle
         self._options = options
         self._faults = faults
-        self._fields = self.fields_of(declared.of_answers)
+        self._fields = declared_fields(declared, declared.of_answers, options, self.remedy)
         self._has_fields = bool(self._fields)
         self._reads_whole = bool(self._has_fields or declared.complete)
         metric = metric_of(declared)
@@ -145,7 +145,7 @@ class AnswerMaker:
         if label is None and self._declared.verdicts and not has_any(first, others):
             self._found = f" (found {named(sorted(first.values))})"
             return response, others[0]
-        return response, choose_key(first, label, others, LABEL, self._remedy)
+        return response, choose_key(first, label, others, LABEL, self.remedy)
 
     def answer(self, entry: Entry) -> Answer:
         """Return the answer of an entry; what is wrong with it becomes a fault."""
@@ -163,7 +163,7 @@ class AnswerMaker:
         if type(asked) is not str or not asked or not asked.isascii() or others:
             asked = optional_text(entry.record, self._question_keys)
         lacks_choices = not self._needs_choices and values.keys().isdisjoint(self._option_keys)
-        choices = _NOTHING if lacks_choices else self.choices(entry.record)
+        choices = _NOTHING if lacks_choices else self._choices(entry.record)
         fields = self._fields.of(held, entry.place) if self._has_fields else _NOTHING
         if self._verdict_keys and all(held.get(key) is None for key in self._verdict_keys):
             # Absent, and not empty: an empty verdict is what a judge said.
@@ -191,7 +191,7 @@ class AnswerMaker:
         if not self._options.skip_bad:
             self._faults.add(problem, place, remedy=f"{remedy}, or {SKIP}", reason=reason)
 
-    def choices(self, record: Record) -> Mapping[str, str]:
+    def _choices(self, record: Record) -> Mapping[str, str]:
         """Return the choices of an answer, which its record holds unless others do.
 
         Raises:
@@ -248,25 +248,172 @@ class AnswerMaker:
         place = f"{entry.bundle} ({_short(found[0])})" if found else placed(entry)
         self._faults.add(fault, place, remedy=remedy)
 
-    def fields_of(
-        self, names: Iterable[str], given: Sequence[str] = (), *, keeps_empty: bool = True
-    ) -> DeclaredFields:
-        """Return the reader of some of the declared fields.
 
-        Args:
-            names: The fields; others than the declared ones are left out.
-            given: Fields that records may lack, because files say them too.
-            keeps_empty: Whether empty texts are fields too.
-        """
-        keys = self._keys
-        optional = keys.fields if self._options.allow_unknown else (*keys.optional, *given)
-        ways = ways_of(self._declared, names, self._options.key_map, optional)
-        return DeclaredFields(ways, self._remedy, keeps_empty=keeps_empty)
+class BundleItems:
+    """Makes the items of bundles, and notes what is wrong with them.
+
+    Args:
+        declared: The benchmark.
+        options: How the archive is read.
+        faults: Collects what is wrong.
+        asked: What is known of the questions.
+        maker: Makes the answers.
+        group_by: Fields to group by.
+        of_first: Fields of the first answer to group by.
+    """
+
+    def __init__(
+        self,
+        declared: ClosedQuestions,
+        options: InputOptions,
+        faults: Faults,
+        asked: AskedQuestions,
+        maker: AnswerMaker,
+        group_by: Sequence[str],
+        of_first: Sequence[str],
+    ) -> None:
+        self._declared = declared
+        self._keys = declared.keys
+        self._bundle = declared.bundle
+        self._faults = faults
+        self._asked = asked
+        self._names = declared.names
+        self._metric = metric_of(declared)
+        self._has_tasks = self._metric.overrides("is_question")
+        # One question under several conditions has one label.
+        one_label = self._metric.overrides("conditions")
+        self._same = (*["label"] * one_label, *declared.same)
+        # Released scripts that count null answers as wrong never see a question that was not asked.
+        wrong = any(each.missing == "wrong" for each in declared.variants)
+        self._counts_null = wrong and not declared.incomplete
+        self._maker = maker
+        self._group_by = group_by
+        self._of_first = of_first
+        self._has_groups = bool(group_by or of_first)
+        self._needed = () if options.allow_missing else declared.needed
+        may_lack = ", or pass InputOptions(allow_missing=True) to leave them unscored"
+        self._remedy = (
+            f"Give every one its answers {' and '.join(self._needed)}"
+            f"{may_lack if declared.question_files else ''}"
+        )
+        self._usual_media = next(iter(self._keys.media), "")
+        self._own_media = self._keys.own_media
+        self._media = MediaCheck(() if self._own_media else self._keys.media)
+
+    def alone(self, entry: Entry) -> AnswersItem:
+        """Return the item of a bundle that is one answer."""
+        answer = self._answer(entry)
+        fields, group = entry.fields, self._media_of(entry)
+        if self._has_groups:
+            fields = self._grouped(fields, entry, answer.fields)
+        only = AnswersItem(id=entry.bundle, group_id=group, fields=fields, answers=(answer,))
+        return self._special(entry, only) if self._has_tasks else only
+
+    def _answer(self, entry: Entry) -> Answer:
+        try:
+            answer = self._maker.answer(entry)
+            if not self._counts_null or not entry.values.get(UNANSWERED):
+                return answer
+            return structs.replace(answer, fields={**answer.fields, UNANSWERED: "true"})
+        except HallujudgeError:
+            with noted(entry.position, entry.bundle):
+                raise
+        # Only where bad records are looked for.
+        return Answer(response=None, label="", name=entry.name)
+
+    def _special(self, entry: Entry, item: AnswersItem) -> AnswersItem:
+        """Return an item, or that of another task if its record is no question."""
+        if self._metric.is_question(entry.outer):
+            return item
+        try:
+            return self._asked.special(item, entry.outer)
+        except ValueError as err:
+            self._maker.note(entry, err)
+            return item
+
+    def of(self, entries: Sequence[Entry]) -> AnswersItem:
+        """Return the item of a bundle."""
+        first = entries[0]
+        # Most bundles are one answer.
+        if len(entries) == 1 and not self._needed and not first.empty:
+            return self.alone(first)
+        answers: dict[str, Answer] = {}
+        media = []
+        for entry in entries:
+            if entry.empty:
+                continue
+            if entry.name in answers:
+                self._faults.add(Fault.TWICE, placed(entry))
+            answers[entry.name] = self._answer(entry)
+            media.append(self._media_of(entry))
+        if self._same and len(answers) == len(entries):
+            self._check_same(entries, tuple(answers.values()))
+        lacking = [name for name in self._needed if name not in answers]
+        if lacking and not self._metric.may_lack(first.outer):
+            fault = f"{self._declared.unit} have no {' and no '.join(lacking)} answer"
+            self._faults.add(fault, first.bundle, remedy=self._remedy)
+        in_order = [answers[name] for name in self._names if name in answers]
+        # Some questions are duplicates with the halves of a video in the other order.
+        group = media[0] if len(media) == 1 else min(filter(None, media), default="")
+        fields = self._fields_of(entries, answers[first.name].fields if answers else {})
+        found = tuple(in_order or answers.values())
+        item = AnswersItem(id=first.bundle, group_id=group, fields=fields, answers=found)
+        return self._special(first, item)
+
+    def _check_same(self, entries: Sequence[Entry], answers: Sequence[Answer]) -> None:
+        """Note values that differ within a bundle and must not."""
+        for name in self._same:
+            found = set(map(_value_of, entries, answers, repeat(name)))
+            # Nearly all are the same to the letter.
+            if len(found) > 1 and len({each.strip().casefold() for each in found if each}) > 1:
+                self._faults.add(differing(self._declared, name), entries[0].bundle)
+
+    def _fields_of(self, entries: Sequence[Entry], known: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the fields of an item, where its first answer has precedence."""
+        first = entries[0]
+        fields = first.fields
+        if fields and any(each.fields is not fields for each in entries[1:]):
+            # Backwards, so that texts of the first answer stay.
+            fields = {
+                name: text for each in reversed(entries) for name, text in each.fields.items()
+            }
+        return self._grouped(fields, first, known) if self._has_groups else fields
+
+    def _grouped(
+        self, fields: Mapping[str, str], first: Entry, known: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """Return fields of an item with those to group by that others have."""
+        of_first = {name: known.get(name, "") for name in self._of_first}
+        if self._group_by:
+            return {**fields, **fields_of(self._group_by, first.outer), **of_first}
+        return {**fields, **of_first}
+
+    def _media_of(self, entry: Entry) -> str:
+        """Return the image or video of an answer; empty without one."""
+        keys, values = self._keys.media, entry.values
+        found = values.get(self._usual_media)
+        # Nearly all are such texts.
+        if type(found) is not str or not found or not found.isascii():
+            found = optional_text(entry.record, keys) if keys else ""
+            if not found and entry.outer is not values and keys:
+                found = optional_text(Record(entry.outer, 0, entry.place), keys)
+        if found:
+            self._media.found = True
+        elif not self._own_media:
+            self._media.add("", entry.place, entry.whole, entry.position)
+        # Where the id of an item names its image, intervals group by nothing.
+        return "" if self._own_media and found == entry.bundle else found
+
+    def media_notes(self) -> tuple[str, ...]:
+        """Return a note if no item has an image or a video."""
+        asking = self._asked.asking
+        return self._media.notes("" if asking is None else f", or give {asking}")
 
 
-def bad_label(declared: ClosedQuestions) -> str:
-    """Return the fault of labels that a benchmark does not have."""
-    return f"labels are neither {' nor '.join(declared.labels) or 'a text nor a number'}"
+def _value_of(entry: Entry, answer: Answer, name: str) -> str:
+    if name == "label":
+        return answer.label
+    return entry.fields.get(name, "") or answer.fields.get(name, "")
 
 
 class Fault(enum.StrEnum):
@@ -314,19 +461,6 @@ def _short(value: object) -> str:
 def placed(entry: Entry) -> str:
     """Return the place of an answer, for messages."""
     return f"{entry.bundle} ({entry.name})" if entry.name else entry.bundle
-
-
-def has_strange_letters(answer: Answer) -> bool:
-    """Return whether an answer has letters that its question does not offer."""
-    options = answer.options
-    return bool(options) and _has_other_letters(answer.response or "", tuple(options))
-
-
-# Letters repeat, unlike the captions that they stand for.
-@lru_cache(maxsize=4096)
-def _has_other_letters(response: str, letters: tuple[str, ...]) -> bool:
-    parts = [part.strip() for part in response.split(",")]
-    return any(len(part) == 1 and part.isalpha() and part not in letters for part in parts)
 
 
 def joins_lists(declared: ClosedQuestions, key: str) -> bool:

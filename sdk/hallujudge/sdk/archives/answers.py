@@ -20,6 +20,7 @@ from hallujudge.metrics.responses.reader import answer_of
 from ..errors import ArchiveError, InvalidInputError
 from .answer_bundles import read_bundles
 from .answer_records import joins_lists
+from .archive_keys import LOOKED_AT, asks, refuse_other_keys
 from .bad_records import SKIP, note_bad, noted
 from .inputs import InputOptions, ItemSource, Reader, ReaderInput, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
@@ -28,8 +29,8 @@ from .json_files import amount, named, read_json, shown
 from .json_lines import FilePart
 from .label_sets import last_labels
 from .local_files import as_path
-from .named_keys import SharedFields
 from .question_files import asks_the_same, bundle_id, id_of, labels_are_wrong, labels_of
+from .record_fields import Row, RowDecoder, SharedFields
 from .record_values import (
     LABEL,
     TEXT_FLAG,
@@ -41,10 +42,8 @@ from .record_values import (
     response_text,
 )
 from .records import Record, first_record, read_records
-from .rival_keys import LOOKED_AT, asks, refuse_other_keys
 from .set_files import parts_of
 from .split_files import joined_splits
-from .typed_rows import Row, RowDecoder
 
 # Key of the response in some layouts, and of the label in others.
 _LABEL_OR_RESPONSE = "answer"

@@ -10,15 +10,15 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError
+from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, Responses, uses
 from .joins import IdCheck, refuse
 from .json_files import named, read_json, shown
 from .local_files import as_path
-from .named_keys import fields_of
+from .record_fields import fields_of
 from .record_values import ID_FLAG, choose_key, id_under, not_a_text, structured
 from .records import Record, no_records, read_records
-from .rival_keys import refuse_other_texts
 
 _HUMAN = "human"
 _CLIP_KEYS = ("clip", "clip_name", "id", "video")

@@ -16,6 +16,7 @@ from hallujudge.metrics import ChairItem
 from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError, HallujudgeError
+from .archive_keys import LOOKED_AT, refuse_other_texts
 from .bad_records import note_bad
 from .chair_references import (
     ID_KEYS,
@@ -46,11 +47,9 @@ from .joins import IdCheck, numbered, refuse
 from .json_files import named, read_json, read_text
 from .json_lines import WHOLE, FilePart, Mark, Marks
 from .local_files import as_path
-from .named_keys import SharedFields
+from .record_fields import Row, RowDecoder, SharedFields
 from .record_values import TEXT_FLAG, canonical_id, choose_key, id_under, response_text
 from .records import Record, first_record, read_records
-from .rival_keys import LOOKED_AT, refuse_other_texts
-from .typed_rows import Row, RowDecoder
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 # Different lists of objects that are kept, as one tuple each. COCO's 40,000 validation images have

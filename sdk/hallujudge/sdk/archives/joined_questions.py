@@ -14,11 +14,10 @@ from .inputs import ReaderInput, References
 from .joins import MediaCheck, refuse
 from .json_files import shown
 from .json_lines import FilePart
-from .named_keys import SharedFields
 from .question_files import id_of, labels_are_wrong, labels_of
+from .record_fields import Row, RowDecoder, SharedFields
 from .record_values import LABEL, canonical_id, choose_key, id_under, optional_text, present
 from .records import Record, first_record, read_records
-from .typed_rows import Row, RowDecoder
 
 # Different texts and images of questions that are kept as one value each; more start again, so
 # that a file whose images all differ takes no table of them beside the questions.

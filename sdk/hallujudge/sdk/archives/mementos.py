@@ -12,16 +12,16 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError
+from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, Responses, uses
 from .joins import JoinCheck, numbered, refuse
 from .json_files import named
 from .layouts.archive_reader import mapping_at
 from .local_files import as_path, read_bytes
-from .named_keys import fields_of
+from .record_fields import fields_of
 from .record_values import ID_FLAG, TEXT_FLAG, choose_key, id_under, response_text, structured
 from .records import Record, Records, first_record, read_records
-from .rival_keys import refuse_other_texts
 from .table_files import decoded
 
 LISTS = ("reference_objects", "reference_behaviors", "predicted_objects", "predicted_behaviors")

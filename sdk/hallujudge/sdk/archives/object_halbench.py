@@ -11,12 +11,13 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.object_halbench import ObjectHalBenchItem
 
 from ..errors import ArchiveError
+from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, Objects, coco_number, read_objects, shared_names
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, uses
 from .joins import JoinCheck, numbered
 from .json_files import named, shown
-from .named_keys import fields_of
+from .record_fields import fields_of
 from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
@@ -27,7 +28,6 @@ from .record_values import (
     structured,
 )
 from .records import Record, Records, first_record, read_records
-from .rival_keys import refuse_other_texts
 
 # In the order in which the released script looks for them.
 _TEXT_KEYS = ("text", "answer", "response", "caption", "output", "prediction")

@@ -11,12 +11,13 @@ from hallujudge.metrics.framework.claims import well_formed
 from hallujudge.metrics.open_objects import OpenObjectsItem
 
 from ..errors import ArchiveError
+from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, coco_number
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, uses
 from .joins import JoinCheck, numbered
 from .json_files import named, shown
-from .named_keys import fields_of
+from .record_fields import fields_of
 from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
@@ -27,7 +28,6 @@ from .record_values import (
     structured,
 )
 from .records import Record, Records, first_record, read_records
-from .rival_keys import refuse_other_texts
 
 _TEXT_KEYS = ("caption", "text", "response", "answer", "output", "prediction")
 _CAPTION_KEYS = ("references", "reference_captions", "captions")

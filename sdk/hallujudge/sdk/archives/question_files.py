@@ -183,6 +183,11 @@ def labels_of(declared: ClosedQuestions) -> Callable[[object], str | None]:
     return lambda value: known(value) if type(value) is str else label_of(declared, value)
 
 
+def bad_label(declared: ClosedQuestions) -> str:
+    """Return the fault of labels that a benchmark does not have."""
+    return f"labels are neither {' nor '.join(declared.labels) or 'a text nor a number'}"
+
+
 def labels_are_wrong(
     declared: ClosedQuestions, places: list[str], where: str, more: str = ""
 ) -> ArchiveError:
@@ -194,9 +199,8 @@ def labels_are_wrong(
         where: The file to correct.
         more: What else to do.
     """
-    known = " nor ".join(declared.labels) or "a text"
     remedy = f"Correct these labels in {where}{more}"
-    return refuse(f"labels are neither {known}", places, remedy, reason=LABELS_INVALID)
+    return refuse(bad_label(declared), places, remedy, reason=LABELS_INVALID)
 
 
 def known_questions(

@@ -23,6 +23,7 @@ from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 from ..errors import ArchiveError, HallujudgeError, UnsupportedError
 from . import set_files
 from .answers import reader_of
+from .archive_keys import group_notes, mapped_keys, refuse_unused_keys, with_named_keys
 from .bad_records import BadRecord, BadRecords, finding, unscored_item
 from .found_files import FoundFile, is_url, refuse_texts
 from .inputs import (
@@ -42,7 +43,6 @@ from .inputs import (
 from .joins import own_references, same_files
 from .json_files import named
 from .local_files import STDIN, OpenPath
-from .named_keys import group_notes, mapped_keys, refuse_unused_keys, with_named_keys
 from .opened_archives import (
     Opened,
     explained,

@@ -19,11 +19,12 @@ from hallujudge.metrics.seen_claims.items import SeenClaim, SeenClaimsItem
 from ..errors import ArchiveError
 from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError
 from ..media.pictures import hash_of_all
+from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, uses
 from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
-from .named_keys import fields_of
+from .record_fields import fields_of
 from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
@@ -34,7 +35,6 @@ from .record_values import (
     structured,
 )
 from .records import Record, Records, first_record, read_records
-from .rival_keys import refuse_other_texts
 from .shown_pictures import IMAGE_KEYS, PicturesOfIds, ShownRecords, pictures_of_ids, unshown
 
 _TEXT_KEYS = ("response", "answer", "text", "output", "prediction", "caption", "description")

@@ -21,6 +21,7 @@ from hallujudge.metrics.tri_he import TriHeItem
 from ..errors import ArchiveError
 from ..media.media_files import MediaError, MediaFolder
 from ..media.pictures import PictureFinder, hash_of_all
+from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .inputs import (
     DeclaredInputs,
@@ -34,7 +35,7 @@ from .inputs import (
 )
 from .joins import IdCheck, numbered, refuse
 from .json_files import named, shown
-from .named_keys import fields_of
+from .record_fields import fields_of
 from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
@@ -48,7 +49,6 @@ from .record_values import (
     structured,
 )
 from .records import Record, first_record, read_records
-from .rival_keys import refuse_other_texts
 from .shown_pictures import unshown
 
 _ID_KEYS = ("image_id", "id", "image")

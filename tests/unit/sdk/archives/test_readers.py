@@ -195,7 +195,7 @@ def test_an_object_is_not_a_group(value: object) -> None:
     rows = [{**row, "doc": value} for row in GROUPED]
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("sdk.archives.named_keys:the-key-doc-to-report-groups-by"),
+        match=expected_message("sdk.archives.record_fields:the-key-doc-to-report-groups-by"),
     ):
         read_items("chair", rows, GROUPED_OBJECTS, group_by=("doc",))
 

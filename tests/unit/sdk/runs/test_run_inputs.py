@@ -12,8 +12,8 @@ import pytest
 
 from hallujudge.sdk import BatchResult, Client, InputOptions, ScoreRun
 from hallujudge.sdk.archives import chair as captions
+from hallujudge.sdk.archives.archive_keys import LOOKED_AT
 from hallujudge.sdk.archives.records import Record, read_records
-from hallujudge.sdk.archives.rival_keys import LOOKED_AT
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.runs.run_inputs import PreparedRun, checked_archive
 

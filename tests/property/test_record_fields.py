@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hallujudge.sdk.archives.declared_fields import DeclaredFields, FieldWay
+from hallujudge.sdk.archives.record_fields import DeclaredFields, FieldWay
 from hallujudge.sdk.errors import ArchiveError
 
 _KEYS = ("kind", "type", "size")

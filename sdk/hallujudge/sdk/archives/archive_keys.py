@@ -1,29 +1,37 @@
-"""Keys that users name: which ones a metric reads, and records that have their values."""
+"""Keys of an archive: those that users name, and others that may be meant instead."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
-from hallujudge.metrics.answers.closed_questions import ClosedQuestions
+from msgspec import structs
+
+from hallujudge.metrics.answers.answer_text import folded
+from hallujudge.metrics.answers.closed_questions import Answer, ClosedQuestions
 from hallujudge.metrics.errors import choose_from, meant
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.responses.reader import answer_of
 
 from ..errors import ArchiveError, InvalidInputError
 from .archive_files import first_values
 from .inputs import InputOptions, ItemSource, References, Responses, are_paths
 from .json_files import named, shown
+from .question_files import label_of
 from .record_values import value_at
-from .records import Records, changed, read_records
+from .records import Record, Records, changed, read_records
 
+LOOKED_AT = 100
+"""Records that are searched for signs of a fault, or for the keys that an error lists."""
+Held: TypeAlias = "tuple[str, Mapping[str, object]]"
+"""Place of a record, and its values."""
+Pairs: TypeAlias = "list[tuple[Held, Answer]]"
+"""Some records, each with the answer made of it."""
 Source: TypeAlias = "Responses | References"
-# How many records are searched for the keys that an error lists.
-_RECORDS_LOOKED_AT = 100
-MOST_SHARED = 4096
-"""Different fields that are remembered, so that equal ones are one value."""
-_NOTHING: Mapping[str, str] = {}
+
+
+# Named keys ---------------------------------------------------------------------------------------
 
 
 def refuse_unused_keys(
@@ -129,77 +137,6 @@ def with_named_keys(
     return given, known, {name: key for name, key in keys.items() if name not in apart}
 
 
-def fields_of(keys: Iterable[str], *records: Mapping[str, object]) -> dict[str, str]:
-    """Return values to group by, each from the first record that has it; empty if none has.
-
-    A list names several groups, which are joined by commas.
-
-    Args:
-        keys: Names of keys, or paths such as ``doc.category`` into objects.
-        records: The records, in the order of precedence.
-
-    Raises:
-        InvalidInputError: A key has an object as its value.
-    """
-    out = {}
-    first = records[0]
-    for key in keys:
-        # Nearly all values are texts of the first record.
-        if type(text := first.get(key)) is str:
-            out[key] = well_formed(text)
-            continue
-        value = None
-        for record in records:
-            if (value := value_at(record, key)) is not None:
-                break
-        else:
-            out[key] = ""
-            continue
-        parts = value if isinstance(value, list) else [value]
-        if any(isinstance(part, (Mapping, list)) for part in parts):
-            inner = next(iter(parts[0]), "") if isinstance(parts[0], Mapping) else ""
-            example = f"{key}.{inner}" if inner else "doc.category"
-            raise InvalidInputError(
-                f"the key {key!r} to report groups by holds {shown(value)}; name a key of the "
-                f"object, such as {example!r:.80}, or another key"
-            )
-        out[key] = well_formed(",".join(map(str, parts)))
-    return out
-
-
-class SharedFields:
-    """Reads values to group by; equal fields of records are one value, of which most are few.
-
-    Args:
-        keys: Names of keys, or paths into objects.
-    """
-
-    def __init__(self, keys: tuple[str, ...]) -> None:
-        self.keys = keys
-        """The keys."""
-        self.begun = {*keys, *(key.partition(".")[0] for key in keys)}
-        """Where paths begin: a record without any of these keys has blank fields."""
-        self.blank: Mapping[str, str] = dict.fromkeys(keys, "")
-        """The fields of records without any value."""
-        self._known: dict[tuple[str, ...], Mapping[str, str]] = {}
-
-    def of(
-        self, values: Mapping[str, object], before: Mapping[str, str] = _NOTHING
-    ) -> Mapping[str, str]:
-        """Return what :func:`fields_of` does.
-
-        Args:
-            values: A record.
-            before: Fields that have precedence, unless they are empty.
-        """
-        filled = {key: value for key, value in before.items() if value}
-        records = (filled, values) if filled else (values,)
-        found = fields_of(self.keys, *records)
-        if len(self._known) == MOST_SHARED:
-            self._known.clear()
-        return self._known.setdefault(tuple(found.values()), found)
-
-
 def _first_of(source: Source | None) -> Mapping[str, object]:
     """Return the first record of references; empty without one, and of several files."""
     if source is None or isinstance(source, Mapping) or are_paths(source):
@@ -270,8 +207,143 @@ def _keys_of(archive: Responses | References | None) -> Iterator[str]:
     if archive is None or isinstance(archive, Mapping):
         return
     try:
-        for record in islice(read_records(archive), _RECORDS_LOOKED_AT):
+        for record in islice(read_records(archive), LOOKED_AT):
             yield from key_paths(record.values)
     except ArchiveError:
         # Some layouts of references have no records.
         return
+
+
+# Rival keys ---------------------------------------------------------------------------------------
+
+
+def refuse_other_values(
+    name: str,
+    chosen: str,
+    keys: Iterable[str],
+    held: Sequence[Held],
+    meaning: Callable[[int, object], object],
+) -> None:
+    """Refuse records that have other values for the same thing under another usual key.
+
+    Args:
+        name: Common name of the thing, such as ``response``.
+        chosen: The key that is read.
+        keys: The usual keys.
+        held: Some records.
+        meaning: Returns what a value of the record with a number means; None for another thing.
+
+    Raises:
+        ArchiveError: There is such a key.
+    """
+    for key in keys:
+        places = [n for n, (_, values) in enumerate(held) if key != chosen and key in values]
+        found = [
+            (n, meaning(n, held[n][1].get(chosen)), meaning(n, held[n][1][key])) for n in places
+        ]
+        known = [each for each in found if each[2] is not None]
+        differing = [n for n, ours, other in known if ours is not None and ours != other]
+        # Where most values mean nothing, the key is that of something else.
+        if not differing or 2 * len(known) <= len(places):
+            continue
+        place, values = held[differing[0]]
+        shown_values = f"{shown(values[chosen])} and {shown(values[key])}"
+        raise ArchiveError(
+            f"{place}: {chosen!r} and {key!r} differ, and each may be the {name}: {shown_values}. "
+            f"Name the right one with InputOptions(key_map=…): {name}={chosen}, or {name}={key}"
+        )
+
+
+def refuse_other_texts(
+    source: Iterable[Record], chosen: str | None, keys: Iterable[str], options: InputOptions
+) -> None:
+    """Refuse records with other texts than the response under another usual key of responses.
+
+    Questions, and prompts that all records share, are no responses.
+
+    Args:
+        source: The records.
+        chosen: The key of the response; None without.
+        keys: The usual keys.
+        options: How the archive is read; nothing is refused if they name the key.
+
+    Raises:
+        ArchiveError: There is such a key.
+    """
+    if chosen is None or options.text_key is not None or "response" in options.key_map:
+        return
+    held = [(record.place, record.values) for record in islice(source, LOOKED_AT)]
+    texts = {key: {folded(str(values.get(key))) for _, values in held} for key in keys}
+
+    def meaning(_number: int, value: object) -> object:
+        if not isinstance(value, str) or asks(value):
+            return None
+        return folded(answer_of(value)) or None
+
+    own = [key for key, each in texts.items() if len(each) > 1 or len(held) == 1]
+    refuse_other_values("response", chosen, own, held, meaning)
+
+
+def asks(text: str | None) -> bool:
+    """Return whether a text is a question; a lone question mark is not one.
+
+    Instructions may follow it, as in LLaVA's files.
+    """
+    if text is None or "?" not in text:
+        return False
+    # A model may ask itself questions before it answers.
+    text = answer_of(text)
+    if "?" not in text or len(text.split(None, 2)) <= 2:
+        return False
+    if text.rstrip().endswith("?"):
+        return True
+    first = text.partition("?")[0].strip()
+    return " " in first and not set(first) & set(".!\n")
+
+
+def refuse_other_keys(
+    declared: ClosedQuestions,
+    chosen: tuple[str, str],
+    pairs: Pairs,
+    options: InputOptions,
+) -> None:
+    """Refuse answers that are others, or have another label, under another usual key.
+
+    Args:
+        declared: The benchmark.
+        chosen: The keys of response and label.
+        pairs: Some records, each with the answer made of it.
+        options: How the archive is read; nothing is refused under a key that they name.
+
+    Raises:
+        ArchiveError: There are such answers.
+    """
+    held, keys, parse = [each for each, _ in pairs], declared.keys, declared.variants[-1].parse
+    # Where each answer is judged, parsers look at verdicts.
+    is_open = declared.judged is not None and not declared.partial
+
+    def said(number: int, text: object) -> object:
+        if not isinstance(text, str) or asks(text):
+            return None
+        text = answer_of(text)
+        return (
+            folded(text)
+            if is_open
+            else parse(structs.replace(pairs[number][1], response=text)).value
+        )
+
+    def is_label(key: str) -> bool:
+        found = [(n, v[key]) for n, (_, v) in enumerate(held) if key in v]
+        same = (said(n, value) == said(n, pairs[n][1].label) for n, value in found)
+        return bool(keys.label) and all(same)
+
+    named_keys = options.key_map
+    if options.text_key is None and "response" not in named_keys:
+        # A usual key of responses, such as answer, may hold the label instead.
+        others = [key for key in keys.response if key != chosen[1] and not is_label(key)]
+        refuse_other_values("response", chosen[0], others, held, said)
+    if chosen[1] and "label" not in named_keys:
+        labels = [key for key in keys.label if key not in keys.response]
+        refuse_other_values(
+            "label", chosen[1], labels, held, lambda _, value: label_of(declared, value)
+        )

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from hallujudge.sdk.archives import InputOptions, read_items
-from hallujudge.sdk.archives.named_keys import SharedFields
-from hallujudge.sdk.archives.typed_rows import RowDecoder
+from hallujudge.sdk.archives.record_fields import RowDecoder, SharedFields
 from hallujudge.sdk.errors import HallujudgeError
 
 KEYS: Mapping[str, Sequence[str]] = {
