@@ -14,8 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hallujudge.judge_service.llm.vllm_arguments import AUTO_LENGTH, engine_arguments
-from hallujudge.judge_service.llm.vllm_sizing import ModelShape, model_shape
+from hallujudge.judge_service.llm.vllm_serving import (
+    AUTO_LENGTH,
+    ModelShape,
+    engine_arguments,
+    model_shape,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

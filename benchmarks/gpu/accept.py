@@ -49,7 +49,7 @@ from hallujudge.judge_service.llm.budget import Usage
 from hallujudge.judge_service.llm.failures import CallFailedError
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.judge_service.llm.vllm import VllmServer, vllm_server
-from hallujudge.judge_service.llm.vllm_sizing import (
+from hallujudge.judge_service.llm.vllm_serving import (
     local_gpus,
     local_verdict,
     model_shape,

@@ -13,8 +13,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 STARTED = {
     "judge_service/hallujudge/judge_service/llm/chat_replies.py",
     "judge_service/hallujudge/judge_service/llm/vllm.py",
-    "judge_service/hallujudge/judge_service/llm/vllm_arguments.py",
-    "judge_service/hallujudge/judge_service/llm/vllm_sizing.py",
+    "judge_service/hallujudge/judge_service/llm/vllm_serving.py",
     "judge_service/hallujudge/judge_service/__main__.py",
     "judge_service/hallujudge/judge_service/installation.py",
 }

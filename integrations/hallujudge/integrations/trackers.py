@@ -24,7 +24,7 @@ from .every_eval_ever import checked_model, write_every_eval_ever
 from .harness_scores import explanation
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.observe.evaluation_events import EvaluationEvents
+    from hallujudge.judge_service.observe.open_telemetry import EvaluationEvents
 
 _FOLDER = ".eval_results"
 """The folder in the repository of a model, on whose page the Hub shows it."""
@@ -164,7 +164,7 @@ def otel_tracker(place: str, **_: str) -> Tracker:
         with MissingExtraError.unless_installed("logging to OpenTelemetry", "otel"):
             from opentelemetry._logs import get_logger_provider
 
-            from hallujudge.judge_service.observe.evaluation_events import EvaluationEvents, sending
+            from hallujudge.judge_service.observe.open_telemetry import EvaluationEvents, sending
         set_by_program = None if place else get_logger_provider()
         # The API's own provider emits nothing until a program sets another one.
         if set_by_program is not None and hasattr(set_by_program, "force_flush"):

@@ -25,7 +25,7 @@ from ..llm.client import ChatClient
 from ..llm.http import Endpoint, SenderName
 from ..llm.prompt_templates import Template
 from ..llm.verdict_cache import VerdictCache
-from ..llm.vllm_arguments import AddedArguments
+from ..llm.vllm_serving import AddedArguments
 from ..matchers import MatcherSettings, TextComparer
 from ..settings.connection import Secret, environment_proxy, hosted_by, listed, masked
 from ..settings.judge_settings import JudgeKeys, JudgeSettings

@@ -24,7 +24,7 @@ from ..stopping import begun, cancel_all
 from .circuits import Supervision
 from .failures import CallFailedError
 from .http import Endpoint, HttpEndpoint
-from .vllm_arguments import AUTO_LENGTH, AddedArguments, engine_arguments
+from .vllm_serving import AUTO_LENGTH, AddedArguments, engine_arguments
 
 # The last lines of a traceback, which name the cause.
 _LOG_TAIL_BYTES = 2_000

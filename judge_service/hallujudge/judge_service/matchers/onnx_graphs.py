@@ -5,7 +5,7 @@ A BERT encoder has few operators, and onnxruntime has fused versions of the expe
 ``onnx`` package and the weights; tracing the model would need torch, transformers and a gigabyte
 of disk. The graph includes pooling and normalisation, so it returns unit vectors.
 
-Importing this module needs ``onnx`` and ``safetensors``; :mod:`.onnx_encoder` imports it when a
+Importing this module needs ``onnx`` and ``safetensors``; :mod:`.matcher_models` imports it when a
 graph is written.
 """
 

@@ -375,13 +375,13 @@ def observe(
     check = SelfCheck(engine, interval=settings.self_check_seconds, limit=_CHECK_LIMIT_SECONDS)
     parts: list[Recorder] = []
     if settings.trace.endpoint:
-        from ..observe.tracing import Tracing, otlp_exporter
+        from ..observe.open_telemetry import Tracing, otlp_exporter
 
         tracing = Tracing(otlp_exporter(settings.trace.endpoint), settings.trace.ratio)
         tracing.name = f"sending traces to {settings.trace.endpoint}"
         parts.append(tracing)
     if settings.evaluation_endpoint:
-        from ..observe.evaluation_events import EventRecorder, otlp_provider
+        from ..observe.open_telemetry import EventRecorder, otlp_provider
 
         parts.append(EventRecorder(otlp_provider(settings.evaluation_endpoint)))
     page, access = None, None

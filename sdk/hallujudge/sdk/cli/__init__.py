@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import metric_entry as metric_entry
     from hallujudge.judge_service.engine.spec import known_metric as known_metric
     from hallujudge.judge_service.judges.llm_judge import least_cost as least_cost
-    from hallujudge.judge_service.llm.vllm_sizing import model_shape as model_shape
-    from hallujudge.judge_service.llm.vllm_sizing import sizing_table as sizing_table
+    from hallujudge.judge_service.llm.vllm_serving import model_shape as model_shape
+    from hallujudge.judge_service.llm.vllm_serving import sizing_table as sizing_table
     from hallujudge.judge_service.settings.loading import load_settings as load_settings
     from hallujudge.judge_service.settings.loading import names_of as names_of
     from hallujudge.judge_service.settings.loading import settings_toml as settings_toml

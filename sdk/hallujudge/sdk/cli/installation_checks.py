@@ -22,7 +22,7 @@ from hallujudge.judge_service.installation import (
 )
 from hallujudge.judge_service.judges.judge_checks import check_endpoint, check_small
 from hallujudge.judge_service.judges.single_checks import check_sight
-from hallujudge.judge_service.llm.vllm_sizing import ModelShape, local_gpus, local_verdict
+from hallujudge.judge_service.llm.vllm_serving import ModelShape, local_gpus, local_verdict
 from hallujudge.judge_service.settings.connection import Connection
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
 from hallujudge.metrics import ItemResult

@@ -25,7 +25,7 @@ from hallujudge.judge_service.llm.call_policy import RetryPolicy
 from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.vllm import VllmRun, VllmServer, vllm_server
-from hallujudge.judge_service.llm.vllm_arguments import AddedArguments
+from hallujudge.judge_service.llm.vllm_serving import AddedArguments
 from hallujudge.judge_service.settings.judge_settings import (
     JudgeKeys,
     JudgeSettings,

@@ -17,8 +17,8 @@ from hallujudge.judge_service.errors import (
     NotFoundError,
 )
 from hallujudge.judge_service.matchers import model_folders as models
+from hallujudge.judge_service.matchers.matcher_models import GraphCache, graph_of
 from hallujudge.judge_service.matchers.model_folders import EncoderShape, encoder_shape, find_model
-from hallujudge.judge_service.matchers.onnx_encoder import GraphCache, graph_of
 from hallujudge.judge_service.matchers.torch_models import entailment_index
 
 CONFIG: dict[str, Any] = {
@@ -189,7 +189,7 @@ def test_graphs_are_written_for_known_architectures_only() -> None:
     )
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.matchers.onnx_encoder:use-the-torch-backend"),
+        match=expected_message("judge_service.matchers.matcher_models:use-the-torch-backend"),
     ):
         graph_of(shape, Path("no.safetensors"))
 
@@ -269,7 +269,7 @@ def test_what_others_may_write_is_refused(tmp_path: Path) -> None:
     open_folder.chmod(0o777)
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.matchers.onnx_encoder:cache-folder-that-you-own"),
+        match=expected_message("judge_service.matchers.matcher_models:cache-folder-that-you-own"),
     ):
         GraphCache(open_folder).graph("k", lambda: b"graph")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
@@ -281,7 +281,7 @@ def test_what_others_may_write_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine" / "k.onnx").chmod(0o666)
     with pytest.raises(
         InvalidInputError,
-        match=expected_message("judge_service.matchers.onnx_encoder:is-writable-by-others"),
+        match=expected_message("judge_service.matchers.matcher_models:is-writable-by-others"),
     ):
         mine.graph("k", lambda: b"graph")
     (tmp_path / "file").write_text("x")
