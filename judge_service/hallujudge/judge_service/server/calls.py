@@ -120,7 +120,7 @@ class Calls:
 
     async def open(self, message: scoring_pb2.ScoreSpec) -> tuple[ScoreSpec, ScoringSession]:
         """Return the spec of a message, and a session to score with it."""
-        spec = admitted_spec(message)
+        spec = await admitted_spec(message)
         return spec, await self.engine.open(spec)
 
     async def Score(self, request: pb.ScoreRequest, _context: object = None) -> pb.ScoreResponse:
@@ -168,7 +168,7 @@ class Calls:
         """Extract claims from texts."""
         check_count(self._limits.max_batch_items, len(request.texts), "texts")
         check_texts(request.texts)
-        spec = admitted_spec(request.spec)
+        spec = await admitted_spec(request.spec)
         texts = await extract(spec, request.texts, self.engine.resources)
         claims = await map_cpu(
             of_each(_text_claims), texts, chars=lambda found: _CLAIM_CHARS * len(found)
@@ -177,7 +177,7 @@ class Calls:
 
     async def Judge(self, request: pb.JudgeRequest, _context: object = None) -> pb.JudgeResponse:
         """Judge claims without aggregating."""
-        spec = admitted_spec(request.spec)
+        spec = await admitted_spec(request.spec)
         items = await self.items(spec, request.items, "items")
         check_unique(items)
         response = pb.JudgeResponse()

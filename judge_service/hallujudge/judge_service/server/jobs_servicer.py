@@ -14,7 +14,6 @@ from hallujudge.judge.v1 import judge_service_pb2, scoring_pb2
 
 from ..access import Scope, current_caller
 from ..engine import Engine
-from ..engine.registry import metric_entry
 from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, UnsupportedError
 from ..flights import Flights
@@ -28,7 +27,13 @@ from ..state_files import create_folder
 from ..tenancy import tenancy
 from ..wire.convert import spec_from_proto
 from .interceptors import Context
-from .request_checks import admitted_spec, check_count, check_unique, items_from_proto
+from .request_checks import (
+    admitted_spec,
+    check_count,
+    check_unique,
+    items_from_proto,
+    loaded_metric,
+)
 from .worker_tasks import Task
 from .workers import Tallies, Workers
 
@@ -103,8 +108,8 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         self, request: pb.CreateJobRequest, context: Context
     ) -> pb.CreateJobResponse:
         """Create a job with its first items."""
-        spec = admitted_spec(request.spec)
-        items = self._items(spec, request.items)
+        spec = await admitted_spec(request.spec)
+        items = await self._items(spec, request.items)
         new = NewJob(
             owner=current_owner(),
             caller=kept_caller(),
@@ -122,7 +127,7 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
         """Add items to an open job."""
         details = await self._jobs.get(current_owner(), request.job_id)
         spec = spec_from_proto(scoring_pb2.ScoreSpec.FromString(details.job.spec))
-        items = self._items(spec, request.items)
+        items = await self._items(spec, request.items)
         job = await self._jobs.add(
             current_owner(), request.job_id, request.position, items, more=request.more
         )
@@ -227,10 +232,13 @@ class JobsServicer(pb_grpc.ScoringJobServiceServicer):
             )
         return self._kept
 
-    def _items(self, spec: ScoreSpec, messages: Sequence[judge_service_pb2.Item]) -> list[NewItem]:
+    async def _items(
+        self, spec: ScoreSpec, messages: Sequence[judge_service_pb2.Item]
+    ) -> list[NewItem]:
         """Return items as they are stored, after checking them."""
         check_count(self._settings.max_batch_items, len(messages), "items")
-        items = items_from_proto(messages, metric_entry(spec.metric).item_type)
+        entry = await loaded_metric(spec.metric)
+        items = items_from_proto(messages, entry.item_type)
         check_unique(items)
         # Items are parsed again when they are scored: to keep them would take more memory than that
         # takes time, 10 of the 350 µs of a caption.

@@ -108,7 +108,7 @@ class OffloadInterceptor(Interceptor):
         async def call(raw: bytes, context: Context) -> object:
             memory = call_memory()
             # None also where the message is broken: reading it here names what is wrong.
-            if (planned := plan(raw)) is None:
+            if (planned := await plan(raw)) is None:
                 return await typed(await reader.parsed(raw, memory), context)
             # The worker's share of the budget, before it has read anything.
             task = Task(kind=name.lower(), parts=(raw,), memory=charged(raw))
@@ -134,7 +134,7 @@ class OffloadInterceptor(Interceptor):
             # One iterator for both: the first message is taken from it here.
             parsed = _parsed(incoming, reader)
             first = await first_of(parsed)
-            spec = admitted_spec(first.spec)
+            spec = await admitted_spec(first.spec)
             # Models stay in this process, where calls share budgets, a verdict cache and encoders.
             if metric_entry(spec.metric).needs_models(spec):
                 responses = typed(_chained(first, parsed), context)
@@ -290,9 +290,9 @@ class _Plan(NamedTuple):
     long: bool
 
 
-def _plan_score(raw: bytes) -> _Plan | None:
+async def _plan_score(raw: bytes) -> _Plan | None:
     """Return how a message is sent to a worker, or None if this process answers it."""
-    spec = _leading_spec(raw)
+    spec = await _leading_spec(raw)
     if spec is None:
         return None
     entry = metric_entry(spec.metric)
@@ -302,8 +302,8 @@ def _plan_score(raw: bytes) -> _Plan | None:
     return _Plan(spec.metric, _is_long(raw))
 
 
-def _plan_extract(raw: bytes) -> _Plan | None:
-    spec = _leading_spec(raw)
+async def _plan_extract(raw: bytes) -> _Plan | None:
+    spec = await _leading_spec(raw)
     if spec is None:
         return None
     entry = metric_entry(spec.metric)
@@ -312,7 +312,7 @@ def _plan_extract(raw: bytes) -> _Plan | None:
     return _Plan(spec.metric, _is_long(raw))
 
 
-def _plan_normalize(raw: bytes) -> _Plan | None:
+async def _plan_normalize(raw: bytes) -> _Plan | None:
     return _Plan("", True) if len(raw) > LONG_CHARS else None
 
 
@@ -323,7 +323,7 @@ def _is_long(raw: bytes) -> bool:
 class _Unary(NamedTuple):
     """A method with one message."""
 
-    plan: Callable[[bytes], _Plan | None]
+    plan: Callable[[bytes], Awaitable[_Plan | None]]
     response: type[Message]
 
 
@@ -335,7 +335,7 @@ _UNARY: dict[str, _Unary] = {
 """The methods with one message."""
 
 
-def _leading_spec(raw: bytes) -> ScoreSpec | None:
+async def _leading_spec(raw: bytes) -> ScoreSpec | None:
     """Return the spec at the start of a request, or None if the request starts differently.
 
     Raises:
@@ -348,7 +348,7 @@ def _leading_spec(raw: bytes) -> ScoreSpec | None:
     try:
         if len(found) > _COUNTED_BYTES:
             count_fields(found, plan_of(scoring_pb2.ScoreSpec.DESCRIPTOR), _SPEC_FIELDS)
-        return admitted_bytes(found)
+        return await admitted_bytes(found)
     except (MalformedBytesError, TooManyFieldsError, DecodeError):
         return None  # parsing the whole message raises the error
 

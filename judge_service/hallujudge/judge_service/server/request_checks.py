@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import scoring_pb2
 from hallujudge.metrics import Item, Metric
 
 from ..access import Scope, current_caller
-from ..engine.registry import metric_entry
+from ..engine.registry import MetricEntry, metric_entry
 from ..engine.responses import MAX_RESPONSE_CHARS
 from ..engine.spec import ScoreSpec
 from ..errors import InvalidInputError, Violation
@@ -125,7 +125,7 @@ def _too_costly(field: str, problem: str) -> InvalidInputError:
     )
 
 
-def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
+async def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
     """Return the spec of a message, if the current caller may use it.
 
     Raises:
@@ -134,44 +134,53 @@ def admitted_spec(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
         PermissionDeniedError: The spec calls a language model, and the caller lacks that scope.
     """
     if message.ByteSize() <= _KEPT_BYTES:
-        return admitted_bytes(message.SerializeToString())
-    return _allowed(_known(message))
+        return await admitted_bytes(message.SerializeToString())
+    return await _allowed(_spec_of(message))
 
 
-def admitted_bytes(raw: bytes) -> ScoreSpec:
+async def admitted_bytes(raw: bytes) -> ScoreSpec:
     """Return the spec of an encoded message, if the current caller may use it.
 
     Raises:
         DecodeError: The bytes are not a message.
         HallujudgeError: See :func:`admitted_spec`.
     """
-    return _allowed(_kept(raw) if len(raw) <= _KEPT_BYTES else _parsed(raw))
+    return await _allowed(_kept(raw) if len(raw) <= _KEPT_BYTES else _parsed(raw))
 
 
-class _Known(NamedTuple):
-    """A valid spec."""
+async def loaded_metric(name: str) -> MetricEntry:
+    """Return the entry of a metric, whose modules are loaded in a thread at their first use.
 
-    spec: ScoreSpec
-    calls_models: bool
-    """Whether language models judge or extract."""
+    Loading takes up to half a second, for which the event loop would serve no other call.
+
+    Raises:
+        NotFoundError: No metric has this name.
+    """
+    if name not in _loaded:
+        await asyncio.to_thread(metric_entry, name)
+        _loaded.add(name)
+    return metric_entry(name)
 
 
-def _allowed(known: _Known) -> ScoreSpec:
+_loaded: set[str] = set()
+
+
+async def _allowed(spec: ScoreSpec) -> ScoreSpec:
+    entry = await loaded_metric(spec.metric)
     # Outside of what is cached, because it depends on who calls.
-    if known.calls_models:
+    if entry.calls_models(spec):
         current_caller().require(Scope.JUDGE)
-    return known.spec
+    return spec
 
 
-def _known(message: scoring_pb2.ScoreSpec) -> _Known:
+def _spec_of(message: scoring_pb2.ScoreSpec) -> ScoreSpec:
     if violations := tuple(_too_long(message)):
         raise InvalidInputError(violations[0].description, violations=violations)
-    spec = spec_from_proto(message)
-    return _Known(spec, metric_entry(spec.metric).calls_models(spec))
+    return spec_from_proto(message)
 
 
-def _parsed(raw: bytes) -> _Known:
-    return _known(scoring_pb2.ScoreSpec.FromString(raw))
+def _parsed(raw: bytes) -> ScoreSpec:
+    return _spec_of(scoring_pb2.ScoreSpec.FromString(raw))
 
 
 _kept = lru_cache(_KEPT_SPECS)(_parsed)
