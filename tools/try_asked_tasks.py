@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.asked_cases import CASES, Case, written
 
-from hallujudge.asking.harnesses.lmms_tasks import HarnessTask, write_lmms_task
+from hallujudge.asking.harnesses import HarnessTask, write_lmms_task
 from hallujudge.sdk.errors import UnsupportedError
 
 
@@ -102,7 +102,7 @@ def try_vlmeval(root: Path) -> None:
     from vlmeval.dataset import DATASET_CLASSES, build_dataset
     from vlmeval.smp import dump
 
-    from hallujudge.asking.harnesses.vlmeval_dataset import vlmeval_dataset
+    from hallujudge.asking.harnesses import vlmeval_dataset
 
     for case, task in tasks(root):
         try:

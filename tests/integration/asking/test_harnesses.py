@@ -12,8 +12,7 @@ import pytest
 import yaml
 from support.asked_cases import CASES, HEARD, Case, written
 
-from hallujudge.asking.harnesses.asked_questions import AskedQuestions
-from hallujudge.asking.harnesses.lmms_tasks import HarnessTask, write_lmms_task
+from hallujudge.asking.harnesses import AskedQuestions, HarnessTask, write_lmms_task
 from hallujudge.sdk.errors import ArchiveError, UnsupportedError
 
 # Prompts of one call; those of other protocols and of degraded videos have tests of their own.

@@ -1,1 +1,0 @@
-"""Benchmarks as tasks of harnesses that ask a model themselves."""
