@@ -29,10 +29,10 @@ from hallujudge.sdk.runs.progress_bar import Progress
 from hallujudge.sdk.runs.run_inputs import described_file
 
 from .asked_benchmarks import Benchmark, benchmark_of
-from .asked_files import AskedFiles, put_outcome
 from .first_checks import checked_parameters, notes_on_archive, shown_parameters, waits_if_asked
 from .inquiries import Inquiries, read_inquiries
-from .replies import CUT_OFF, Answered, Asker
+from .outcomes import Answered, AskedFiles, put_outcome
+from .replies import CUT_OFF, Asker
 from .shown_media import ShownMedia
 from .text_calls import text_client
 

@@ -37,9 +37,8 @@ from hallujudge.sdk.media.video_frames import FrameSettings, Sampling
 from hallujudge.sdk.runs import RunReport
 
 from .asked_benchmarks import Benchmark, benchmark_of, protocols_of
-from .asked_files import lines_of, put_outcome, write_whole
 from .inquiries import Inquiries, Inquiry, read_inquiries
-from .replies import Answered
+from .outcomes import Answered, lines_of, put_outcome, write_whole
 from .shown_media import ShownMedia
 
 __all__ = ["HarnessTask", "LmmsTask", "vlmeval_dataset", "write_lmms_task"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,6 +25,7 @@ from hallujudge.sdk.media.media_files import Media, MediaError
 
 from .asked_benchmarks import OPTIONAL_SLOTS, Benchmark
 from .inquiries import Inquiry, shown_options
+from .outcomes import Answered, StepReply
 from .shown_media import ShownMedia
 
 THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
@@ -103,47 +102,6 @@ _READING: Reading[Reply] = Reading(
     read=Reply.of, to_record=Reply.to_record, from_record=Reply.from_record
 )
 _UNCUT = replace(_READING, from_record=_uncut)
-
-
-class StepReply(NamedTuple):
-    """The reply to a step before the answer."""
-
-    name: str
-    """The step."""
-    text: str
-    """The reply, or the words of a refusal."""
-    thought: str = ""
-    """The thought before it."""
-    chosen: str | None = None
-    """The letter that a reply about a pair chooses; None for one that chooses neither."""
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return it as the archive holds it."""
-        more = {"thought": self.thought, "chosen": self.chosen}
-        return {"step": self.name, "reply": self.text, **{n: t for n, t in more.items() if t}}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """The outcome of a question."""
-
-    response: str | None = None
-    """The response; None without one."""
-    thought: str = ""
-    """The thought before it, or the one in which the answer was cut off."""
-    reason: str = ""
-    """Why there is none, such as ``MEDIA_MISSING``."""
-    detail: str = ""
-    """The same in words."""
-    steps: tuple[StepReply, ...] = ()
-    """The replies to earlier steps."""
-    confidence: float | None = None
-    """The confidence that the reply states, in [0, 1]; None if none was asked for, or stated."""
-
-    @property
-    def unanswered(self) -> dict[str, JsonValue]:
-        """The reason as the archive holds it."""
-        return {"reason": self.reason, "detail": self.detail}
 
 
 class NoReplyError(Exception):

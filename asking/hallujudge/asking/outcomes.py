@@ -1,4 +1,4 @@
-"""The files that a run of questions writes, next to each other."""
+"""The outcomes of questions, and the files that a run of questions writes, next to each other."""
 
 from __future__ import annotations
 
@@ -7,12 +7,69 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hallujudge.metrics.answers.answer_items import UNANSWERED
+from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.errors import OutputError
 
 from .inquiries import Inquiry
-from .replies import Answered
+
+
+class StepReply(NamedTuple):
+    """The reply to a step before the answer."""
+
+    name: str
+    """The step."""
+    text: str
+    """The reply, or the words of a refusal."""
+    thought: str = ""
+    """The thought before it."""
+    chosen: str | None = None
+    """The letter that a reply about a pair chooses; None for one that chooses neither."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return it as the archive holds it."""
+        more = {"thought": self.thought, "chosen": self.chosen}
+        return {"step": self.name, "reply": self.text, **{n: t for n, t in more.items() if t}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The outcome of a question."""
+
+    response: str | None = None
+    """The response; None without one."""
+    thought: str = ""
+    """The thought before it, or the one in which the answer was cut off."""
+    reason: str = ""
+    """Why there is none, such as ``MEDIA_MISSING``."""
+    detail: str = ""
+    """The same in words."""
+    steps: tuple[StepReply, ...] = ()
+    """The replies to earlier steps."""
+    confidence: float | None = None
+    """The confidence that the reply states, in [0, 1]; None if none was asked for, or stated."""
+
+    @property
+    def unanswered(self) -> dict[str, JsonValue]:
+        """The reason as the archive holds it."""
+        return {"reason": self.reason, "detail": self.detail}
+
+
+def put_outcome(inquiry: Inquiry, outcome: Answered) -> None:
+    """Put an outcome into its record."""
+    # The record was read from the questions: what it has besides stays.
+    part = inquiry.into
+    part[inquiry.response] = outcome.response
+    if outcome.thought:
+        part["thought"] = outcome.thought
+    if outcome.steps:
+        part["steps"] = [step.to_json() for step in outcome.steps]
+    if outcome.confidence is not None:
+        part["confidence"] = outcome.confidence
+    if outcome.reason:
+        part[UNANSWERED] = outcome.unanswered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,21 +118,6 @@ class AskedFiles:
             self.unanswered.unlink(missing_ok=True)
         write_whole(self.manifest, [json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"])
         write_whole(self.archive, lines_of(records))
-
-
-def put_outcome(inquiry: Inquiry, outcome: Answered) -> None:
-    """Put an outcome into its record."""
-    # The record was read from the questions: what it has besides stays.
-    part = inquiry.into
-    part[inquiry.response] = outcome.response
-    if outcome.thought:
-        part["thought"] = outcome.thought
-    if outcome.steps:
-        part["steps"] = [step.to_json() for step in outcome.steps]
-    if outcome.confidence is not None:
-        part["confidence"] = outcome.confidence
-    if outcome.reason:
-        part[UNANSWERED] = outcome.unanswered
 
 
 def lines_of(values: Iterable[Mapping[str, object]]) -> Iterable[str]:
