@@ -186,10 +186,10 @@ def test_processes_are_started_from_modules_that_run() -> None:
 
 
 def test_modules_that_are_named_in_texts_exist() -> None:
-    """Worker processes, for one, ignore modules to preload that they do not find."""
+    """The process from which workers are forked, for one, is started by its module's name."""
     ours = re.compile(rf"hallujudge\.(?:{'|'.join(PORTIONS.keys() - {'protos'})})(?:\.\w+)*")
     named = {text for path in modules() for text in texts_of(path) if ours.fullmatch(text)}
-    assert "hallujudge.sdk.runs.preloaded" in named
+    assert "hallujudge.judge_service.forked_workers" in named
     assert [name for name in sorted(named) if find_spec(name) is None] == []
 
 

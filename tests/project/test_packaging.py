@@ -164,7 +164,13 @@ with Client.embedded() as client:
 
 
 def test_worker_processes_load_only_what_scores() -> None:
-    assert loaded_by("hallujudge.sdk.runs.preloaded", ("google", "nltk.corpus", "textblob")) == []
+    code = """
+import sys
+from hallujudge.sdk.runs.processes import PRELOADED, TaskJob
+TaskJob(PRELOADED, b"").prepare()
+print(*{"google", "nltk.corpus", "textblob"}.intersection(sys.modules))
+"""
+    assert fresh_interpreter(code) == []
 
 
 @pytest.mark.parametrize("module", ["hallujudge.metrics", "hallujudge.synonym_graphs"])

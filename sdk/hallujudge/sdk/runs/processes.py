@@ -12,13 +12,14 @@ from importlib import import_module
 from itertools import islice
 from multiprocessing.reduction import ForkingPickler
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.engine.streams import ordered_map
 from hallujudge.judge_service.forked_workers import Answer, Program
 from hallujudge.judge_service.process_pool import ClosedError, DiedError, ProcessPool
 from hallujudge.metrics.families import family_of
+from hallujudge.synonym_graphs.word_forms import load_tokenizers, textblob_inflect
 
 from ..errors import HallujudgeError
 from .parts import Part, batch_size
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 Settings = TypeVar("Settings")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+Preloaded: TypeAlias = "tuple[str | Callable[[], object], ...]"
+"""Modules to import, and functions to call, once for all processes."""
+PRELOADED: Preloaded = ("numpy", load_tokenizers, textblob_inflect)
+"""What scoring needs beside the modules that this one imports."""
 
 # Groups that are begun for each process before the first result is written.
 _GROUPS_AHEAD = 3
@@ -53,11 +59,11 @@ class Processes(Generic[Settings, Task, Result]):
     Args:
         work: What they do.
         count: How many there are.
-        preload: Modules to import once for all processes.
+        preload: What all processes need.
     """
 
     def __init__(
-        self, work: Work[Settings, Task, Result], *, count: int, preload: tuple[str, ...] = ()
+        self, work: Work[Settings, Task, Result], *, count: int, preload: Preloaded = ()
     ) -> None:
         self._pool = ProcessPool(Program.of(task_job, _packed((preload, _packed(work)))), count)
         self._lock = Lock()
@@ -155,21 +161,24 @@ class TaskJob:
     """Does tasks that arrive as pickled values; see :class:`Job`.
 
     Args:
-        preload: Modules that all processes need.
+        preload: What all processes need.
         work: The pickled :class:`Work`.
     """
 
-    def __init__(self, preload: tuple[str, ...], work: bytes) -> None:
+    def __init__(self, preload: Preloaded, work: bytes) -> None:
         self._preload = preload
         self._packed = work
         self._do: Callable[[Any], Any] | None = None
 
     def prepare(self) -> None:
-        """Import the modules."""
-        for name in self._preload:
+        """Load what all processes need."""
+        for each in self._preload:
             # A benchmark from outside may be a file, which each process loads by itself.
             with suppress(ImportError):
-                import_module(name)
+                if isinstance(each, str):
+                    import_module(each)
+                else:
+                    each()
 
     def begin(self) -> None:
         """Get a process ready."""
@@ -232,7 +241,7 @@ class PoolParts:
             Work(run_worker, settings),
             count=workers,
             preload=(
-                f"{__package__}.preloaded",
+                *PRELOADED,
                 # Of the metrics only the run's own: all of them take half a second.
                 f"hallujudge.metrics.{family_of(settings.spec.metric)}",
                 entry.open.__module__,
