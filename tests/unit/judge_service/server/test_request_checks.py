@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from hallujudge.judge.v1 import scoring_pb2
@@ -47,38 +44,6 @@ async def test_an_invalid_spec_is_refused_every_time() -> None:
     for _ in range(2):
         with pytest.raises(InvalidInputError, match="has 201 characters"):
             await admitted_spec(message)
-
-
-_FIRST_USE = """
-import asyncio, sys, threading
-from hallujudge.judge.v1 import scoring_pb2
-from hallujudge.judge_service.errors import NotFoundError
-from hallujudge.judge_service.server import judge_servicer, jobs_servicer, offload
-from hallujudge.judge_service.server.request_checks import admitted_spec
-
-class Watch:
-    def find_spec(self, name, path=None, target=None):
-        if name.startswith("hallujudge."):
-            assert threading.current_thread() is not threading.main_thread(), name
-
-async def use(name):
-    await admitted_spec(scoring_pb2.ScoreSpec(metric=name))
-
-sys.meta_path.insert(0, Watch())
-asyncio.run(use("mementos"))
-assert "hallujudge.judge_service.engine.families.mementos" in sys.modules
-try:
-    asyncio.run(use("none-such"))
-except NotFoundError:
-    print("done")
-"""
-
-
-def test_the_first_use_of_a_metric_loads_its_modules_outside_the_event_loop() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _FIRST_USE], check=False, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
 
 
 def test_groups_are_counted_over_all_fields_of_a_report() -> None:
