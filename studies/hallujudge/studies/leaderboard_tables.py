@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.results import JsonValue
-from hallujudge.sdk.comparison.results import RunLabel, notes_of_row, sources_of
+from hallujudge.sdk.comparison.named_runs import RunLabel, notes_of_row, sources_of
 from hallujudge.sdk.report.report_text import counted
 from hallujudge.sdk.report.table_pages import (
     Grid,

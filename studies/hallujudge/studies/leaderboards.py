@@ -21,8 +21,8 @@ from hallujudge.sdk.comparison.compared_runs import (
 )
 from hallujudge.sdk.comparison.differences import data_notes, own_notes, tested_pairs
 from hallujudge.sdk.comparison.item_pairs import PairedRuns, common_items
+from hallujudge.sdk.comparison.named_runs import RunSource, renamed_models
 from hallujudge.sdk.comparison.results import Pair
-from hallujudge.sdk.comparison.run_names import RunSource, renamed_models
 from hallujudge.sdk.comparison.table_cells import differing_unparsed_rates
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.runs.manifest import OVERVIEW

@@ -20,12 +20,12 @@ from hallujudge.sdk.comparison.compared_runs import (
 )
 from hallujudge.sdk.comparison.differences import data_notes, tested_pairs
 from hallujudge.sdk.comparison.item_pairs import PairedRuns
-from hallujudge.sdk.comparison.results import notes_of_runs
-from hallujudge.sdk.comparison.run_names import (
+from hallujudge.sdk.comparison.named_runs import (
     METRIC,
     MODEL,
     RunSource,
     keys_of,
+    notes_of_runs,
     renamed_models,
     run_name,
     run_names,

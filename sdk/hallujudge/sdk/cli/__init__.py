@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from ..comparison.compared_runs import differing_references as differing_references
     from ..comparison.label_scores import label_page as label_page
     from ..comparison.label_scores import score_label_sets as score_label_sets
+    from ..comparison.named_runs import notes_of_runs as notes_of_runs
     from ..comparison.overview import VARIANT as VARIANT
     from ..comparison.page_comparisons import baseline_of as baseline_of
     from ..comparison.page_comparisons import page_of_two as page_of_two
-    from ..comparison.results import notes_of_runs as notes_of_runs
     from ..report.report_text import escaped as escaped
     from ..report.report_text import judging_sentences as judging_sentences
     from ..report.table_pages import PAGE_FORMATS as PAGE_FORMATS

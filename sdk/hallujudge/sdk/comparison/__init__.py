@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from .gates import gate as gate
     from .item_pairs import ItemChange as ItemChange
     from .item_pairs import changed_items as changed_items
+    from .named_runs import RunLabel as RunLabel
+    from .named_runs import RunSource as RunSource
     from .results import Comparison as Comparison
     from .results import CorrectedDifference as CorrectedDifference
     from .results import Pair as Pair
     from .results import PairCoverage as PairCoverage
-    from .results import RunLabel as RunLabel
     from .results import ScoreChanges as ScoreChanges
     from .results import ScoreDifference as ScoreDifference
-    from .run_names import RunSource as RunSource
     from .table_cells import TableCell as TableCell
     from .table_cells import TableLayout as TableLayout
 

@@ -36,8 +36,7 @@ from ..backends.run_header import metric_of
 from ..errors import ArchiveError, InvalidInputError
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run
-from .results import RunLabel
-from .run_names import RunSource, run_names
+from .named_runs import RunLabel, RunSource, run_names
 
 # Fields such as judges may be long; a message shows where they differ.
 _VALUE_CHARS = 120

@@ -29,16 +29,8 @@ from ..runs.manifest import JOURNAL, partial
 from .compared_runs import CompareOptions, RunData, checked_scores, pairs_of, read_runs
 from .item_pairs import PairedRuns
 from .label_scores import order_notes
-from .results import (
-    Comparison,
-    CorrectedDifference,
-    Finding,
-    Pair,
-    RunLabel,
-    ScoreDifference,
-    notes_of_runs,
-)
-from .run_names import RunSource
+from .named_runs import RunLabel, RunSource, notes_of_runs
+from .results import Comparison, CorrectedDifference, Finding, Pair, ScoreDifference
 
 
 def compare(*runs: RunSource, options: CompareOptions | None = None) -> Comparison:

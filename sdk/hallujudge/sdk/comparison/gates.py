@@ -16,8 +16,8 @@ from ..report.table_pages import Grid, Page, Shown, interval_heading, show_numbe
 from .compared_runs import CompareOptions, RunData, checked_scores, read_runs
 from .differences import coverage_notes, data_notes, own_notes, tested_pairs
 from .item_pairs import PairedRuns
-from .results import Pair, RunLabel, ScoreDifference, notes_of_row, sources_of
-from .run_names import RunSource
+from .named_runs import RunLabel, RunSource, notes_of_row, sources_of
+from .results import Pair, ScoreDifference
 
 Decision: TypeAlias = Literal["shown", "observed", "possible"]
 """When a check fails: if its whole interval is beyond the limit (``shown``), if its value is

@@ -17,8 +17,8 @@ from ..errors import InvalidInputError
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run
 from .compared_runs import CompareOptions, RunData, read_runs
+from .named_runs import RunSource
 from .results import PairCoverage, ScoreChanges
-from .run_names import RunSource
 
 # Ids that an error names of each run.
 _NAMED = 3

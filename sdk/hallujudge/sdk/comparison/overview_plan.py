@@ -20,6 +20,7 @@ from ..archives.further_files import (
 from ..archives.inspection import ArchiveSummary, inspect_file
 from ..archives.readers import folder_files
 from ..errors import ArchiveError, InvalidInputError
+from .named_runs import renamed_models
 from .planned_runs import (
     LeftOut,
     PlannedRun,
@@ -29,7 +30,6 @@ from .planned_runs import (
     stem_of,
     task_of_file,
 )
-from .run_names import renamed_models
 
 _PICKLES = (".pkl", ".pickle")
 _DATABASE = ".sqlite"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 from hallujudge.metrics.framework.columns_and_scores import Direction
 
-from ..archives.json_files import named
 from ..report.report_text import ABSENT
 from ..report.table_pages import (
     Grid,
@@ -20,6 +18,7 @@ from ..report.table_pages import (
     show_range,
     values_of,
 )
+from .named_runs import RunLabel, notes_of_row, sources_of
 
 Finding: TypeAlias = Literal["better", "worse", "higher", "lower", "none"]
 """What a test shows of the second run; ``none`` shows neither a difference nor equality."""
@@ -116,43 +115,6 @@ class Comparison(Shown):
             f"comparison. Runs are told apart if it is at most {level}; not told apart does not "
             "mean equal.",
         ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLabel:
-    """A run that is compared."""
-
-    name: str
-    """Name of the run."""
-    source: str
-    """Its folder; empty for a report in memory."""
-    signature: str
-    items: int
-    """How many items it has."""
-    scored: int
-    """How many of them are scored."""
-    notes: tuple[str, ...] = ()
-    """What limits the use of its scores, as its own report says."""
-
-
-def notes_of_runs(runs: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
-    """Yield the notes of runs after their names; runs with equal notes share a line.
-
-    Args:
-        runs: The run's name and its notes.
-    """
-    names: dict[str, dict[str, None]] = {}
-    for name, notes in runs:
-        for note in notes:
-            # A dict in place of a set: names keep the order of the runs.
-            names.setdefault(note, {})[name] = None
-    for note, of in names.items():
-        yield f"{named(list(of))}: {note}"
-
-
-def notes_of_row(runs: Iterable[RunLabel]) -> str:
-    """Return the notes of the runs behind a row of a table, as one text."""
-    return " ".join(notes_of_runs((run.name, run.notes) for run in runs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,11 +274,6 @@ def _cells(each: ScoreDifference | CorrectedDifference) -> tuple[str, ...]:
 
 def _found(finding: Finding) -> str:
     return "not told apart" if finding == "none" else finding
-
-
-def sources_of(runs: tuple[RunLabel, ...]) -> dict[str, str]:
-    """Return the name and signature of each run."""
-    return {run.name: run.signature for run in runs}
 
 
 def better_end(direction: Direction) -> str:

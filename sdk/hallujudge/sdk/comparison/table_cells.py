@@ -14,7 +14,7 @@ from ..errors import InvalidInputError
 from ..report.report_text import ABSENT
 from ..report.table_pages import Grid, show_number
 from .compared_runs import RunData
-from .run_names import MODEL
+from .named_runs import MODEL
 
 SCORE = "score"
 BEST = "The best model of each score is in bold."

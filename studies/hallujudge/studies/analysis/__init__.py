@@ -11,8 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from hallujudge.metrics import UnknownVariantError
-from hallujudge.sdk.comparison.results import notes_of_runs
-from hallujudge.sdk.comparison.run_names import RunSource
+from hallujudge.sdk.comparison.named_runs import RunSource, notes_of_runs
 from hallujudge.sdk.errors import ArchiveError, UnsupportedError
 from hallujudge.sdk.report.analysis_tables import Analysis
 

@@ -11,7 +11,7 @@ from random import Random
 from hallujudge.sdk.archives.formats import read_format
 from hallujudge.sdk.archives.json_files import amount, named, shown
 from hallujudge.sdk.archives.records import Record, read_records
-from hallujudge.sdk.comparison.run_names import RunSource
+from hallujudge.sdk.comparison.named_runs import RunSource
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.report.export_formats import csv_text
 

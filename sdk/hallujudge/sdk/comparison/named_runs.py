@@ -1,18 +1,37 @@
-"""Names of runs, and the keys with values that they may have."""
+"""Runs by their names: the keys with values that names may have, and labels and notes of runs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from ..archives.json_files import named
 from ..errors import InvalidInputError
 from ..runs.run_report import RunReport
 
 MODEL, METRIC = "model", "metric"
 RunSource: TypeAlias = "str | Path | RunReport"
 """The folder of a run, or a report that holds its items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLabel:
+    """A run that is compared."""
+
+    name: str
+    """Name of the run."""
+    source: str
+    """Its folder; empty for a report in memory."""
+    signature: str
+    items: int
+    """How many items it has."""
+    scored: int
+    """How many of them are scored."""
+    notes: tuple[str, ...] = ()
+    """What limits the use of its scores, as its own report says."""
 
 
 def run_names(
@@ -148,3 +167,28 @@ def _folder_names(sources: Sequence[RunSource]) -> list[str]:
         if len(set(names)) == len(names):
             break
     return names
+
+
+def notes_of_runs(runs: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
+    """Yield the notes of runs after their names; runs with equal notes share a line.
+
+    Args:
+        runs: The run's name and its notes.
+    """
+    names: dict[str, dict[str, None]] = {}
+    for name, notes in runs:
+        for note in notes:
+            # A dict in place of a set: names keep the order of the runs.
+            names.setdefault(note, {})[name] = None
+    for note, of in names.items():
+        yield f"{named(list(of))}: {note}"
+
+
+def notes_of_row(runs: Iterable[RunLabel]) -> str:
+    """Return the notes of the runs behind a row of a table, as one text."""
+    return " ".join(notes_of_runs((run.name, run.notes) for run in runs))
+
+
+def sources_of(runs: tuple[RunLabel, ...]) -> dict[str, str]:
+    """Return the name and signature of each run."""
+    return {run.name: run.signature for run in runs}

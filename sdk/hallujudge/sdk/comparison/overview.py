@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
 
-from ...archives.further_files import GivenFiles
-from ...archives.inputs import InputOptions
-from ...backends.run_header import metric_of
-from ...errors import HallujudgeError, OutputError
-from ...report.report_text import counted
-from ...report.table_pages import PAGE_FORMATS, Grid, Page, Shown
-from ...runs.manifest import OVERVIEW
-from ...runs.stored_runs import read_run
-from ..overview_plan import plan_of
-from ..planned_runs import LeftOut, PlannedRun, RunChoice
-from ..results import notes_of_runs
-from ..run_names import MODEL
-from ..table_cells import (
+from ..archives.further_files import GivenFiles
+from ..archives.inputs import InputOptions
+from ..backends.run_header import metric_of
+from ..errors import HallujudgeError, OutputError
+from ..report.report_text import counted
+from ..report.table_pages import PAGE_FORMATS, Grid, Page, Shown
+from ..runs.manifest import OVERVIEW
+from ..runs.stored_runs import read_run
+from .named_runs import MODEL, notes_of_runs
+from .overview_plan import plan_of
+from .planned_runs import LeftOut, PlannedRun, RunChoice
+from .table_cells import (
     BEST,
     SCORE,
     Entry,
@@ -36,8 +35,8 @@ from ..table_cells import (
 )
 
 if TYPE_CHECKING:
-    from ...archives import References
-    from ...client import Client
+    from ..archives import References
+    from ..client import Client
 
 __all__ = [
     "LeftOut",
