@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from hallujudge.metrics.framework.papers import printed_names as printed_names
     from hallujudge.metrics.framework.papers import published_rows as published_rows
 
+    from ..archives.example_files import usual_files as usual_files
     from ..archives.example_files import write_benchmark as write_benchmark
+    from ..archives.label_sets import files_of_labels as files_of_labels
     from ..comparison.compared_runs import differing_references as differing_references
     from ..comparison.label_scores import label_page as label_page
     from ..comparison.label_scores import score_label_sets as score_label_sets
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from ..runs.progress_bar import shown_reading as shown_reading
     from ..runs.progress_bar import verdicts_text as verdicts_text
     from ..runs.result_files import stored_analysis as stored_analysis
+    from ..runs.run_inputs import PreparedRun as PreparedRun
     from ..runs.saved_items import pictures_of as pictures_of
     from .command_line import command_tree as command_tree
     from .command_line import main as main

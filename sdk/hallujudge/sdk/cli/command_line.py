@@ -22,7 +22,7 @@ try:
     from hallujudge.judge_service.command_process import memory_problem, output_problem, run_command
     from hallujudge.judge_service.entry_points import loaded, registered
     from hallujudge.metrics.errors import BenchmarkError, HallujudgeDeprecationWarning
-    from hallujudge.metrics.families import benchmarks_of, declaring_line, has_module
+    from hallujudge.metrics.families import declaring_line, has_module
     from hallujudge.sdk import cli
 
     from ..errors import (
@@ -82,11 +82,9 @@ _MODULES = {
 
 
 def _add_family(family: str) -> None:
-    """Add the commands of a family: those of its declarations, its own, or its module's."""
-    if benchmarks_of(family):
-        import_module(".answers_command", __package__).add_commands(family)
-    added = import_module(".family_commands", __package__).add_command(family)
-    if not added and has_module(__package__, family):
+    """Add the commands of a family: those that score its metrics, and those of its own module."""
+    scored = import_module(".score_commands", __package__).add_commands(family)
+    if not scored or has_module(__package__, family):
         import_module(f".{family}", __package__)
 
 

@@ -87,7 +87,7 @@ class ScoreCommand:
     """File of replies to such requests, which are scored."""
     typed: tuple[str, ...] = ()
     """The command line, for notes in terms of its options."""
-    then: Callable[[ScoreCommand], None] | None = None
+    then: tuple[Callable[[ScoreCommand], None], ...] = ()
     """What follows a run that was scored."""
 
     @property

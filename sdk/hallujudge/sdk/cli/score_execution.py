@@ -85,8 +85,8 @@ class ScoreExecution:
         if self.command.batch_replies is not None and not both:
             self._refuse_without_model(self.command.run.spec())
         code = self._score_both() if both else self._score_one()
-        if self.command.then is not None and code in (ExitCode.OK, ExitCode.UNSCORED):
-            self.command.then(self.command)
+        for step in self.command.then if code in (ExitCode.OK, ExitCode.UNSCORED) else ():
+            step(self.command)
         return code
 
     def _score_one(self) -> ExitCode:
