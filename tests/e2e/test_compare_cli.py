@@ -47,7 +47,7 @@ def test_changed_items_are_written(
     rows = read_rows(out)
     assert (code, said) == (
         0,
-        expected_message("sdk.cli.comparison_commands:changed-items-written-to", len(rows), out),
+        expected_message("sdk.cli.run_commands:changed-items-written-to", len(rows), out),
     )
     assert {row["change"] for row in rows} >= {
         "worse",

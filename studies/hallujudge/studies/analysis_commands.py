@@ -27,7 +27,7 @@ from hallujudge.sdk.cli.app import (
 )
 from hallujudge.sdk.cli.output import Format, echo_json, show_page, write_file
 from hallujudge.sdk.cli.parameters import Declared, argument, parameter_of
-from hallujudge.sdk.cli.report_commands import page_of_run
+from hallujudge.sdk.cli.run_commands import page_of_run
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.manifest import ANALYSIS, PAGE
 

@@ -14,9 +14,9 @@ from hallujudge.sdk.cli.app import (
     output_option,
     statistics_option,
 )
-from hallujudge.sdk.cli.comparison_commands import ComparingOptions
 from hallujudge.sdk.cli.output import Format, show_page, show_result
 from hallujudge.sdk.cli.parameters import argument
+from hallujudge.sdk.cli.run_commands import ComparingOptions
 from hallujudge.sdk.runs.manifest import OVERVIEW
 
 Runs = Annotated[

@@ -73,10 +73,9 @@ between, and its value is the module that adds the command."""
 # Importing a module adds its commands to the tree; families are imported when they are used.
 _MODULES = {
     "archive_commands": ("archive", "demo", "new", "score"),
-    "comparison_commands": ("compare", "gate"),
     "info_commands": ("config", "doctor", "metrics"),
     "job_commands": ("batch", "fetch", "jobs", "submit"),
-    "report_commands": ("merge", "report", "rescore", "view"),
+    "run_commands": ("compare", "gate", "merge", "report", "rescore", "view"),
     "server_commands": ("keys", "serve"),
 }
 
