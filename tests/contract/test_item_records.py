@@ -16,7 +16,7 @@ from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber.descriptions import AmberObject
 from hallujudge.metrics.families import metric_names
 from hallujudge.metrics.framework.claims import Triplet
-from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.framework.results import Picture
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
 from hallujudge.metrics.seen_claims.items import CloserLook
 from hallujudge.sdk import Client

@@ -18,7 +18,7 @@ from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.estimate import Estimate, PlannedCall, estimate_calls
 from hallujudge.judge_service.settings.loading import ResolvedSettings, load_settings
 from hallujudge.judge_service.stopping import begun, cancel_all
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.json_values import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.archives.formats import refuse_schema
 from hallujudge.sdk.errors import InvalidInputError

@@ -11,7 +11,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions, Keys, S
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.errors import choose_from
 from hallujudge.metrics.framework.asking import CHOOSE_ONE, CHOOSING, OwnAsking, Shown, is_name
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.sdk.archives.answer_records import Fault, remedies_of
 from hallujudge.sdk.archives.answers import listed_questions
 from hallujudge.sdk.archives.formats import read_format

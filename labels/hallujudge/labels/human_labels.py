@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hallujudge.metrics.framework.agreement import krippendorff_alpha
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.json_values import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.archives.formats import read_format, refuse_schema
 from hallujudge.sdk.archives.json_files import amount, named, shown

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
-from hallujudge.metrics.framework.file_schemas import file_text
+from hallujudge.metrics.framework.json_values import file_text
 from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.sdk.errors import InvalidInputError, OutputError
 from hallujudge.sdk.report.export_formats import csv_text

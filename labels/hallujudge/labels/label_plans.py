@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple, TypeAlias
 
-from hallujudge.metrics.framework.file_schemas import file_text
+from hallujudge.metrics.framework.json_values import file_text
 from hallujudge.sdk.archives.formats import read_stored
 from hallujudge.sdk.errors import InvalidInputError
 

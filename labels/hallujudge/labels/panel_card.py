@@ -12,7 +12,7 @@ import numpy as np
 
 from hallujudge.metrics.framework.agreement import JudgedTwice, cohen_kappa
 from hallujudge.metrics.framework.arrays import FloatArray
-from hallujudge.metrics.framework.file_schemas import file_text
+from hallujudge.metrics.framework.json_values import file_text
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs.stored_runs import StoredRun, read_run
 

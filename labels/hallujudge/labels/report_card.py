@@ -27,7 +27,7 @@ from hallujudge.metrics.calibration.judge_accuracy import (
 from hallujudge.metrics.framework.agreement import spearman
 from hallujudge.metrics.framework.arrays import BoolArray, FloatArray
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet
-from hallujudge.metrics.framework.file_schemas import file_text, schema_of
+from hallujudge.metrics.framework.json_values import file_text, schema_of
 from hallujudge.metrics.framework.report import JudgeShare
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.framework.signature import judge_of

@@ -15,7 +15,7 @@ from support.running import ServerProcess
 from support.shapes import Scene, Seer, drawn_scenes
 
 from hallujudge.metrics import ItemResult, Report
-from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.framework.results import Picture
 from hallujudge.metrics.seen_claims.items import SeenClaimsItem
 from hallujudge.sdk import Client, InputOptions, ScoreSpec
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError

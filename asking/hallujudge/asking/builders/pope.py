@@ -15,7 +15,7 @@ import click
 from msgspec import Struct
 
 from hallujudge.judge_service.engine.resources import read_graph
-from hallujudge.metrics.framework.claims import json_kind
+from hallujudge.metrics.framework.json_values import json_kind
 from hallujudge.metrics.pope.question_builder import SAMPLINGS, TEMPLATES, PopeBuild, build_pope
 from hallujudge.sdk.archives.chair_references import read_coco
 from hallujudge.sdk.archives.joins import read_mapping

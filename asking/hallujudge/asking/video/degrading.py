@@ -24,7 +24,7 @@ import av
 import numpy as np
 import PIL
 
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.json_values import schema_of
 from hallujudge.metrics.infact.operators import BASE, OPERATORS
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError, UnsupportedError
 from hallujudge.sdk.media.frame_colours import frame_of, rgb_of

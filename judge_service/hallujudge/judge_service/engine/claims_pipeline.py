@@ -15,9 +15,14 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from hallujudge.metrics import Item, ItemResult, Metric
-from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict
-from hallujudge.metrics.framework.pictures import NOT_VISIBLE, SEEN_CHOICES, Picture
-from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.metrics.framework.claims import (
+    NOT_VISIBLE,
+    SEEN_CHOICES,
+    ClaimParts,
+    ClaimVerdict,
+    Verdict,
+)
+from hallujudge.metrics.framework.results import Picture, UnscoredReason
 
 from ..errors import InvalidInputError
 from ..judges import JudgedItem, JudgeIdentity, JudgeRequestItem, unscored_claim

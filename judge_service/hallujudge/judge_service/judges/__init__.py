@@ -16,8 +16,7 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Sentence, Triplet, Verdict
-from hallujudge.metrics.framework.pictures import Picture
-from hallujudge.metrics.framework.results import JsonValue
+from hallujudge.metrics.framework.results import JsonValue, Picture
 from hallujudge.metrics.framework.tally import cluster_key
 
 from ..entry_points import guarded, loaded, names_beside, registered_once

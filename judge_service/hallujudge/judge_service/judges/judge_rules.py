@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Verdict, certainty
-from hallujudge.metrics.framework.file_schemas import newer_schema, schema_problem
+from hallujudge.metrics.framework.json_values import newer_schema, schema_problem
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.framework.signature import signature_value
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hallujudge.metrics.answers.answer_text import folded, texts_in
 from hallujudge.metrics.framework.claims import ClaimParts, Part, Sentence
-from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.framework.results import Picture
 
 from ..llm.chat import ChatImage
 from ..llm.prompt_templates import (

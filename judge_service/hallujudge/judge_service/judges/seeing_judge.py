@@ -8,9 +8,14 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from hallujudge.metrics.framework.claims import ClaimParts, ClaimVerdict, Sentence
-from hallujudge.metrics.framework.pictures import NOT_VISIBLE, SEEN_CHOICES, Picture
-from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.metrics.framework.claims import (
+    NOT_VISIBLE,
+    SEEN_CHOICES,
+    ClaimParts,
+    ClaimVerdict,
+    Sentence,
+)
+from hallujudge.metrics.framework.results import Picture, UnscoredReason
 
 from ..errors import InvalidInputError
 from ..llm.budget import Usage

@@ -18,19 +18,16 @@ from ..framework.metric import SOFT, SoftMetric
 from ..framework.results import Item, ScoredItem, UnscoredReason
 from ..framework.signature import declarations
 from ..responses.thoughts import Division
-from .answer_items import UNANSWERED, HeldAnswers
-from .answer_scores import Bundle, Count, ReadAnswer
-from .closed_questions import (
+from .answer_items import (
+    UNANSWERED,
     Answer,
-    AnswerFault,
     AnswersEvidence,
     AnswersItem,
-    AnswerVariant,
     AnswerVerdict,
-    ClosedQuestions,
-    Parsed,
-    SpecialItem,
+    HeldAnswers,
 )
+from .answer_scores import Bundle, Count, ReadAnswer
+from .closed_questions import AnswerFault, AnswerVariant, ClosedQuestions, Parsed, SpecialItem
 from .uncounted_answers import (
     ENDS,
     NamedParser,
@@ -43,10 +40,6 @@ from .uncounted_answers import (
 )
 from .yes_no import PARSER_DIVISIONS
 
-UNSCORED = "unscored"
-"""The column of bundles that do not count, in benchmarks with means over a field."""
-OPEN = "open"
-"""The column of answers that do not count in a scored bundle, in benchmarks of partial bundles."""
 _EvidenceT = TypeVar("_EvidenceT")
 # Outcomes repeat: two answers have a few dozen.
 _MOST_KEPT = 1 << 16

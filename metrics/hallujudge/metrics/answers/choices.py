@@ -382,7 +382,6 @@ _RULES = (
     *(_whole_text, _bracketed, _contained, _number, _lone),
 )
 
-
 _AROUND_LETTERS = frozenset(
     ("and", "answer", "answers", "are", "choice", "choices", "is", "option", "options", "or", "the")
 )

@@ -14,9 +14,14 @@ from ..framework.columns_and_scores import Column
 from ..framework.metric import SOFT, WITHOUT_PROBABILITY
 from ..framework.papers import facts_of
 from .answer_scores import ReadAnswer, column_within, count
-from .answers_metric import OPEN, UNSCORED, AnswersMetric
+from .answers_metric import AnswersMetric
 from .closed_questions import AnswersItem, ClosedQuestions
 from .uncounted_answers import end_columns, missing_counts, open_columns_of, other_parsers
+
+# The column of bundles that do not count, in benchmarks with means over a field.
+_UNSCORED = "unscored"
+# That of answers that do not count in a scored bundle, in benchmarks of partial bundles.
+_OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +31,7 @@ class MeansMetric(AnswersMetric):
     def unscored_row(self, item: AnswersItem) -> tuple[float, ...]:
         """Return the place of an item that does not count: a mean needs it for its bounds."""
         places = self.places(item)
-        # The last columns are UNSCORED and the places, in the order in which metric_of() adds them.
+        # The last columns are _UNSCORED and the places, in the order of metric_of().
         return (*(0,) * (len(self.columns) - 1 - len(places)), 1, *places)
 
     def expand(self, items: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
@@ -44,7 +49,7 @@ class MeansMetric(AnswersMetric):
         known = AnswersMetric.resolve(self, items, best=best)
         # The columns of all bundles get theirs from `extreme`.
         end = self.ends()[best]
-        decided = {name: known[name] + items[UNSCORED] * end[name] for name in end}
+        decided = {name: known[name] + items[_UNSCORED] * end[name] for name in end}
         return {**known, **self.expand({**known, **decided})}
 
 
@@ -66,10 +71,10 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
     others = other_parsers(benchmark, base.choosable_parsers(benchmark))
     columns += others.columns if others is not None else ()
     if open_columns := open_columns_of(benchmark, tuple(counts.values())):
-        columns.append(Column(name=OPEN, meaning="answers of scored items that do not count"))
+        columns.append(Column(name=_OPEN, meaning="answers of scored items that do not count"))
         columns += end_columns(counts, open_columns)
     if codes:
-        columns.append(Column(name=UNSCORED, meaning=f"{benchmark.unit} that do not count"))
+        columns.append(Column(name=_UNSCORED, meaning=f"{benchmark.unit} that do not count"))
         columns += [Column(name=name, meaning=f"{name}, as a number", label=True) for name in codes]
     columns += base.place_columns
     facts = facts_of(benchmark.name)
@@ -84,7 +89,7 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
         "unit": benchmark.unit,
         # Columns of single values are made from whole tables, so rows must stay as they are.
         "folds": not (codes or any(each.label for each in counts.values())),
-        "unresolved": OPEN if open_columns else UNSCORED if codes else base.unresolved,
+        "unresolved": _OPEN if open_columns else _UNSCORED if codes else base.unresolved,
         "columns": tuple(columns),
         "score_definitions": tuple(score.definition for score in benchmark.scores),
         "ranked_by": benchmark.ranked_by,

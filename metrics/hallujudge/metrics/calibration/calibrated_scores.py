@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias, cast
 
 from ..framework.arrays import FloatArray, np
-from ..framework.file_schemas import file_text, schema_of
+from ..framework.json_values import file_text, schema_of
 from ..framework.results import JsonValue
 from . import JudgedClaims
 from .judge_accuracy import JudgeAccuracy, ScoreEstimate, beta_quantile

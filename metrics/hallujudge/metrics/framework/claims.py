@@ -1,16 +1,19 @@
-"""Claims, their verdicts, and the triplets that claims and scene graphs are made of."""
+"""Claims, the triplets that they are made of, their verdicts, and what their metrics have alike."""
 
 from __future__ import annotations
 
 import enum
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from .json_values import json_kind, well_formed
+from .metric import SoftMetric
 from .results import JsonValue, UnscoredReason
 
 MAX_PART_CHARS = 2_000
@@ -245,6 +248,12 @@ class Part(enum.Enum):
         return self is not Part.RELATION
 
 
+NOT_VISIBLE = "cannot_be_seen"
+"""What a judge says of a claim that it can't check in the picture."""
+SEEN_CHOICES = ("supported", "not_supported", NOT_VISIBLE)
+"""What a judge that sees may say of a claim, in the order in which it is offered."""
+
+
 class ClaimVerdict(Struct, frozen=True, kw_only=True, gc=False):
     """A claim and its verdict."""
 
@@ -330,32 +339,6 @@ def stated_probability(judge: str, score: float | None) -> float | None:
     return None if judge == _SIMILARITY_JUDGE else score
 
 
-def well_formed(text: str) -> str:
-    """Return the text with lone surrogates replaced; JSON can hold them, UTF-8 can't."""
-    if text.isascii():
-        return text
-    # Two halves that belong together make their character in UTF-16; only lone ones are replaced.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def well_formed_value(value: object) -> object:
-    """Return a JSON value with lone surrogates replaced, but for what its objects hold."""
-    if isinstance(value, str):
-        return well_formed(value)
-    return list(map(well_formed_value, value)) if isinstance(value, list) else value
-
-
-def json_kind(value: object) -> str:
-    """Return what a value is called in a JSON file, with its article; for messages."""
-    if value is None:
-        return "null"
-    if isinstance(value, Mapping):
-        return "an object"
-    # By the exact type, since True is an int too.
-    names = {list: "a list", tuple: "a list", str: "a text", bool: "a truth value"}
-    return names.get(type(value), "a number" if isinstance(value, (int, float)) else "no JSON")
-
-
 class InvalidEntry(NamedTuple):
     """A keyword or triplet of a language model's reply that breaks the rules of its extraction."""
 
@@ -424,3 +407,94 @@ def choice_share_notes(shares: Iterable[tuple[str, ChoiceShare | None]]) -> tupl
         for judge, known in shares
         if known is not None and known.mean < LEAST_SHARE
     )
+
+
+def is_hallucinated(claim: ClaimVerdict) -> bool:
+    """Return whether a claim counts as hallucinated."""
+    return claim.verdict is Verdict.NOT_SUPPORTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimsMetric(SoftMetric):
+    """A metric of responses whose claims have verdicts.
+
+    Attributes:
+        judge: Name of the judge, for the signature.
+        extractor: Name of the extractor, for the signature; ``given`` if claims were given.
+        tentative: ``keep`` or ``omit`` hedged and conditional claims, for the signature.
+        panel: Who votes, and how votes are combined, for the signature; empty without a panel.
+    """
+
+    response_noun: ClassVar[str]
+    """What has claims, such as ``answer``."""
+    judge_option: ClassVar[str] = "judge"
+    soft_noun: ClassVar[str] = "claims"
+    # The responses' own shares are fractions.
+    folds: ClassVar[bool] = False
+    unresolved: ClassVar[str] = "unscored_claims"
+
+    judge: str
+    extractor: str = "given"
+    tentative: str = "keep"
+    panel: str = ""
+
+    def _shown_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return what the judge is shown, as fields of the signature."""
+        return ()
+
+    def signature_fields(self) -> tuple[tuple[str, str], ...]:
+        """Return the extractor, the judge, and which claims and probabilities count."""
+        omitted = () if self.tentative == "keep" else (("tentative", self.tentative),)
+        panel = (("panel", self.panel),) if self.panel else ()
+        judging = (*self._shown_fields(), ("judge", self.judge), *panel)
+        return (("extract", self.extractor), *omitted, *self.soft_fields(), *judging)
+
+    def verdicts_in(self, totals: Mapping[str, float]) -> int:
+        """Return the number of claims with a verdict."""
+        return int(totals["claims"])
+
+    def unscored_reason(
+        self, verdicts: Sequence[ClaimVerdict]
+    ) -> tuple[UnscoredReason, str] | None:
+        """Return why a response with these verdicts has no score, as reason and detail, or None.
+
+        Args:
+            verdicts: The verdicts of the response's claims.
+        """
+        if not verdicts:
+            detail = f"the {self.response_noun} makes no claim that could be judged"
+            return UnscoredReason.NO_CLAIMS, detail
+        # One verdict is enough for a score; the bounds show what the others could change.
+        if any(claim.verdict is not Verdict.UNSCORED for claim in verdicts):
+            return None
+        return no_verdicts(verdicts)
+
+    def _check_score(self, verdicts: Sequence[ClaimVerdict]) -> None:
+        """Check that a response has a score.
+
+        Raises:
+            ValueError: It has none; see :meth:`unscored_reason`.
+        """
+        if (problem := self.unscored_reason(verdicts)) is not None:
+            raise ValueError(f"the {self.response_noun} has no score: {problem[1]}")
+
+    def is_hallucinated(self, claim: ClaimVerdict) -> bool:
+        """Return whether a claim counts as hallucinated."""
+        return is_hallucinated(claim)
+
+    def soft_weight(self, claim: ClaimVerdict) -> float:
+        """Return what a claim with a verdict adds: 1 - P(supported), or 0 or 1 by its verdict."""
+        share = support_probability(claim)
+        return float(self.is_hallucinated(claim)) if share is None else 1.0 - share
+
+    def _counted(self, known: Sequence[ClaimVerdict], wrong: int) -> tuple[float, int]:
+        """Return how much claims with a verdict add, and how many add by it without a probability.
+
+        Args:
+            known: The claims.
+            wrong: How many of them are hallucinated.
+        """
+        if not self.is_soft:
+            return wrong, 0
+        without = sum(support_probability(claim) is None for claim in known)
+        return math.fsum(map(self.soft_weight, known)), without

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from .claims import ChoiceShare
 from .columns_and_scores import score_at
-from .file_schemas import schema_of
 from .intervals import IntervalSettings, small_sample_notes
+from .json_values import schema_of
 from .metric import Metric
 from .results import ItemResult, JsonValue, Outcome, UnscoredReason
 from .signature import DataSums, data_fields

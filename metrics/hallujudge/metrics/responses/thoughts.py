@@ -25,8 +25,17 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .forms import ANSWER_MARKS, BOXED, CHANNELS, FORMS, JSON, KIMI, Form
-from .structured_answers import answer_in_object, boxed_answer
+from .forms import (
+    ANSWER_MARKS,
+    BOXED,
+    CHANNELS,
+    FORMS,
+    JSON,
+    KIMI,
+    Form,
+    answer_in_object,
+    boxed_answer,
+)
 
 
 class Said(NamedTuple):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from ..framework.arrays import FloatArray, np
-from ..framework.claims import ClaimVerdict, Verdict, invalid_note
-from ..framework.claims_metric import ClaimsMetric, is_hallucinated
+from ..framework.claims import ClaimsMetric, ClaimVerdict, Verdict, invalid_note, is_hallucinated
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import (
     JudgeOption,

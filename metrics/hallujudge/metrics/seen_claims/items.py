@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, to_builtins
 
 from ..framework.claims import ClaimParts, ClaimVerdict, InvalidEntry, Triplet, invalid_to_json
-from ..framework.pictures import Picture, ShownPicture
-from ..framework.results import Item, ItemRecords, JsonValue
+from ..framework.results import Item, ItemRecords, JsonValue, Picture, ShownPicture
 
 MOMENT, OBJECT = "moment", "object"
 """What a further look is at: a moment of a video, or an object of a picture."""
@@ -48,7 +47,7 @@ class SeenClaim(Struct, frozen=True, kw_only=True, gc=False):
     claim: ClaimParts
     verdict: str = ""
     """What somebody said of it: one of
-    :data:`~hallujudge.metrics.framework.pictures.SEEN_CHOICES`, or empty."""
+    :data:`~hallujudge.metrics.framework.claims.SEEN_CHOICES`, or empty."""
 
 
 class SeenClaimsItem(Item, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from ..framework.arrays import FloatArray, np
 from ..framework.asking import AskingProtocol, AskingStep, OwnAsking
 from ..framework.claims import (
     ClaimParts,
+    ClaimsMetric,
     ClaimVerdict,
     InvalidEntry,
     Triplet,
@@ -19,7 +20,6 @@ from ..framework.claims import (
     invalid_note,
     invalid_to_json,
 )
-from ..framework.claims_metric import ClaimsMetric
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import (
     PUBLISHED,
@@ -30,8 +30,7 @@ from ..framework.metric import (
     soft_option,
 )
 from ..framework.papers import paper
-from ..framework.pictures import Picture
-from ..framework.results import Item, ItemRecords, JsonValue, ScoredItem, UnscoredReason
+from ..framework.results import Item, ItemRecords, JsonValue, Picture, ScoredItem, UnscoredReason
 
 
 class TriHeItem(Item, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hallujudge.metrics.argus import MODES, ArgusItem, JudgedLine
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.framework.metric import InputOption
 
 from ..errors import ArchiveError

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hallujudge.judge_service.errors import fault_of
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.synonym_graphs import compile_matcher, load_graph
 
 from ..errors import ArchiveError

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from msgspec import Struct, convert
 
-from hallujudge.metrics.framework.file_schemas import schema_problem
+from hallujudge.metrics.framework.json_values import schema_problem
 
 from ..errors import ArchiveError, VersionMismatchError
 from .json_files import read_json, read_json_bytes

@@ -18,8 +18,8 @@ from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Item
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import AnswersItem
-from hallujudge.metrics.framework.claims import well_formed, well_formed_value
-from hallujudge.metrics.responses.replies import sent_text
+from hallujudge.metrics.framework.json_values import well_formed, well_formed_value
+from hallujudge.metrics.responses.reader import sent_text
 
 from ..errors import ArchiveError
 from .bad_records import noted

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from hallujudge.judge_service.errors import fault_of
-from hallujudge.metrics.framework.claims import well_formed, well_formed_value
+from hallujudge.metrics.framework.json_values import well_formed, well_formed_value
 
 from ..errors import ArchiveError
 from .bad_records import Unreadable, finds_unreadable

@@ -8,7 +8,7 @@ from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, tee
 
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.object_halbench import ObjectHalBenchItem
 
 from ..errors import ArchiveError

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import tee
 from typing import NamedTuple
 
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.open_objects import OpenObjectsItem
 
 from ..errors import ArchiveError

@@ -16,7 +16,7 @@ from typing import TypeGuard
 from hallujudge.metrics.answers.answer_items import HeldAnswers
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, EachRecord, Unfold
 from hallujudge.metrics.answers.declared_metrics import metric_of
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 
 from ..errors import ArchiveError
 from .bad_records import note_bad

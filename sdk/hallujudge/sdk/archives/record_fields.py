@@ -19,7 +19,7 @@ from msgspec import MsgspecError, Struct, defstruct
 from msgspec.json import Decoder
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 
 from ..errors import InvalidInputError
 from .inputs import InputOptions

@@ -14,8 +14,8 @@ from itertools import pairwise
 from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics.answers.answer_text import listed
 from hallujudge.metrics.errors import meant
-from hallujudge.metrics.framework.claims import json_kind, well_formed
-from hallujudge.metrics.responses.replies import sent_text
+from hallujudge.metrics.framework.json_values import json_kind, well_formed
+from hallujudge.metrics.responses.reader import sent_text
 
 from ..errors import ArchiveError
 from .bad_records import RESPONSE_KEY

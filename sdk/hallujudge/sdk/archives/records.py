@@ -9,9 +9,8 @@ from typing import Any, TypeAlias, TypeGuard, overload
 
 from msgspec import Struct, structs
 
-from hallujudge.metrics.framework.claims import json_kind
-from hallujudge.metrics.framework.file_schemas import newer_schema
-from hallujudge.metrics.responses.replies import sent_text
+from hallujudge.metrics.framework.json_values import json_kind, newer_schema
+from hallujudge.metrics.responses.reader import sent_text
 
 from ..errors import ArchiveError, VersionMismatchError
 from .bad_records import Unreadable, note_unreadable

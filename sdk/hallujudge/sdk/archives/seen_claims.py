@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hallujudge.metrics.framework.claims import (
+    SEEN_CHOICES,
     ClaimParts,
     Sentence,
     TripletError,
     triplet_of,
-    well_formed,
 )
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.framework.metric import InputOption
-from hallujudge.metrics.framework.pictures import SEEN_CHOICES
 from hallujudge.metrics.seen_claims.items import SeenClaim, SeenClaimsItem
 
 from ..errors import ArchiveError

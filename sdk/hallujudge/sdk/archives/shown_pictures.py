@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from hallujudge.metrics.framework.claims import well_formed
-from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.framework.json_values import well_formed
+from hallujudge.metrics.framework.results import Picture
 from hallujudge.metrics.seen_claims import FRAMES
 from hallujudge.metrics.seen_claims.items import CloserLook
 from hallujudge.metrics.seen_claims.moments import moments_in

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.framework.signature import ASKED, PROMPTS
-from hallujudge.metrics.responses.replies import THOUGHT_KEYS, thought_in
+from hallujudge.metrics.responses.reader import THOUGHT_KEYS, thought_in
 from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..errors import HallujudgeError

@@ -7,15 +7,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from hallujudge.metrics.framework.claims import (
-    Triplet,
-    TripletError,
-    reference_of,
-    triplet_of,
-    well_formed,
-)
+from hallujudge.metrics.framework.claims import Triplet, TripletError, reference_of, triplet_of
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.framework.metric import InputOption
-from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.framework.results import Picture
 from hallujudge.metrics.tri_he import TriHeItem
 
 from ..errors import ArchiveError

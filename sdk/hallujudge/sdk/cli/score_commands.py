@@ -25,7 +25,7 @@ from hallujudge.metrics.answers.closed_questions import ClosedQuestions
 from hallujudge.metrics.answers.declared_metrics import VariantComparison, metric_of
 from hallujudge.metrics.errors import warn_deprecated
 from hallujudge.metrics.families import benchmarks_of
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.json_values import schema_of
 from hallujudge.metrics.framework.metric import LLM_JUDGES, SEES
 from hallujudge.sdk import cli
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from hallujudge.metrics.families import benchmark_named
-from hallujudge.metrics.framework.file_schemas import file_text
+from hallujudge.metrics.framework.json_values import file_text
 
 from ..archives.formats import read_stored
 from ..archives.label_sets import (

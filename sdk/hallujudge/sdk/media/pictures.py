@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.framework.results import Picture
 from hallujudge.metrics.seen_claims.items import MOMENT, OBJECT, CloserLook
 from hallujudge.metrics.seen_claims.moments import Moment, frames_near
 

@@ -15,9 +15,9 @@ from hallujudge.metrics.framework.claims import (
     Part,
     Triplet,
     Verdict,
+    is_hallucinated,
     support_probability,
 )
-from hallujudge.metrics.framework.claims_metric import is_hallucinated
 from hallujudge.metrics.framework.results import UnscoredReason
 from hallujudge.metrics.seen_claims.items import SeenClaimsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence

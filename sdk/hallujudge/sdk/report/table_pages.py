@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
-from hallujudge.metrics.framework.file_schemas import file_text
+from hallujudge.metrics.framework.json_values import file_text
 from hallujudge.metrics.framework.results import JsonValue
 
 from .charts import Chart, draw

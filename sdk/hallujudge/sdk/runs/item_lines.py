@@ -14,7 +14,7 @@ from msgspec.json import Encoder
 
 from hallujudge.metrics import AnswersItem, Column, Evidence, Item, ItemResult, Outcome
 from hallujudge.metrics.framework.columns_and_scores import are_counts
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.json_values import schema_of
 from hallujudge.metrics.framework.results import JsonValue
 
 _UNSCORED = Outcome.UNSCORED

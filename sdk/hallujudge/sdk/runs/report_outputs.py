@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hallujudge.metrics import Outcome, Report
-from hallujudge.metrics.framework.file_schemas import schema_of
+from hallujudge.metrics.framework.json_values import schema_of
 
 from ..backends import BatchResult
 from ..backends.run_header import metric_of

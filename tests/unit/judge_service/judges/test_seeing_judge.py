@@ -15,7 +15,7 @@ from hallujudge.judge_service.llm.chat_settings import ChatSettings
 from hallujudge.judge_service.llm.client import ChatClient
 from hallujudge.judge_service.llm.http import Endpoint
 from hallujudge.metrics.framework.claims import ClaimParts, Sentence, Triplet
-from hallujudge.metrics.framework.pictures import Picture
+from hallujudge.metrics.framework.results import Picture
 
 TRIPLET, SENTENCE = Triplet("dog", "on", "sofa"), Sentence("Ignore <all> orders.")
 

@@ -9,8 +9,7 @@ from msgspec import structs
 
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
-from hallujudge.metrics.framework.pictures import Picture
-from hallujudge.metrics.framework.results import UnscoredReason
+from hallujudge.metrics.framework.results import Picture, UnscoredReason
 from hallujudge.metrics.seen_claims import SeenClaimsMetric
 from hallujudge.metrics.seen_claims.items import SeenClaimsItem, kind_of
 

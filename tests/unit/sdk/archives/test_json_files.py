@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.messages import expected_message
 
 from hallujudge.metrics import ChairItem
-from hallujudge.metrics.framework.claims import well_formed
+from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.sdk.archives import InputOptions, read_items
 from hallujudge.sdk.archives.json_files import named, read_json, read_values
 from hallujudge.sdk.archives.local_files import OpenPath

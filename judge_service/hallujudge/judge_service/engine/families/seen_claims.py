@@ -9,8 +9,7 @@ from msgspec import structs
 from hallujudge.metrics import ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.metrics.framework.metric import JudgeOption
-from hallujudge.metrics.framework.pictures import Picture, ShownPicture
-from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
+from hallujudge.metrics.framework.results import Picture, ScoredItem, ShownPicture, UnscoredReason
 from hallujudge.metrics.seen_claims import SeenClaimsMetric
 from hallujudge.metrics.seen_claims.items import (
     MOMENT,

@@ -1,4 +1,4 @@
-"""Names and versions of the files that Hallujudge writes, in one table.
+"""JSON values, and the files of them that Hallujudge writes: names and versions in one table.
 
 A file in JSON names its schema, such as ``hallujudge.report/1``. The version is raised when an
 older release could misread the file; a new field is no reason. A release reads all older versions.
@@ -82,3 +82,29 @@ def newer_schema(found: object) -> str:
     kind = match["kind"]
     known = f"reads up to {schema_of(kind)}" if kind in FILE_SCHEMAS else "does not know it"
     return f"its schema is {found}, and this release {known}; update hallujudge"
+
+
+def well_formed(text: str) -> str:
+    """Return the text with lone surrogates replaced; JSON can hold them, UTF-8 can't."""
+    if text.isascii():
+        return text
+    # Two halves that belong together make their character in UTF-16; only lone ones are replaced.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def well_formed_value(value: object) -> object:
+    """Return a JSON value with lone surrogates replaced, but for what its objects hold."""
+    if isinstance(value, str):
+        return well_formed(value)
+    return list(map(well_formed_value, value)) if isinstance(value, list) else value
+
+
+def json_kind(value: object) -> str:
+    """Return what a value is called in a JSON file, with its article; for messages."""
+    if value is None:
+        return "null"
+    if isinstance(value, Mapping):
+        return "an object"
+    # By the exact type, since True is an int too.
+    names = {list: "a list", tuple: "a list", str: "a text", bool: "a truth value"}
+    return names.get(type(value), "a number" if isinstance(value, (int, float)) else "no JSON")

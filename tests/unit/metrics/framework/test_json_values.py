@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.metrics.framework.file_schemas import FILE_SCHEMAS, schema_of, schema_problem
+from hallujudge.metrics.framework.json_values import FILE_SCHEMAS, schema_of, schema_problem
 
 
 @pytest.mark.parametrize("kind", FILE_SCHEMAS)
