@@ -108,7 +108,7 @@ def test_answers_of_the_other_protocol_are_noted(tmp_path: Path) -> None:
     run = vidhal(tmp_path, letters, metric="vidhal-ordering")
     assert "predictions.json looks like VidHal's chosen letters by video" in run.stderr
     assert (
-        expected_message("asking.builders.vidhal:hallujudge-score-vidhal-mcqa-responses")
+        expected_message("asking.builders.model_written:hallujudge-score-vidhal-mcqa-responses")
         in run.stderr
     )
     assert "looks like" not in vidhal(tmp_path, letters).stderr

@@ -189,7 +189,7 @@ def test_the_command_writes_references_that_are_read_again(
     out = tmp_path / "objects.json"
     given = ("build", "references", "--instances", files[0], "--captions", files[1])
     assert here(*given, "-o", out).stdout == expected_message(
-        "asking.builders.chair:objects-of-images-written-to", out
+        "asking.builders.image_objects:objects-of-images-written-to", out
     )
     assert json.loads(out.read_text()) == read_coco(files)
     assert_refused(here(*given, "-o", files[0]), "is one of the inputs; name another file")

@@ -305,7 +305,7 @@ def test_the_command_shows_columns_that_add_up(
     assert Fraction(cells["printed"]) + sum(steps) == Fraction(cells["ours"])
     before = path.read_bytes()
     assert main(["audit", str(path), "--items", str(path)]) == 2
-    said = expected_message("studies.audit_commands:an-output-is-an-input")
+    said = expected_message("studies.study_commands:an-output-is-an-input")
     assert said in capsys.readouterr().err
     assert path.read_bytes() == before
     written = [json.loads(line) for line in items.read_text().splitlines()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hallujudge.asking.builders.seen_claims import build_probes
+from hallujudge.asking.builders.image_objects import build_probes
 
 OBJECTS = {
     **{f"{n}.jpg": ["dog", "sofa"] for n in range(4)},

@@ -1,4 +1,4 @@
-"""``hallujudge build tri-he``."""
+"""``hallujudge build tri-he``, ``vidhal`` and ``vidhal-votes``: what a language model writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import click
 
-# What it builds with is imported when the command is called: its help page waits for none of it.
+# What they build with is imported when a command is called: help pages wait for none of it.
 from hallujudge.asking import builders
 from hallujudge.sdk.cli.app import (
     ExitCode,
@@ -20,7 +20,7 @@ from hallujudge.sdk.cli.app import (
     statistics_option,
 )
 from hallujudge.sdk.cli.options import Temperature, WriterOptions, checked_out, say_failed
-from hallujudge.sdk.cli.output import write_file
+from hallujudge.sdk.cli.output import write_file, write_lines
 from hallujudge.sdk.media.media_files import MediaFolder
 
 
@@ -75,3 +75,71 @@ def build_tri_he(
             err=True,
         )
     return say_failed(found.failed, len(found.images))
+
+
+@build_app.command(
+    "vidhal",
+    epilog=examples(
+        "hallujudge build vidhal -R videos.jsonl --url http://localhost:8000/v1 \\",
+        "    --model llama -o annotations.json",
+    ),
+)
+def build_vidhal(
+    *,
+    references: Annotated[
+        Path,
+        input_option("--references", "-R", metavar="FILE", help="What is known about videos."),
+    ],
+    writer: WriterOptions,
+    temperature: Temperature = 0.0,
+    # VidHal has three captions of each video (section 3.4).
+    captions: Annotated[int, metric_option(min=2, max=8, help="Captions of a video.")] = 3,
+    out: Annotated[Path, output_option("--out", "-o", help="Annotations to write, as JSON.")],
+) -> ExitCode:
+    """VidHal: captions of videos, the correct one and wrong ones by aspect."""
+    checked_out(out, references)
+    videos = builders.read_videos(references)
+
+    found = builders.written(
+        # The correct caption is one of them.
+        lambda model: builders.write_captions(videos, model, wrong=captions - 1),
+        len(videos),
+        "captioned",
+        writer.settings(),
+        out,
+        temperature,
+    )
+    write_file(out, json.dumps(found.rows, ensure_ascii=False, indent=1) + "\n")
+    click.echo(f"captions of {len(found.rows):,} of {len(videos):,} videos written to {out}")
+    return say_failed(found.failed, len(found.rows))
+
+
+@build_app.command(
+    "vidhal-votes",
+    epilog=examples(
+        "hallujudge build vidhal-votes -R annotations.json \\",
+        "    --url http://localhost:8000/v1 --model llama -o votes.jsonl",
+    ),
+)
+def build_vidhal_votes(
+    *,
+    references: Annotated[
+        Path, input_option("--references", "-R", metavar="FILE", help="VidHal's annotations.")
+    ],
+    writer: WriterOptions,
+    out: Annotated[Path, output_option("--out", "-o", help="Votes to write, as JSON lines.")],
+) -> ExitCode:
+    """VidHal: a model's votes on the quality of captions, for analyze --votes."""
+    checked_out(out, references)
+    videos = builders.read_videos(references, captioned=True)
+
+    found = builders.written(
+        lambda judge: builders.ask_quality(videos, judge),
+        len(videos),
+        "judged",
+        writer.settings(),
+        out,
+    )
+    count = write_lines(out, found.rows)
+    click.echo(f"{count:,} votes on {len(videos):,} videos written to {out}")
+    return say_failed(found.failed, len(found.rows))

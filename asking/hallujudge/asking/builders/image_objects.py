@@ -1,7 +1,11 @@
-"""``hallujudge build seen-probes``: claims with known answers, of which a judge says yes or no."""
+"""``hallujudge build references`` and ``seen-probes``: files made from the objects of images.
+
+References are for CHAIR. Probes are claims with known answers, of which a judge says yes or no.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -11,20 +15,54 @@ from msgspec import Struct
 
 from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.metrics.pope.question_builder import build_pope, count_objects
+from hallujudge.sdk.archives.chair_references import read_coco
 from hallujudge.sdk.archives.json_files import amount
 from hallujudge.sdk.cli.app import (
     ExitCode,
     build_app,
     examples,
+    input_option,
     metric_option,
     output_option,
     statistics_option,
 )
-from hallujudge.sdk.cli.options import Instances, Objects
-from hallujudge.sdk.cli.output import write_lines
+from hallujudge.sdk.cli.options import Instances, Objects, refuse_input
+from hallujudge.sdk.cli.output import write_file, write_lines
 from hallujudge.sdk.errors import InvalidInputError
 
 from .pope import objects_of_images
+
+
+@build_app.command(
+    "references",
+    epilog=examples(
+        "hallujudge build references --instances instances_val2014.json \\",
+        "    --captions captions_val2014.json -o objects.json",
+    ),
+)
+def build_references(
+    *,
+    instances: Instances = None,
+    captions: Annotated[
+        list[Path] | None, input_option(metavar="FILE", help="COCO's captions_*.json; repeatable.")
+    ] = None,
+    out: Annotated[
+        Path, output_option("--out", "-o", metavar="FILE", help="File of references to write.")
+    ],
+) -> ExitCode:
+    """CHAIR: objects of images, from COCO's annotation files."""
+    paths = [*(instances or ()), *(captions or ())]
+    if not paths:
+        raise InvalidInputError(
+            "give --instances, --captions, or both as the published script does"
+        )
+    refuse_input(out, *paths)
+    objects = read_coco(paths)
+    # A line for each image, so that files can be compared and searched.
+    lines = (f"{json.dumps(image)}: {json.dumps(names)}" for image, names in objects.items())
+    write_file(out, "{\n" + ",\n".join(lines) + "\n}\n")
+    click.echo(f"objects of {len(objects):,} images written to {out}")
+    return ExitCode.OK
 
 
 @build_app.command(
