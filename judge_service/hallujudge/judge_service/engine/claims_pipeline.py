@@ -355,11 +355,6 @@ class GivenJudge:
         return found
 
 
-def given_judge() -> Router:
-    """Return the judge whose verdicts came with the responses."""
-    return Router([GivenJudge()])
-
-
 def _given(claim: ClaimParts, said: str) -> ClaimVerdict:
     if not said:
         missing = "the claim came without a verdict; set the option judge to llm"

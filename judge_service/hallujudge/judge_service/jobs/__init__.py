@@ -1,7 +1,7 @@
 """Jobs: runs that the server keeps in a database and goes on with after a restart.
 
 This module has jobs as values: state, items, results, limits and owner. Specs, items,
-results and reports are bytes, which :mod:`.stored` converts.
+results and reports are bytes, which :mod:`..wire.convert` converts.
 """
 
 from __future__ import annotations

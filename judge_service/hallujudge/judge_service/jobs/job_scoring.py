@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field, replace
@@ -114,7 +114,8 @@ class JobScoring:
         await self.threads.run(self.suspicions.land, job.number)
         session = await self._session(job)
         work = self._work(job, session)
-        log = FlightLog(partial(self._fly, job.number), self.sleep)
+        fly = self.suspicions.fly
+        log = FlightLog(lambda *sets: self.threads.run(fly, job.number, *sets), self.sleep)
         self.sessions[job.number] = session
         try:
             with closing(self.lanes.turns(job, judged=session.calls_models)) as turns:
@@ -136,9 +137,6 @@ class JobScoring:
         await self.threads.run(self.progress.finish, job.number, report, self.now())
         self.activity.moved()
         self.changes.notify()
-
-    async def _fly(self, number: int, added: Set[int], left: Set[int]) -> None:
-        await self.threads.run(self.suspicions.fly, number, added, left)
 
     async def _try_suspects(self, run: _Run) -> bool:
         """Score what was in flight when the server died, in small groups.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hallujudge.metrics import Item, ItemResult
@@ -121,7 +121,9 @@ def compared(
                 similarity=partners[o.name][1],
                 closeness=near,
                 gain=gain,
-                uncounted=_is_uncounted(o.number, reference),
+                # Fewer than half of the captions state the number.
+                uncounted=bool(o.number)
+                and 2 * reference.numbers.get(o.number, 0) < len(reference.captions),
             )
             for o, (near, gain) in zip(
                 sentence.objects, _contexts(sentence, reference, vectors), strict=True
@@ -148,13 +150,8 @@ def _similarity(
         float(vectors[one.name] @ vectors[other.name]),
         float(vectors[one.head] @ vectors[other.head]),
     )
-    return max(cosine, _PERSONS) if one.person and other.person else min(cosine, 1.0)
-
-
-def _is_uncounted(number: int, reference: Reference) -> bool:
-    """Return whether fewer than half of the captions state a number."""
     # Rounding may make the cosine of two equal vectors larger than 1.
-    return bool(number) and 2 * reference.numbers.get(number, 0) < len(reference.captions)
+    return max(cosine, _PERSONS) if one.person and other.person else min(cosine, 1.0)
 
 
 def _contexts(
@@ -291,7 +288,7 @@ class OpenObjectsPipeline(TextPipeline[OpenObjectsItem, OpenObjectsMetric]):
         mine = checked_items(items, OpenObjectsItem)
         results: list[ItemResult] = []
         for at in range(0, len(mine), _TOGETHER):
-            results += await self._in_thread(mine[at : at + _TOGETHER])
+            results += await in_thread(partial(self._results, mine[at : at + _TOGETHER]))
         return results
 
     def size(self, item: OpenObjectsItem) -> int:
@@ -313,9 +310,6 @@ class OpenObjectsPipeline(TextPipeline[OpenObjectsItem, OpenObjectsMetric]):
         vectors = self._encoder.vectors(texts_of(sentences, reference))
         found, named = compared(sentences, reference, vectors, self._root_of)
         return self.metric.score_caption(found, named, has_captions=bool(reference.captions))
-
-    async def _in_thread(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
-        return await in_thread(lambda: self._results(items))
 
     def _results(self, items: Sequence[OpenObjectsItem]) -> list[ItemResult]:
         """Return the result of each item, whose texts are encoded together."""

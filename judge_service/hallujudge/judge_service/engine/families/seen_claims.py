@@ -28,7 +28,7 @@ from ..claims_pipeline import (
     GIVEN,
     SEEING,
     ClaimsPipeline,
-    given_judge,
+    GivenJudge,
     picture_problem,
     placed_verdicts,
     seeing_judge,
@@ -189,7 +189,7 @@ def _open(spec: ScoreSpec, resources: Resources) -> SeenClaimsPipeline:
     if rule is not None:
         judge = seeing_panel(factory, rule, together=together)
     elif name == GIVEN:
-        judge = given_judge()
+        judge = Router([GivenJudge()])
     else:
         if options.get("soft") == "yes":
             check_probabilities(factory, name, others="")

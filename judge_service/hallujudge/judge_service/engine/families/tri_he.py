@@ -154,21 +154,16 @@ def _matcher_settings(options: Mapping[str, str]) -> MatcherSettings:
                 f"the option {name} is {options[name]!r}; give a number"
             ) from err
 
-    with _as_options():
+    thresholds = {name: number(name) for name in _THRESHOLDS}
+    try:
         return MatcherSettings(
             model=options.get("matcher_model", _DEFAULTS.model),
             small_model=options.get("small_model", _DEFAULTS.small_model),
             backend=options.get("backend", _DEFAULTS.backend),
             device=options.get("device", _DEFAULTS.device),
-            **{name: number(name) for name in _THRESHOLDS},  # type: ignore[arg-type]  # by name
+            **thresholds,  # type: ignore[arg-type]  # by name
         )
-
-
-@contextmanager
-def _as_options() -> Iterator[None]:
-    """Report invalid settings of a matcher as options of the spec."""
-    try:
-        yield
+    # What the matcher calls settings are options of the spec.
     except InvalidInputError as err:
         raise InvalidInputError(
             "; ".join(f"the option {found.description}" for found in err.violations),
