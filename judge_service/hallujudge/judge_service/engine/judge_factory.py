@@ -318,10 +318,9 @@ class JudgeFactory:
         if is_served(name, self.settings):
             served = self.served(name)
             return served.with_threshold(matcher.small_above) if matcher else served
-        return self._matcher(name, matcher) if name in LOCAL_JUDGES else self.llm(name)
-
-    def _matcher(self, name: str, settings: MatcherSettings | None) -> MatcherJudge:
-        chosen = settings_of(name, settings, self.small_models)
+        if name not in LOCAL_JUDGES:
+            return self.llm(name)
+        chosen = settings_of(name, matcher, self.small_models)
         return MatcherJudge(self._matcher_models().open(self._downloading(chosen)), name)
 
     def _downloading(self, settings: MatcherSettings) -> MatcherSettings:

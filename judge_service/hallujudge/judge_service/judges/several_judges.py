@@ -151,10 +151,6 @@ class _Progress(Struct):
         pending = self.pending(judge)
         return self.item.picked(pending, [self.fallback_history[index] for index in pending])
 
-    def decline(self, index: int, declined: Declined) -> None:
-        """Add why a judge returned no verdict on a claim."""
-        self.fallback_history[index] = (*self.fallback_history[index], declined)
-
     def add_work(self, judge: str, usage: Usage, shares: tuple[float, ...]) -> None:
         """Add what a judge's replies took, and how likely the choices were for it."""
         self.usage[judge] = self.usage.get(judge, Usage()) + usage
@@ -241,7 +237,7 @@ class Router(JudgesInOrder[Judge]):
         """Take a verdict of an earlier call; return whether it counts in this run."""
         history = history_before(
             kept,
-            self._names_before(judge),
+            [other.name for other in self.judges[: self.judges.index(judge)]],
             one.fallback_history[index],
             escalates=self.escalation is not None,
         )
@@ -282,13 +278,9 @@ class Router(JudgesInOrder[Judge]):
         if declined is None:
             one.verdicts[index] = structs.replace(verdict, judge=judge.name)
             return
-        one.decline(index, declined)
+        one.fallback_history[index] = (*one.fallback_history[index], declined)
         if judge is not self.judges[-1] and index not in one.abstained:
             tenancy().recorder.fell_back(judge.name, declined.reason)
-
-    def _names_before(self, judge: Judge) -> list[str]:
-        names = [other.name for other in self.judges]
-        return names[: names.index(judge.name)]
 
     def _judged(self, one: _Progress) -> JudgedItem:
         verdicts = tuple(

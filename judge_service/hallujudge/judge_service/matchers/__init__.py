@@ -406,10 +406,6 @@ class VectorStore(KeptValues[str, Vectors]):
         # Copied, because a view of a row would keep its whole batch in memory.
         super().__init__(lambda texts: [row.copy() for row in encoder.encode(texts)], limit)
 
-    def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
-        """Return the vector of every distinct text."""
-        return self.values(texts)
-
 
 class TextComparer:
     """Compares texts by the cosine of their vectors.
@@ -425,9 +421,9 @@ class TextComparer:
 
     def vectors(self, texts: Iterable[str]) -> dict[str, Vectors]:
         """Return the unit vector of every distinct text."""
-        return self._store.vectors(texts)
+        return self._store.values(texts)
 
     def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the cosine of each pair, rounded as verdicts are."""
-        vectors = self._store.vectors(text for pair in pairs for text in pair)
+        vectors = self._store.values(text for pair in pairs for text in pair)
         return [round(float(vectors[one] @ vectors[other]), DIGITS) for one, other in pairs]

@@ -131,7 +131,7 @@ class CosineMatcher(RoundsMatcher):
     def _compared(self, queries: Sequence[ClaimQuery]) -> list[ClaimVerdict]:
         retained = retained_of(queries, self._store, self._settings)
         candidates = [_texts(query, kept) for query, kept in zip(queries, retained, strict=True)]
-        vectors = self._store.vectors(
+        vectors = self._store.values(
             [text for texts in candidates for text, _ in texts]
             + [claim_text(query.claim) for query in queries]
         )
@@ -174,7 +174,7 @@ def retained_of(
     # Keyed by identity: equal triplets may be written differently, and hashing graphs is slow.
     graphs = {id(query.references): query.references or () for query in queries}
     texts = {key: [reference_text(triplet) for triplet in graph] for key, graph in graphs.items()}
-    vectors = store.vectors(
+    vectors = store.values(
         [text for found in texts.values() for text in found]
         + [claim_text(query.claim) for query in queries]
     )
@@ -290,7 +290,7 @@ class PartRule:
             if verdict.verdict is Verdict.NOT_SUPPORTED and isinstance(verdict.triplet, Triplet)
         ]
         known = {index: known_objects(queries[index]) for index in wrong}
-        vectors = self._store.vectors(
+        vectors = self._store.values(
             name for index in wrong for name in self._names(verdicts[index], known[index])
         )
         completed = list(verdicts)

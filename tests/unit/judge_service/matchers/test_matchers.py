@@ -335,9 +335,9 @@ def test_the_cache_is_bounded_and_can_be_off() -> None:
         encoder = WordEncoder()
         store = VectorStore(encoder, limit)
         texts = [f"text {number}" for number in range(10)]
-        assert set(store.vectors(texts)) == set(texts)
+        assert set(store.values(texts)) == set(texts)
         assert len(store) == limit
-        store.vectors(texts[-3:])
+        store.values(texts[-3:])
         assert len(encoder.asked) == 10 + (3 if limit == 0 else 0)
 
 

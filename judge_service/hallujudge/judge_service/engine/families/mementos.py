@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from hallujudge.metrics import Item, ItemResult
 from hallujudge.metrics.errors import choose_from
-from hallujudge.metrics.framework.claims import InvalidEntry
 from hallujudge.metrics.framework.metric import OptionDefinition
 from hallujudge.metrics.framework.results import ScoredItem, UnscoredReason
 from hallujudge.metrics.mementos import (
@@ -166,7 +165,11 @@ class MementosPipeline:
         return structs.replace(item, predicted_objects=None, predicted_behaviors=None)
 
     def _placed(self, item: MementosItem) -> MementosItem:
-        return _with_domain(item, self.metric.domain or GENERAL)
+        """Return the item with its domain as a field, by which results are grouped."""
+        domain = item.domain or self.metric.domain or GENERAL
+        if item.fields.get("domain") == domain:
+            return item
+        return structs.replace(item, fields={**item.fields, "domain": domain})
 
     async def evaluate(self, items: Sequence[Item]) -> list[ItemResult]:
         """Return one result for each description, in order."""
@@ -188,7 +191,9 @@ class MementosPipeline:
             of_each(result),
             range(len(sequences)),
             # A character of a keyword takes about ten times as long as one of a caption.
-            chars=lambda index: 10 * _characters(sequences[index]),
+            chars=lambda index: (
+                10 * sum(len(w) for words in _lists(sequences[index]) for w in words)
+            ),
         )
 
     def _problem(self, item: MementosItem) -> Problem | None:
@@ -221,7 +226,8 @@ class MementosPipeline:
             episode_length=len(set(reference.words("behaviors"))) if length is None else length,
             objects=_evidence("objects", reference, predicted, objects),
             behaviors=_evidence("behaviors", reference, predicted, behaviors),
-            invalid=_invalid(item, made.invalid),
+            # Those of lists that the item is scored by, which are not given.
+            invalid=tuple(each for each in made.invalid if getattr(item, each.place) is None),
         )
         scored = self.metric.score_description(objects.counts, behaviors.counts, evidence.invalid)
         return scored_result(item, ScoredItem(scored.statistics, scored.scores, evidence))
@@ -246,14 +252,6 @@ def _mapped_sides(variant: KeywordVariant, graphs: Mapping[str, _Graphs]) -> str
     every = [graph for one in graphs.values() for graph in one.by_domain.values()]
     sides = {_BOTH if maps_references(graph, variant) else _RESPONSES for graph in every}
     return "+".join(sorted(sides))
-
-
-def _with_domain(item: MementosItem, default: str) -> MementosItem:
-    """Return the item with its domain as a field, by which results are grouped."""
-    domain = item.domain or default
-    if item.fields.get("domain") == domain:
-        return item
-    return structs.replace(item, fields={**item.fields, "domain": domain})
 
 
 def _characters(item: MementosItem) -> int:
@@ -341,11 +339,6 @@ def _keywords(item: MementosItem, side: str, extracted: Keywords) -> Keywords:
         for role, words in given.items()
     }
     return replace(extracted, **made, given=frozenset(given))
-
-
-def _invalid(item: MementosItem, entries: Sequence[InvalidEntry]) -> tuple[InvalidEntry, ...]:
-    """Return the invalid entries of the lists that the item is scored by: those not given."""
-    return tuple(entry for entry in entries if getattr(item, entry.place) is None)
 
 
 def _evidence(
