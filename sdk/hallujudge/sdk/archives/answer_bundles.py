@@ -25,7 +25,7 @@ from .archive_keys import LOOKED_AT, Pairs, refuse_other_keys
 from .asked_questions import AskedQuestions
 from .bad_records import note_bad
 from .inputs import ItemSource, ReaderInput
-from .joins import Faults
+from .joins import Faults, numbering
 from .json_files import amount, named, shown
 from .question_files import bundle_id, held_by, place_of, unfolded, without
 from .record_fields import declared_fields, share
@@ -80,7 +80,7 @@ class _Bundles:
         self._holds = metric_of(declared).overrides("held_answers")
         self._known_names = declared.names
         self._line_ids: set[str] = set()
-        self._counts: dict[str, int] = {}
+        self._unique = numbering(options)
         self._maker = AnswerMaker(declared, options, self._faults, self._asked)
         # Most archives have a record for each item, which is its only answer.
         self._alone = not (declared.several or options.allow_duplicates)
@@ -223,9 +223,7 @@ class _Bundles:
             return ()
         if self._bundle.name:
             self._check_line_id(record)
-        if self._options.allow_duplicates:
-            number = self._counts[bundle] = self._counts.get(bundle, 0) + 1
-            bundle += f"#{number}" * (number > 1)
+        bundle = self._unique(bundle)
         values = record.values
         return (
             Entry(

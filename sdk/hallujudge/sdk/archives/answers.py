@@ -24,7 +24,7 @@ from .archive_keys import LOOKED_AT, asks, refuse_other_keys
 from .bad_records import SKIP, note_bad, noted
 from .inputs import InputOptions, ItemSource, Reader, ReaderInput, References, Responses, are_paths
 from .joined_questions import JOINS, Question, Questions, read_questions
-from .joins import JoinCheck, MediaCheck, refuse
+from .joins import JoinCheck, MediaCheck, numbering, refuse
 from .json_files import amount, named, read_json, shown
 from .json_lines import FilePart
 from .label_sets import last_labels
@@ -37,6 +37,7 @@ from .record_values import (
     canonical_id,
     choose_key,
     id_under,
+    key_in,
     optional_text,
     present,
     response_text,
@@ -123,7 +124,7 @@ def _refuse_labels(
     # A folder of sets is not one file of records.
     found = (record for part in parts_of(declared, responses) for record in part.records)
     keys, records = declared.keys, list(islice(found, LOOKED_AT))
-    if not all(_first_key(record, keys.response) == _LABEL_OR_RESPONSE for record in records):
+    if not all(key_in(record.values, keys.response) == _LABEL_OR_RESPONSE for record in records):
         return
     known = {*keys.response, *keys.label, *keys.id, *keys.question, *keys.asked, *keys.media}
     known.update(*keys.fields.values(), keys.options, declared.verdicts)
@@ -139,10 +140,6 @@ def _refuse_labels(
                 f"labels, and {key!r} has answers too. Name the key of the responses with "
                 f"{TEXT_FLAG}"
             )
-
-
-def _first_key(record: Record, keys: Sequence[str]) -> str:
-    return next((key for key in keys if key in record.values), "")
 
 
 def _notes_on_lists(
@@ -344,15 +341,12 @@ class Answers:
             )
 
     def _read_again(self) -> Iterator[AnswersItem]:
-        counts: dict[str, int] = {}
+        unique = numbering(self._options)
         for key, row in self._rows():
-            if key in self._left_out:
-                continue
-            item = self._item(key, row)
-            if self._options.allow_duplicates:
-                number = counts[item.id] = counts.get(item.id, 0) + 1
-                item = item if number == 1 else structs.replace(item, id=f"{item.id}#{number}")
-            yield item
+            if key not in self._left_out:
+                item = self._item(key, row)
+                own = unique(item.id)
+                yield item if own is item.id else structs.replace(item, id=own)
 
     def _rows(self) -> Iterator[tuple[str, Row]]:
         """Yield what joins each answer with its question, and what is read of the answer."""

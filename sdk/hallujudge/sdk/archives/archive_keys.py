@@ -1,10 +1,11 @@
-"""Keys of an archive: those that users name, and others that may be meant instead."""
+"""Keys of an archive: those that users name, others that may be meant instead, and thoughts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import structs
@@ -12,12 +13,14 @@ from msgspec import structs
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import Answer, ClosedQuestions
 from hallujudge.metrics.errors import choose_from, meant
-from hallujudge.metrics.responses.reader import answer_of
+from hallujudge.metrics.responses.reader import THOUGHT_KEYS, answer_of, thought_in
+from hallujudge.metrics.responses.thoughts import with_thought
 
 from ..errors import ArchiveError, InvalidInputError
 from .archive_files import first_values
 from .inputs import InputOptions, ItemSource, References, Responses, are_paths
 from .json_files import named, shown
+from .local_files import open_binary
 from .question_files import label_of
 from .record_values import value_at
 from .records import Record, Records, changed, read_records
@@ -29,6 +32,13 @@ Held: TypeAlias = "tuple[str, Mapping[str, object]]"
 Pairs: TypeAlias = "list[tuple[Held, Answer]]"
 """Some records, each with the answer made of it."""
 Source: TypeAlias = "Responses | References"
+_RESPONSE_KEYS = ("response", "caption", "text", "answer", "output", "prediction", "description")
+# An archive has thoughts if one of the first records has.
+_THOUGHTS_LOOKED_AT = 200
+_BYTES_LOOKED_AT = 1 << 20
+_THOUGHT_MARKS = tuple(f'"{key}"'.encode() for key in THOUGHT_KEYS)
+# Records of records, such as the answers of a pair.
+_MOST_DEEP = 3
 
 
 # Named keys ---------------------------------------------------------------------------------------
@@ -347,3 +357,98 @@ def refuse_other_keys(
         refuse_other_values(
             "label", chosen[1], labels, held, lambda _, value: label_of(declared, value)
         )
+
+
+# Thoughts -----------------------------------------------------------------------------------------
+
+
+def with_own_thoughts(
+    source: Source, declared: ClosedQuestions | None, options: InputOptions
+) -> Source:
+    """Return responses with the thoughts that their records hold under keys of their own.
+
+    Args:
+        source: The responses.
+        declared: The benchmark; None for a metric without a declaration.
+        options: How the archive is read.
+    """
+    path = options.key_map.get("response", "")
+    usual = _RESPONSE_KEYS if declared is None else declared.keys.response
+    named = (options.text_key,) if options.text_key else ()
+    keys = (*named, *([] if options.text_key else usual), *_RESPONSE_KEYS[:1])
+    thoughts = _Thoughts(keys, path.rpartition(".")[0])
+    return thoughts.joined(source) if thoughts.are_in(source) else source
+
+
+class _Thoughts:
+    """Joins the thoughts of records with their responses.
+
+    Args:
+        keys: Keys of the response, the usual one first.
+        folder: The path of the object that holds the response; empty for the record itself.
+    """
+
+    def __init__(self, keys: Sequence[str], folder: str) -> None:
+        self._keys = keys
+        self._folder = folder
+
+    def are_in(self, source: Source) -> bool:
+        """Return whether one of the first records has a thought."""
+        if isinstance(source, Path):
+            if source.is_dir():
+                return False
+            with open_binary(source) as file:
+                start = file.read(_BYTES_LOOKED_AT)
+            if not any(key in start for key in _THOUGHT_MARKS):
+                return False
+        elif are_paths(source) or (
+            isinstance(source, Mapping)
+            and not any(isinstance(value, (Mapping, list)) for value in source.values())
+        ):
+            return False
+        first = islice(read_records(source), _THOUGHTS_LOOKED_AT)
+        return any(self._joined(record.values) is not record.values for record in first)
+
+    def joined(self, source: Source) -> Source:
+        """Return the source with the thoughts of its records."""
+        if isinstance(source, Mapping):
+            return {
+                key: self._joined(value) if isinstance(value, Mapping) else value
+                for key, value in source.items()
+            }
+        return changed(source, self._joined)
+
+    def _joined(self, values: Mapping[str, object], deep: int = 0) -> Mapping[str, object]:
+        """Return a record with its thought before the response; the record itself without one."""
+        held = value_at(values, self._folder) if self._folder else values
+        found = thought_in(held) if isinstance(held, Mapping) else None
+        key = next((key for key in self._keys if key in values), None)
+        if found is not None and key is not None:
+            return self._with_thought(values, key, *found)
+        if deep == _MOST_DEEP:
+            return values
+        changed = {
+            name: inner
+            for name, value in values.items()
+            if (inner := self._within(value, deep + 1)) is not value
+        }
+        return {**values, **changed} if changed else values
+
+    def _within(self, value: object, deep: int) -> object:
+        if isinstance(value, Mapping):
+            return self._joined(value, deep)
+        if isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
+            parts = [self._joined(one, deep) for one in value]
+            return parts if any(a is not b for a, b in zip(parts, value, strict=True)) else value
+        return value
+
+    def _with_thought(
+        self, values: Mapping[str, object], key: str, name: str, thought: str
+    ) -> Mapping[str, object]:
+        answer = values[key]
+        # pandas has NaN for an empty cell.
+        answer = None if answer != answer else answer
+        # Some tools have put the thought into the response already.
+        if not (answer is None or isinstance(answer, str)) or (answer and thought in answer):
+            return values
+        return {**values, key: with_thought(thought, answer, name)}

@@ -43,7 +43,7 @@ from .inputs import (
     spans_of,
     uses,
 )
-from .joins import IdCheck, numbered, refuse
+from .joins import IdCheck, numbering, refuse
 from .json_files import named, read_json, read_text
 from .json_lines import WHOLE, FilePart, Mark, Marks
 from .local_files import as_path
@@ -199,15 +199,8 @@ class _Found:
         Raises:
             ArchiveError: There are such ids.
         """
-        if not options.allow_duplicates and (duplicates := self.ids.duplicates(images)):
-            raise refuse(
-                "duplicate image ids",
-                duplicates,
-                "Keep one of those that are the same, or drop copies with "
-                "InputOptions(drop_equal_duplicates=True); name the right key with "
-                "InputOptions(id_key=…), or score each one with "
-                "InputOptions(allow_duplicates=True)",
-            )
+        right_key = "name the right key with InputOptions(id_key=…), "
+        self.ids.refuse_duplicates("duplicate image ids", options, images, right_key)
         if not self.unknown or options.allow_unknown:
             return
         hint = (
@@ -252,8 +245,7 @@ class _Archive:
         self._responses = responses
         self._objects_apart = objects_apart
         self._groups = SharedFields(given.group_by)
-        self._allow_duplicates = options.allow_duplicates
-        self._allow_unknown = options.allow_unknown
+        self._options = options
         self._id_map = _IdMap(options.own["id_map"]) if "id_map" in options.own else None
         self._shared: dict[tuple[object, ...], Objects] = {}
         looked_at: list[Record] = []
@@ -276,7 +268,7 @@ class _Archive:
 
     def _first_with_objects(self, first: Record) -> Record:
         """Return the record that has the key of objects: the first, unless it may lack them."""
-        if not self._allow_unknown or not first.values.keys().isdisjoint(OBJECT_KEYS):
+        if not self._options.allow_unknown or not first.values.keys().isdisjoint(OBJECT_KEYS):
             return first
         others = islice(read_records(self._responses), LOOKED_AT)
         return next((r for r in others if not r.values.keys().isdisjoint(OBJECT_KEYS)), first)
@@ -313,11 +305,11 @@ class _Archive:
 
     def items(self, start: Mark | None = None, size: int = 0) -> Iterator[ChairItem]:
         """Yield the items of the whole archive, or of a slice; see :class:`SliceReader`."""
-        unique = numbered(self.images()) if self._allow_duplicates and start is None else None
+        unique = numbering(self._options)
         known = self._objects_apart()
         for image, row in self._captions(FilePart(start or Mark(), size)):
             yield ChairItem(
-                id=image if unique is None else next(unique),
+                id=unique(image),
                 group_id=image,
                 fields=self._groups.of(row.groups) if self._groups.keys else {},
                 response=row.response,
@@ -339,7 +331,7 @@ class _Archive:
 
     def _own_objects(self, row: Row) -> Objects | None:
         """Return the reference objects that a caption carries; None where they may be absent."""
-        if row.objects is None and self._allow_unknown:
+        if row.objects is None and self._options.allow_unknown:
             return None
         if len(self._shared) >= _SHARED_LISTS:
             self._shared.clear()

@@ -96,7 +96,7 @@ def shared_names(
         ArchiveError: The value is not a list of texts.
     """
     if type(value) is not list:
-        objects = _object_names(value, place())
+        objects = object_names(value, place())
         return shared.setdefault(objects, objects)
     key = tuple(value)
     try:
@@ -104,8 +104,8 @@ def shared_names(
             return known
     except TypeError:
         # A list of lists or objects, which is not hashable.
-        return _object_names(value, place())
-    objects = _object_names(value, place())
+        return object_names(value, place())
+    objects = object_names(value, place())
     shared[key] = shared.setdefault(objects, objects)
     return shared[key]
 
@@ -223,7 +223,7 @@ def _maps_ids(value: object) -> bool:
     return any(lists) and (ids or not any(isinstance(entry, Mapping) for entry in entries))
 
 
-def _object_names(given: object, place: str) -> Objects:
+def object_names(given: object, place: str) -> Objects:
     """Return the names of a list of objects, without duplicates.
 
     Raises:

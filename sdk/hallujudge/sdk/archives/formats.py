@@ -21,6 +21,8 @@ from hallujudge.metrics.framework.json_values import schema_problem
 from ..errors import ArchiveError, VersionMismatchError
 from .json_files import read_json, read_json_bytes
 from .local_files import (
+    PARQUET,
+    ZIP,
     DamagedError,
     open_binary,
     reading,
@@ -34,8 +36,6 @@ from .table_files import read_csv
 
 # Enough for the marks of all formats and, nearly always, for the header of a table.
 _HEAD_BYTES = 4096
-_ZIP = b"PK\x03\x04"
-_PARQUET = b"PAR1"
 # Pickle protocols 2 to 5, which Python 3 writes, begin with these bytes.
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 # The cache of CHAIR's scripts holds the objects of each image.
@@ -99,9 +99,9 @@ def read_format(path: Path) -> Content:
         MissingExtraError: A package for the format is not installed.
     """
     head = _head(path)
-    if head.startswith(_ZIP):
+    if head.startswith(ZIP):
         return _zip_content(path)
-    if head.startswith(_PARQUET):
+    if head.startswith(PARQUET):
         from .parquet_files import read_parquet
 
         return Content(format="parquet", source=read_parquet(path))
@@ -197,7 +197,7 @@ def _zip_content(path: Path) -> Content:
 def _zip_of(path: Path) -> zipfile.ZipFile:
     """Return an open zip file, which may itself be packed."""
     try:
-        return zipfile.ZipFile(unpacked_file(path, _ZIP))
+        return zipfile.ZipFile(unpacked_file(path, ZIP))
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as err:
         raise ArchiveError(
             f"{path}: the zip file is damaged or cut off ({err}); copy it again"
@@ -263,7 +263,7 @@ def _zstd_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     assert stream is not None, "the zip file is open"
     stream.seek(info.header_offset)
     header = stream.read(_HEADER_BYTES)
-    if not header.startswith(_ZIP):
+    if not header.startswith(ZIP):
         raise DamagedError(f"{info.filename} has no header")
     # The local header ends with the lengths of the name and of an extra field, which follow it.
     lengths = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))

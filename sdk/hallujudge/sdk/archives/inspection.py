@@ -26,7 +26,7 @@ from .joins import IdCheck
 from .layouts import declared_layout
 from .layouts.archive_reader import ArchiveReader, yes_or_no
 from .local_files import STDIN
-from .record_values import canonical_id, response_value, value_at
+from .record_values import canonical_id, key_in, response_value, value_at
 from .records import LISTED_TEXT, Record, no_records
 from .table_files import EXCEL_CELL_CHARS
 
@@ -236,11 +236,11 @@ def _maps_ids_to_responses(reader: ArchiveReader | None) -> bool:
 def _metrics_of(values: Mapping[str, object]) -> tuple[str, ...]:
     """Return the metric of plain records that carry labels or objects."""
     # Beside a text, it may as well be the answer to a question.
-    labels = (*_LABEL_KEYS, "answer") if _key_of(values, _OF_MODELS) else _LABEL_KEYS
+    labels = (*_LABEL_KEYS, "answer") if key_in(values, _OF_MODELS) else _LABEL_KEYS
     if any(yes_or_no(values.get(key)) for key in labels):
         return ("pope",)
     has_objects = any(key in values for key in OBJECT_KEYS)
-    return ("chair",) if has_objects and _key_of(values, _RESPONSE_KEYS) else ()
+    return ("chair",) if has_objects and key_in(values, _RESPONSE_KEYS) else ()
 
 
 def _command(archive: Archive, metrics: tuple[str, ...]) -> str:
@@ -294,7 +294,7 @@ def _unknown_keys(archive: Archive) -> tuple[str, ...]:
     pairs = (
         f"{name}={_guess(archive.first, words)}"
         for name, usual, words in guesses
-        if not _key_of(archive.first, usual)
+        if not key_in(archive.first, usual)
     )
     # Answers with labels need no id, since nothing is joined to them.
     needless = "id=KEY" if _metrics_of(archive.first) == ("pope",) else ""
@@ -319,10 +319,6 @@ def _next_step(archive: Archive, metrics: tuple[str, ...]) -> str:
             "in the command of the metric"
         )
     return ""
-
-
-def _key_of(values: Mapping[str, object], keys: Iterable[str]) -> str:
-    return next((key for key in keys if key in values), "")
 
 
 @dataclass(slots=True)
@@ -388,7 +384,7 @@ class _Counts:
         reader = self.archive.reader
         if reader is not None and common in reader.fields:
             return reader.fields[common]
-        return _key_of(record.values, usual)
+        return key_in(record.values, usual)
 
 
 @cache

@@ -20,14 +20,16 @@ from ..errors import ArchiveError, MissingExtraError
 
 STDIN = "-"
 """Path that means standard input."""
+ZIP, PARQUET = b"PK\x03\x04", b"PAR1"
+"""What zip files, such as workbooks, and Parquet files begin with."""
 # Files that are read as a whole, such as tables, are held in memory several times over.
 _MAX_BYTES = 1 << 28
 _COPIED_PIECE = 1 << 20
 _BUFFER = 1 << 17
 # First bytes of files that are given in place of text -> what they are.
 _OTHER_FORMATS = {
-    b"PK\x03\x04": "a zip file; unpack it and give the file in it",
-    b"PAR1": "a Parquet file; save it as JSON",
+    ZIP: "a zip file; unpack it and give the file in it",
+    PARQUET: "a Parquet file; save it as JSON",
     b"%PDF": "a PDF file; give the text in it",
     b"\x89PNG": "an image (PNG); give a text file",
     b"\xff\xd8\xff": "an image (JPEG); give a text file",

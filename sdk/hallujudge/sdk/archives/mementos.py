@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +14,12 @@ from ..errors import ArchiveError
 from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, Responses, uses
-from .joins import JoinCheck, numbered, refuse
+from .joins import JoinCheck, numbering, refuse
 from .json_files import named
 from .layouts.archive_reader import mapping_at
 from .local_files import as_path, read_bytes
 from .record_fields import fields_of
-from .record_values import ID_FLAG, TEXT_FLAG, choose_key, id_under, response_text, structured
+from .record_values import ID_FLAG, TEXT_FLAG, choose_key, id_under, listed_texts, response_text
 from .records import Record, Records, first_record, read_records
 from .table_files import decoded
 
@@ -177,12 +176,9 @@ class _Descriptions:
         )
 
     def _items(self, missing: list[str]) -> Iterator[MementosItem]:
-        # Both are read at one pace, so that tee holds a single entry.
-        entries, again = tee(self._entries())
-        ids: Iterable[str] = (entry.image for entry in again)
-        if self._options.allow_duplicates:
-            ids = numbered(ids)
-        yield from map(self._item, entries, ids)
+        unique = numbering(self._options)
+        for entry in self._entries():
+            yield self._item(entry, unique(entry.image))
         for image in missing:
             assert self._known is not None, "without references none is missing"
             reference = self._known[image]
@@ -285,14 +281,7 @@ def _given_keywords(record: Record) -> Mapping[str, tuple[str, ...]] | None:
             f"{record.place}: no list {', '.join(lacking)}; found {named(sorted(values))}; write "
             "an empty list as []"
         )
-    return {name: _words(value, name, record.place) for name, value in present.items()}
-
-
-def _words(given: object, name: str, place: str) -> tuple[str, ...]:
-    value = structured(given)
-    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
-        return tuple(well_formed(word) for word in value if word.strip())
-    raise ArchiveError(f"{place}: {name!r} is {value!r:.60}, not a list of texts")
+    return {name: listed_texts(value, name, record.place) for name, value in present.items()}
 
 
 def _domain(values: Mapping[str, object]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, tee
+from itertools import chain
 
 from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.object_halbench import ObjectHalBenchItem
@@ -15,7 +15,7 @@ from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, Objects, coco_number, read_objects, shared_names
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, uses
-from .joins import JoinCheck, numbered
+from .joins import JoinCheck, numbering
 from .json_files import named, shown
 from .record_fields import fields_of
 from .record_values import (
@@ -96,11 +96,10 @@ class _Answers:
         )
 
     def _items(self) -> Iterator[ObjectHalBenchItem]:
-        # All are read at one pace, so that tee holds a single record.
-        records, again = tee(self._records)
-        images, same = tee(map(self._image, again))
-        ids = numbered(same) if self._options.allow_duplicates else same
-        yield from map(self._item, records, images, ids)
+        unique = numbering(self._options)
+        for record in self._records:
+            image = self._image(record)
+            yield self._item(record, image, unique(image))
 
     def _item(self, record: Record, image: str, identifier: str) -> ObjectHalBenchItem:
         return ObjectHalBenchItem(

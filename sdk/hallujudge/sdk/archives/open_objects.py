@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import tee
 from typing import NamedTuple
 
-from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.open_objects import OpenObjectsItem
 
 from ..errors import ArchiveError
@@ -15,14 +13,15 @@ from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, coco_number
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, uses
-from .joins import JoinCheck, numbered
-from .json_files import named, shown
+from .joins import JoinCheck, numbering
+from .json_files import named
 from .record_fields import fields_of
 from .record_values import (
     ID_FLAG,
     TEXT_FLAG,
     choose_key,
     id_under,
+    listed_texts,
     not_a_text,
     response_text,
     structured,
@@ -112,11 +111,7 @@ def _texts(record: Record, keys: Iterable[str]) -> tuple[str, ...] | None:
     if key is None:
         return None
     value = structured(record.values[key])
-    if isinstance(value, str):
-        value = [value]
-    if isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value):
-        return tuple(well_formed(text) for text in value if text.strip())
-    raise ArchiveError(f"{record.place}: {key!r} is {shown(value)}, not a list of texts")
+    return listed_texts([value] if isinstance(value, str) else value, key, record.place)
 
 
 class _Captions:
@@ -151,12 +146,9 @@ class _Captions:
         return ItemSource(count=len(check), make=self._items)
 
     def _items(self) -> Iterator[OpenObjectsItem]:
-        # Both are read at one pace, so that tee holds a single record.
-        records, again = tee(self._records)
-        ids: Iterable[str] = map(self._id, again)
-        if self._options.allow_duplicates:
-            ids = numbered(ids)
-        yield from map(self._item, records, ids)
+        unique = numbering(self._options)
+        for record in self._records:
+            yield self._item(record, unique(self._id(record)))
 
     def _item(self, record: Record, identifier: str) -> OpenObjectsItem:
         known = self._reference(record)

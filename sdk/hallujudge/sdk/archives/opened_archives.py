@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -11,15 +12,18 @@ from typing import TypeAlias
 
 from msgspec import structs
 
-from ..errors import ArchiveError
+from hallujudge.metrics.framework.signature import ASKED, PROMPTS
+
+from ..errors import ArchiveError, HallujudgeError
 from .archive_files import Archive, first_values, gathered, open_file
 from .formats import read_format
-from .found_files import FoundFile, found_files, with_given_name
+from .found_files import FoundFile, found_files, is_url, with_given_name
 from .inputs import References, Responses, are_paths
 from .json_files import amount, named
 from .layouts import declared_layout, recognised
 from .layouts.archive_reader import ArchiveReader
-from .local_files import OpenPath
+from .local_files import ZIP, OpenPath, open_binary
+from .record_values import structured, value_at
 from .records import Record, Records, name_of, read_records, unwrapped
 from .table_files import recoded
 
@@ -29,6 +33,11 @@ FilesOf: TypeAlias = Callable[[tuple[str | Path, ...]], list[FoundFile]]
 _MOST_OPEN = 128
 # Tools give each record that they write other values of these.
 _OWN_KEYS = frozenset({"answer_id", "uuid", "request_id", "created", "timestamp", "time"})
+_ASKED_KEY = "asked"
+_ASKED_MARK = _ASKED_KEY.encode()
+# Option of a spec -> its key in the object under the key above.
+_HOW_KEYS = {PROMPTS: "prompts", ASKED: "how"}
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,3 +360,66 @@ def renamed(err: ArchiveError, *archives: Opened) -> ArchiveError:
         for path, name in archive.names.items():
             message = message.replace(path, name)
     return ArchiveError(message, reason=err.reason, metadata=err.metadata)
+
+
+# How the model was asked --------------------------------------------------------------------------
+
+
+# How the model was asked --------------------------------------------------------------------------
+
+
+def recorded_asking(responses: object, opened: Opened) -> dict[str, str]:
+    """Return how the model of an archive was asked, as options of a spec; empty if it is unknown.
+
+    Several ways have all their values, joined by ``+``.
+
+    Args:
+        responses: The archive: paths, or plain values. A URL is not looked at.
+        opened: The same, whose files may be open.
+    """
+    # Whatever is wrong with an archive, its reader says.
+    with suppress(HallujudgeError, OSError):
+        if isinstance(responses, (str, Path)) or are_paths(responses):
+            paths = [responses] if isinstance(responses, (str, Path)) else responses
+            # Most archives do not say it, and are not read once more.
+            if any(map(is_url, paths)) or not any(_mentions(file.path) for file in opened.files):
+                return {}
+            return _all_ways(record.values for record in read_records(opened.source or ()))
+        if isinstance(responses, (list, Mapping)):
+            given = responses.values() if isinstance(responses, Mapping) else responses
+            records = (each.values if isinstance(each, Record) else each for each in given)
+            return _all_ways(values for values in records if isinstance(values, Mapping))
+    return {}
+
+
+def _all_ways(records: Iterable[Mapping[str, object]]) -> dict[str, str]:
+    found: dict[str, set[str]] = {}
+    for name, text in (pair for values in records for pair in _told(values)):
+        found.setdefault(name, set()).add(text)
+    return {name: "+".join(sorted(found[name])) for name in _HOW_KEYS if name in found}
+
+
+def _told(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield what a record says; a table has it in a cell, or in a column for each value."""
+    given = structured(values.get(_ASKED_KEY))
+    for name, key in _HOW_KEYS.items():
+        held = given if isinstance(given, Mapping) else {}
+        text = held.get(key, value_at(values, f"{_ASKED_KEY}.{key}"))
+        if isinstance(text, str) and text:
+            yield name, text
+
+
+def _mentions(path: Path) -> bool:
+    """Return whether a file may say how its model was asked."""
+    with open_binary(path) as file:
+        before = file.read(_PIECE)
+        if before.startswith(ZIP):
+            # A workbook, which is in memory; a log of Inspect AI has other parts.
+            return b"xl/" in before
+        while before:
+            if _ASKED_MARK in before:
+                return True
+            more = file.read(_PIECE)
+            # The end of a piece may cut the mark in two.
+            before = before[-len(_ASKED_MARK) :] + more if more else b""
+    return False

@@ -12,11 +12,10 @@ with MissingExtraError.unless_installed("reading Parquet files", "tables"):
     import pyarrow.compute
     from pyarrow.parquet import FileMetaData, ParquetFile
 
-from .local_files import unpacked_file
+from .local_files import PARQUET, unpacked_file
 from .plain_values import plain_cell
 from .records import Record, Records
 
-_MAGIC = b"PAR1"
 # Limits of a file, checked in its metadata before a row is read.
 _MAX_ROWS = 1 << 26
 _MAX_TABLE_BYTES = 1 << 35
@@ -32,7 +31,7 @@ def read_parquet(path: Path) -> Records:
 
 def _records(path: Path) -> Iterator[Record]:
     try:
-        with ParquetFile(unpacked_file(path, _MAGIC)) as file:
+        with ParquetFile(unpacked_file(path, PARQUET)) as file:
             _refuse_large(file.metadata, path)
             yield from _rows(_plain_rows(file, path), path)
     except pyarrow.ArrowNotImplementedError as err:
@@ -89,7 +88,7 @@ def _rows_at_a_time(meta: FileMetaData, number: int, path: Path) -> int:
 def _longest_texts(path: Path, columns: list[str], number: int) -> Iterator[int]:
     """Yield the bytes of the longest text in the dictionary of some columns of a row group."""
     # With its dictionaries as they are stored, a single row shows all texts of a column.
-    with ParquetFile(unpacked_file(path, _MAGIC), read_dictionary=columns) as file:
+    with ParquetFile(unpacked_file(path, PARQUET), read_dictionary=columns) as file:
         first = next(file.iter_batches(1, row_groups=[number], columns=columns), None)
     for column in () if first is None else first.columns:
         if pyarrow.types.is_dictionary(column.type):

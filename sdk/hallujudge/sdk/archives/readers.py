@@ -23,7 +23,13 @@ from hallujudge.metrics.families import FAMILIES, benchmark_named, benchmarks_of
 from ..errors import ArchiveError, HallujudgeError, UnsupportedError
 from . import set_files
 from .answers import reader_of
-from .archive_keys import group_notes, mapped_keys, refuse_unused_keys, with_named_keys
+from .archive_keys import (
+    group_notes,
+    mapped_keys,
+    refuse_unused_keys,
+    with_named_keys,
+    with_own_thoughts,
+)
 from .bad_records import BadRecord, BadRecords, finding, unscored_item
 from .found_files import FoundFile, is_url, refuse_texts
 from .inputs import (
@@ -51,12 +57,12 @@ from .opened_archives import (
     open_references,
     open_responses,
     opened_once,
+    recorded_asking,
     renamed,
     without_copies,
 )
 from .plain_values import plain, plain_source
 from .records import Record, Records, name_of, read_records
-from .side_keys import recorded_asking, with_own_thoughts
 
 
 def read_items(

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from itertools import pairwise
 
-from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics.answers.answer_text import listed
 from hallujudge.metrics.errors import meant
 from hallujudge.metrics.framework.json_values import json_kind, well_formed
@@ -87,6 +84,11 @@ def choose_key(
     )
 
 
+def key_in(values: Mapping[str, object], keys: Iterable[str]) -> str:
+    """Return the first of some keys that a record has; empty without one."""
+    return next((key for key in keys if key in values), "")
+
+
 def present(*groups: Collection[str]) -> Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]:
     """Return the function from a record's keys to those of some groups of usual keys that it has.
 
@@ -135,6 +137,23 @@ def structured(value: object) -> object:
     if value.lstrip()[0] in "[{" or _NUMBER.fullmatch(value.strip()):
         return listed(value)
     return value
+
+
+def listed_texts(given: object, key: str, place: str) -> tuple[str, ...]:
+    """Return the texts of a list, or of a table's cell that holds one, without blank ones.
+
+    Args:
+        given: The list.
+        key: Its key, for messages.
+        place: The place of its record, for messages.
+
+    Raises:
+        ArchiveError: It is something else.
+    """
+    value = structured(given)
+    if isinstance(value, (list, tuple)) and all(isinstance(text, str) for text in value):
+        return tuple(well_formed(text) for text in value if text.strip())
+    raise ArchiveError(f"{place}: {key!r} is {shown(value)}, not a list of texts")
 
 
 def optional_text(record: Record, keys: Sequence[str]) -> str:
@@ -207,20 +226,6 @@ def _not_an_id(value: object, place: str) -> ArchiveError:
     if isinstance(value, (bytes, bytearray)):
         return ArchiveError(f"{place}: the id is bytes ({value[:40]!r}); decode it to a text")
     return ArchiveError(f"{place}: {shown(value)} is not an id; give a whole number or a text")
-
-
-def repeated(hashes: array[int]) -> set[int]:
-    """Return the numbers that are there more than once."""
-    if not hashes:
-        return set()
-    if not is_whole():
-        return {a for a, b in pairwise(sorted(hashes)) if a == b}
-    # In a fifth of the time and of the memory.
-    import numpy as np
-
-    ordered = np.sort(np.frombuffer(hashes, dtype=np.int64))
-    found: set[int] = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
-    return found
 
 
 # Responses ----------------------------------------------------------------------------------------

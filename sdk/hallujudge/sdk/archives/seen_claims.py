@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from hallujudge.metrics.framework.claims import (
@@ -22,7 +22,7 @@ from ..media.pictures import hash_of_all
 from .archive_keys import refuse_other_texts
 from .bad_records import noted
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, uses
-from .joins import IdCheck, numbered, refuse
+from .joins import IdCheck, numbering
 from .json_files import named, shown
 from .record_fields import fields_of
 from .record_values import (
@@ -163,14 +163,7 @@ class _Responses:
                 self._text(record)
                 judged = judged or any(each.verdict for each in claims or ())
                 digests.append(self._digest(record, identifier, missing))
-        if not self._options.allow_duplicates and (duplicates := ids.duplicates(self._ids)):
-            raise refuse(
-                "duplicate ids",
-                duplicates,
-                "Keep one record of each, drop copies with "
-                "InputOptions(drop_equal_duplicates=True), or score each one with "
-                "InputOptions(allow_duplicates=True)",
-            )
+        ids.refuse_duplicates("duplicate ids", self._options, self._ids)
         # Verdicts that came with the claims need no picture.
         seen = self._shown.looks_for or not judged
         if seen and missing and not self._options.allow_unknown:
@@ -195,16 +188,14 @@ class _Responses:
             return ""
 
     def _items(self) -> Iterator[SeenClaimsItem]:
-        ids: Iterable[str] = self._ids()
-        if self._options.allow_duplicates:
-            ids = numbered(ids)
-        for record, identifier in zip(self._records, ids, strict=True):
+        unique = numbering(self._options)
+        for record in self._records:
             text, claims = self._text(record), self._claims(record)
             # Moments and objects that the response or a claim names are shown more closely.
             said = (text or "", *(" ".join(each.claim) for each in claims or ()))
             found = self._shown.of(record, said)
             yield SeenClaimsItem(
-                id=identifier,
+                id=unique(self._id(record)),
                 group_id=self._shown.group_of(record),
                 fields=fields_of(self._group_by, record.values),
                 question=optional_text(record, _QUESTION_KEYS),

@@ -1,27 +1,27 @@
-"""Files that belong to one set or split of a benchmark, by their names or keys."""
+"""The sets or splits that files and records of a benchmark belong to, by their names or keys."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from hallujudge.metrics.answers.closed_questions import ClosedQuestions, SetFiles
 from hallujudge.metrics.errors import choose_from
+from hallujudge.metrics.responses.reader import sent_text
 
 from ..errors import ArchiveError
 from .inputs import Responses
-from .joins import answers_of
+from .joins import read_mapping
 from .json_files import read_values, shown
 from .local_files import as_path
+from .record_values import canonical_id
 from .records import Record, name_of, read_records, unwrapped
 
 # Files that may hold answers, unlike notes and output.
 _OTHER_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet", ".gz", ".zst", ".zip")
-
-
 # Keys whose value has the split's name as a word, as other tools write them.
 _SPLIT_KEYS = ("split", "sampling", "type", "pope_type")
 
@@ -55,7 +55,7 @@ def parts_of(declared: ClosedQuestions, responses: Responses) -> Iterator[Part]:
     if sets is None:
         names = (*declared.keys.id, *declared.keys.response)
         by_id = declared.alone
-        yield Part("", answers_of(responses, names) if by_id else read_records(responses))
+        yield Part("", _answers_of(responses, names) if by_id else read_records(responses))
     elif isinstance(responses, Mapping) and _are_sets(declared, responses):
         yield from _sets_of(sets, responses, "the archive")
     elif not isinstance(responses, (str, Path)):
@@ -224,3 +224,85 @@ def split_of(splits: SetFiles, values: Mapping[str, object]) -> str:
         return splits.names.get(own) or split_in(splits, own) or own
     texts = (text for key in _SPLIT_KEYS if isinstance(text := values.get(key), str))
     return next(filter(None, (split_in(splits, text) for text in texts)), "")
+
+
+# Answers by id ------------------------------------------------------------------------------------
+
+
+def _answers_of(responses: Responses, names: Sequence[str]) -> Iterator[Record]:
+    """Yield records of answers, also from id -> answer, whose answers may be lists.
+
+    A file may have one object of all ids, or a line for each.
+
+    Args:
+        responses: The archive.
+        names: Keys of a record of this protocol, which has at least one of them.
+    """
+    values = [responses] if isinstance(responses, Mapping) else _first_values(responses)
+    count = 1 if isinstance(responses, Mapping) else _count_by_id(values, names)
+    if count == 1:
+        assert isinstance(responses, (str, Path, Mapping)), "_count_by_id looked at a file"
+        place = "" if isinstance(responses, Mapping) else f"{responses} "
+        # A file of one value was read, and checked for duplicates, to find that out.
+        only = values[0] if len(values) == 1 and isinstance(values[0], Mapping) else responses
+        read = read_mapping(only, "answers")
+        held = unwrapped(read)
+        if isinstance(held, list):
+            yield from read_records(held)
+            return
+        for position, (key, value) in enumerate(held.items()):
+            # Keys of the file itself are canonical already.
+            identifier = key if held is read else canonical_id(key, place)
+            yield _answer(identifier, value, position, f"{place}entry {key!r}")
+    elif count:
+        assert isinstance(responses, (str, Path)), "_count_by_id looked at a file"
+        for position, (key, value, place) in enumerate(_lines_by_id(as_path(responses))):
+            yield _answer(key, value, position, place)
+    else:
+        yield from read_records(responses)
+
+
+def _answer(key: str, value: object, position: int, place: str) -> Record:
+    # Nearly all answers are texts, and looking for a mapping takes longer than the rest.
+    if type(value) is not str and isinstance(value, Mapping):
+        # The message of a model is an answer too.
+        sent = sent_text(value)
+        held = value if sent is value else {"response": sent}
+        return Record({"id": key, **held}, position, place)
+    return Record({"id": key, "response": value}, position, place)
+
+
+def _first_values(responses: Responses) -> list[object]:
+    """Return up to two values that a file begins with; none of anything else."""
+    if not isinstance(responses, (str, Path)):
+        return []
+    return [found.value for found in islice(read_values(as_path(responses)), 2)]
+
+
+def _count_by_id(values: Sequence[object], names: Sequence[str]) -> int:
+    """Return how many values of id -> answer a file begins with: 0, 1, or 2 for more than one."""
+    if not values or not _is_by_id(values[0], names):
+        return 0
+    lines = all(_is_by_id(value, names) and len(value) == 1 for value in values)
+    return len(values) if lines else 1
+
+
+def _is_by_id(value: object, names: Sequence[str]) -> TypeGuard[Mapping[str, object]]:
+    if not isinstance(value, dict) or not value or any(name in value for name in names):
+        return False
+    texts = all(entry is None or isinstance(entry, (str, list, dict)) for entry in value.values())
+    # Numbers are not answers; they are accepted here so that the error names the first.
+    return texts or all(isinstance(entry, (int, float)) for entry in value.values())
+
+
+def _lines_by_id(path: Path) -> Iterator[tuple[str, object, str]]:
+    """Yield the ids, answers and places of lines that have one id each."""
+    for value, line in read_values(path):
+        place = f"{path} line {line}"
+        if not isinstance(value, dict) or len(value) != 1:
+            raise ArchiveError(
+                f"{place}: expected one id with its answer, as on the line before, found "
+                f"{shown(value)}"
+            )
+        [(key, answer)] = value.items()
+        yield canonical_id(key, place), answer, f"{place}, {key!r}"

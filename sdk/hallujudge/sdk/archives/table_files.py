@@ -14,7 +14,7 @@ from msgspec import structs
 from ..errors import ArchiveError, InvalidInputError
 from .bad_records import Unreadable
 from .found_files import FoundFile, copy_to_file, temporary_folder
-from .local_files import read_bytes, suffix_of
+from .local_files import PARQUET, ZIP, read_bytes, suffix_of
 from .records import Record
 
 # Usual codes of East Asian, Cyrillic and Western texts, which one file often fits several of.
@@ -23,8 +23,6 @@ _SHOWN_BYTES = 16
 _ASCII = bytes(range(128))
 # A character of UTF-8 that is cut has its first byte and one or two more.
 _CUT_BYTES = 2
-# Workbooks and Parquet files have a code of their own.
-_BINARY = (b"PK\x03\x04", b"PAR1")
 
 
 def decoded(data: bytes, path: Path) -> tuple[str, str]:
@@ -99,8 +97,8 @@ def recoded(file: FoundFile, encoding: str) -> FoundFile:
             f"such as {', '.join(_CODES)}"
         ) from err
     data = read_bytes(file.path)
-    # Of several files, some may be UTF-8 already.
-    if data.startswith(_BINARY) or _is_utf8(data):
+    # Of several files, some may be UTF-8 already. Workbooks and Parquet files have their own code.
+    if data.startswith((ZIP, PARQUET)) or _is_utf8(data):
         return file
     try:
         text = data.decode(encoding)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hallujudge.metrics.framework.claims import Triplet, TripletError, reference_of, triplet_of
-from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.framework.metric import InputOption
 from hallujudge.metrics.framework.results import Picture
 from hallujudge.metrics.tri_he import TriHeItem
@@ -18,6 +17,7 @@ from ..media.media_files import MediaError, MediaFolder
 from ..media.pictures import PictureFinder, hash_of_all
 from .archive_keys import refuse_other_texts
 from .bad_records import noted
+from .chair_references import object_names
 from .inputs import (
     DeclaredInputs,
     InputOptions,
@@ -28,7 +28,7 @@ from .inputs import (
     Responses,
     uses,
 )
-from .joins import IdCheck, numbered, refuse
+from .joins import IdCheck, numbering, refuse
 from .json_files import named, shown
 from .record_fields import fields_of
 from .record_values import (
@@ -174,15 +174,8 @@ class _Answers:
                     met.add(answer.image_id)
                 if self._shown is not None:
                     shown.append(self._digest(answer, faults))
-        if not self._options.allow_duplicates and (duplicates := ids.duplicates(self._all_keys)):
-            raise refuse(
-                f"duplicate answers, by their own id ({', '.join(_OWN_ID_KEYS)}) or by image and "
-                "question",
-                duplicates,
-                "Keep one of those that are the same, drop copies with "
-                "InputOptions(drop_equal_duplicates=True), or score each one with "
-                "InputOptions(allow_duplicates=True)",
-            )
+        by = f"by their own id ({', '.join(_OWN_ID_KEYS)}) or by image and question"
+        ids.refuse_duplicates(f"duplicate answers, {by}", self._options, self._all_keys)
         self._refuse_unknown(list(unknown), met)
         if faults and not self._options.allow_unknown:
             raise unshown(faults)
@@ -260,11 +253,11 @@ class _Answers:
         return None if absent and self._options.allow_unknown else _scene_of(answer.record)
 
     def _items(self) -> Iterator[TriHeItem]:
-        ids = numbered(answer.key for answer in self._answers())
-        for answer, identifier in zip(self._answers(), ids, strict=True):
+        unique = numbering(self._options)
+        for answer in self._answers():
             scene = self._scene(answer)
             yield TriHeItem(
-                id=identifier,
+                id=unique(answer.key),
                 group_id=answer.image_id,
                 fields=fields_of(self._group_by, answer.record.values),
                 question=answer.question,
@@ -460,10 +453,6 @@ def _triplets_in(
 def _objects_of(record: Record) -> tuple[str, ...]:
     objects: dict[str, None] = {}
     for key in _OBJECTS:
-        value = structured(record.values.get(key, []))
-        if value is None:
-            continue
-        if not isinstance(value, list | tuple) or not all(isinstance(n, str) for n in value):
-            raise ArchiveError(f"{record.place}, {key}: expected a list of object names")
-        objects |= dict.fromkeys(well_formed(name.strip()) for name in value if name.strip())
+        if (value := structured(record.values.get(key))) is not None:
+            objects |= dict.fromkeys(object_names(value, f"{record.place}, {key}"))
     return tuple(objects)
