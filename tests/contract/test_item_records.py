@@ -11,6 +11,7 @@ from support.metric_runs import RUNS
 
 from hallujudge.judge_service.engine.pipelines import record_hash
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.spec import metric_of
 from hallujudge.judge_service.wire import item_types
 from hallujudge.metrics import Answer, AnswersItem, Item
 from hallujudge.metrics.amber.descriptions import AmberObject
@@ -20,7 +21,6 @@ from hallujudge.metrics.framework.results import Picture
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
 from hallujudge.metrics.seen_claims.items import CloserLook
 from hallujudge.sdk import Client
-from hallujudge.sdk.backends.run_header import metric_of
 
 # What a model wrote, and what was made of it or judged: no part of the item or its reference.
 RESPONSES = {

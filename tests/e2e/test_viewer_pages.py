@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from support import report_samples as samples
 from support.browser import AXE, Watched, browser, contains, needs_browser, reads
 
+from hallujudge.judge_service.engine.spec import RunHeader, metric_of
 from hallujudge.metrics import IntervalSettings, Tally
 from hallujudge.sdk.backends import BatchResult
-from hallujudge.sdk.backends.run_header import RunHeader, metric_of
 from hallujudge.sdk.cli.viewer import Viewer
 from hallujudge.sdk.runs import Manifest, RunFolder
 from hallujudge.sdk.runs.parts import Part, PartMaker

@@ -28,8 +28,8 @@ import msgspec
 from msgspec import Struct
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.spec import metric_of
 from hallujudge.sdk.archives.inputs import InputOptions
-from hallujudge.sdk.backends.run_header import metric_of
 from hallujudge.sdk.client import Client
 from hallujudge.sdk.errors import ArchiveError, MissingExtraError, OutputError, UnsupportedError
 from hallujudge.sdk.media.media_files import MediaError, MediaFolder

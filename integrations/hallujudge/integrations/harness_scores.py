@@ -15,11 +15,11 @@ from typing import Any, Self
 
 from msgspec import structs
 
+from hallujudge.judge_service.engine.spec import RunHeader, metric_of
 from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.sdk.archives.plain_values import plain
 from hallujudge.sdk.archives.records import Record
-from hallujudge.sdk.backends.run_header import RunHeader, metric_of
 from hallujudge.sdk.errors import InvalidInputError
 from hallujudge.sdk.runs import RunItems, RunReport
 from hallujudge.sdk.runs.response_scores import Response, ResponseScore

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import FoundClaim as FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource as GraphSource
     from hallujudge.judge_service.engine.spec import InlineGraph as InlineGraph
+    from hallujudge.judge_service.engine.spec import RunHeader as RunHeader
     from hallujudge.judge_service.engine.spec import ScoreSpec as ScoreSpec
     from hallujudge.judge_service.engine.spec import ShippedGraph as ShippedGraph
     from hallujudge.judge_service.engine.streams import RunProgress as RunProgress
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from .backends import Timeouts as Timeouts
     from .backends.embedded import EmbeddedBackend as EmbeddedBackend
     from .backends.remote import RemoteBackend as RemoteBackend
-    from .backends.run_header import RunHeader as RunHeader
     from .calibration import CalibrateOptions as CalibrateOptions
     from .calibration import calibrate as calibrate
     from .client import Client as Client

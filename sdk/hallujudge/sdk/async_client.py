@@ -17,7 +17,7 @@ from .errors import DeadlineError, MissingExtraError, UnsupportedError
 from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import FoundClaim, ScoreSpec
+    from hallujudge.judge_service.engine.spec import FoundClaim, RunHeader, ScoreSpec
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.metrics import Item, ItemResult, Report
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .archives import InputOptions, References
     from .backends import ScoringBackend, ServerInfo
     from .backends.remote import RemoteBackend
-    from .backends.run_header import RunHeader
     from .runs import RunFolder, RunReport
     from .runs.response_scores import Response, ResponseScore
     from .runs.run_inputs import PreparedRun

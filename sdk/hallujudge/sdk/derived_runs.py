@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hallujudge.judge_service.engine.registry import metric_entry
+from hallujudge.judge_service.engine.spec import RunHeader
 from hallujudge.judge_service.llm.estimate import Estimate
 from hallujudge.judge_service.settings.loading import names_of
 from hallujudge.metrics import Report, Tally
@@ -19,7 +20,6 @@ from .archives.found_files import found_files, is_url
 from .archives.inputs import InputOptions
 from .archives.joins import IdCheck
 from .archives.json_files import amount
-from .backends.run_header import RunHeader
 from .client import Client
 from .errors import ArchiveError, InvalidInputError, UnsupportedError
 from .runs.folder import RunFolder

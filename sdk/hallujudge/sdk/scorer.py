@@ -14,23 +14,23 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from hallujudge.judge_service.engine.spec import metric_of
 from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import Item
 
 from . import runs
-from .backends.run_header import metric_of
 from .client import Client
 from .errors import HallujudgeError, InvalidInputError, UnavailableError
 from .runs.response_scores import ReferenceItems, Response, ResponseScore, pairs_of
 from .runs.score_run import ScoreRun
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import RunHeader
     from hallujudge.judge_service.settings.connection import Connection
     from hallujudge.metrics import ItemResult, Metric
     from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 
     from .archives import InputOptions, References
-    from .backends.run_header import RunHeader
 
 _LOG = logging.getLogger(__name__)
 

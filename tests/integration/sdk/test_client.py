@@ -12,11 +12,11 @@ from support.running import ServerProcess
 from support.threads import PATIENCE, Gate, busy_switching, eventually, run_in_threads
 
 from hallujudge.judge_service.engine import Engine
+from hallujudge.judge_service.engine.spec import RunHeader
 from hallujudge.judge_service.server.server import RunningServer, start
 from hallujudge.judge_service.settings.server_settings import ServerSettings
 from hallujudge.metrics import IntervalSettings, Report, Tally
 from hallujudge.sdk import AsyncClient, Client
-from hallujudge.sdk.backends.run_header import RunHeader
 from hallujudge.sdk.errors import UnavailableError
 
 RESPONSES = {str(n): "A dog and a cat." for n in range(300)}

@@ -19,12 +19,10 @@ from msgspec import Struct
 from ..errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, ScoreSpec
+    from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, RunHeader, ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.judge_service.llm.estimate import Estimate
     from hallujudge.metrics import Item, ItemResult
-
-    from .run_header import RunHeader
 
 
 Batch: TypeAlias = "Sequence[Item]"

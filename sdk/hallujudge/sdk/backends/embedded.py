@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.session import extract, normalize
-from hallujudge.judge_service.engine.spec import read_items
+from hallujudge.judge_service.engine.spec import RunHeader, read_items
 from hallujudge.judge_service.engine.streams import (
     TICK_SECONDS,
     RunProgress,
@@ -24,7 +24,6 @@ from hallujudge.judge_service.settings.loading import chosen_judges, load_settin
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 
 from . import Batch, BatchResult, ServerInfo
-from .run_header import RunHeader
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine import ScoringSession

@@ -22,7 +22,7 @@ import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
-from hallujudge.judge_service.engine.spec import known_metric
+from hallujudge.judge_service.engine.spec import RunHeader, header_of, known_metric
 from hallujudge.judge_service.engine.streams import RunProgress, with_ticks
 from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.connection import Connection, load_connection
@@ -52,7 +52,6 @@ from .channel import (
 )
 from .outbox import Outbox, only, paired_results, scored_alone
 from .recovery import LOST, Losses, ProgressWatch, Reconnecting, WaitLog
-from .run_header import RunHeader, header_of
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import FoundClaim, GraphSource, ScoreSpec

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from hallujudge.judge_service.engine.spec import metric_of
 from hallujudge.metrics import (
     IntervalSettings,
     ItemResult,
@@ -32,7 +33,6 @@ from hallujudge.metrics.framework.signature import (
 )
 from hallujudge.metrics.framework.thought_scores import without_thought_scores
 
-from ..backends.run_header import metric_of
 from ..errors import ArchiveError, InvalidInputError
 from ..runs.run_report import RunReport
 from ..runs.stored_runs import read_run

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hallujudge.judge_service.engine.spec import metric_of
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.results import JsonValue, UnscoredReason
 
 from ..archives.further_files import GivenFiles
 from ..archives.inputs import InputOptions
-from ..backends.run_header import metric_of
 from ..errors import HallujudgeError, OutputError
 from ..report.report_text import counted
 from ..report.table_pages import PAGE_FORMATS, Grid, Page, Shown

@@ -11,11 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hallujudge.judge_service.engine.spec import metric_of
 from hallujudge.metrics import Outcome, Report
 from hallujudge.metrics.framework.json_values import schema_of
 
 from ..backends import BatchResult
-from ..backends.run_header import metric_of
 from ..errors import MissingExtraError, OutputError
 from ..report.export_formats import frame
 from ..report.item_views import view_item

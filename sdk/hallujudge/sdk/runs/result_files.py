@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hallujudge.judge_service.engine.spec import metric_of
 from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import (
     Bound,
@@ -30,7 +31,6 @@ from .. import runs
 from ..archives.formats import read_stored, refuse_schema
 from ..archives.json_files import read_json, shown
 from ..archives.records import Record, read_records
-from ..backends.run_header import metric_of
 from ..errors import ArchiveError, HallujudgeError
 from .manifest import ANALYSIS, CALIBRATION
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec, known_metric
+from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec, header_of, known_metric
 from hallujudge.judge_service.installation import __version__, is_whole
 from hallujudge.metrics import Report
 from hallujudge.metrics.answers.declared_metrics import metric_of
@@ -32,14 +32,14 @@ from ..archives.json_lines import Marks
 from ..archives.local_files import reading
 from ..archives.plain_values import with_positions
 from ..archives.readers import read_items
-from ..backends.run_header import header_of
 from ..errors import ArchiveError, HallujudgeError
 from .manifest import MANIFEST, Manifest, partial
 from .run_spec import group_keys
 
 if TYPE_CHECKING:
+    from hallujudge.judge_service.engine.spec import RunHeader
+
     from ..archives import ItemSource
-    from ..backends.run_header import RunHeader
     from .parts import EarlyWorkers
     from .score_run import ScoreRun
 

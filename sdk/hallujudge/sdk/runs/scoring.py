@@ -32,13 +32,12 @@ from .score_run import ScoreRun
 from .spreading import spread_parts
 
 if TYPE_CHECKING:
-    from hallujudge.judge_service.engine.spec import ScoreSpec
+    from hallujudge.judge_service.engine.spec import RunHeader, ScoreSpec
     from hallujudge.judge_service.engine.streams import RunProgress
     from hallujudge.metrics.framework.report import JudgeShare
 
     from ..archives import ItemSource
     from ..backends import ScoringBackend
-    from ..backends.run_header import RunHeader
     from .folder import Started
     from .parts import Entry
 

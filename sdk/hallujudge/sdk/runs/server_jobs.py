@@ -14,6 +14,7 @@ from msgspec import structs
 
 from hallujudge.judge.v1 import jobs_pb2 as pb
 from hallujudge.judge.v1 import jobs_pb2_grpc as pb_grpc
+from hallujudge.judge_service.engine.spec import RunHeader, header_of
 from hallujudge.judge_service.wire import convert as _convert
 from hallujudge.judge_service.wire.convert import with_graphs
 from hallujudge.metrics import Item, ItemResult, Report
@@ -22,7 +23,6 @@ from .. import runs
 from ..archives.inputs import ItemSource
 from ..backends import BatchResult
 from ..backends.remote import RemoteBackend
-from ..backends.run_header import RunHeader, header_of
 from ..errors import HallujudgeError, InvalidInputError
 from .manifest import Manifest
 from .parts import Part, PartMaker, batches_of

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from hallujudge.judge_service.engine.spec import RunHeader, metric_of
 from hallujudge.metrics import IntervalSettings, ItemResult, Metric, Report, Tally
 from hallujudge.metrics.calibration.calibrated_scores import Calibration
 
 from ..archives.records import Record
-from ..backends.run_header import RunHeader, metric_of
 from ..errors import ArchiveError
 from ..report.export_formats import plot_report
 from ..report.page import Images, PageAbout

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from hallujudge.judge_service.engine.spec import metric_of
 from hallujudge.metrics import Metric, Outcome, Report
 from hallujudge.metrics.errors import choose_from
 from hallujudge.sdk.archives.records import Record
-from hallujudge.sdk.backends.run_header import metric_of
 from hallujudge.sdk.comparison.named_runs import RunSource, check_distinct, run_keys, run_name
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable
