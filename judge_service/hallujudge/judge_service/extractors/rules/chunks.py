@@ -137,7 +137,7 @@ class Chunker:
         phrase.pronoun = True
         phrase.plural = words[i].plural
         # Words such as "nobody" and "none" deny the whole clause.
-        phrase.negated = words[i].lower in ("none", "nobody", "nothing", "no one")
+        phrase.negated = words[i].lower in (*("none", "nobody", "nothing", "no one", "neither"),)
         return phrase
 
     @staticmethod

@@ -104,14 +104,36 @@ def mark_denied(chunks: list[Chunk], words: list[Word], tags: list[str]) -> None
         if isinstance(chunk, NounPhrase) and i and chunks[i - 1].text in REPLACING:
             chunk.negated = True
         linked = i > 0 and chunks[i - 1].kind in "C,"
-        if linked and i > 1 and chunks[i - 1].text in ("or", "nor"):
+        if linked and i > 1 and _joins_denied(chunks, i):
             # "No cars or people" denies both.
-            named = isinstance(chunk, NounPhrase) and isinstance(chunks[i - 2], NounPhrase)
-            chunk.negated = chunk.negated or (named and chunks[i - 2].negated)
+            earlier = chunks[i - 3 if i > 2 and chunks[i - 2].kind == "," else i - 2]
+            named = isinstance(chunk, NounPhrase) and isinstance(earlier, NounPhrase)
+            chunk.negated = chunk.negated or (named and earlier.negated)
         if before == "F":
             chunk.negated = chunk.negated or chunk.kind == "A" or (linked and chunk.kind in "NI")
         elif words[chunk.first - 1].lower in ("neither", "nor"):
             chunk.negated = chunk.negated or chunk.kind in "NVIA"
+    first = chunks[0] if chunks else None
+    # "Not a dog but a cat": "not all" and "not every" deny no thing.
+    if isinstance(first, NounPhrase) and first.determiner in ("a", "an"):
+        first.negated = first.negated or (first.first > 0 and words[first.first - 1].lower == "not")
+
+
+def _joins_denied(chunks: list[Chunk], i: int) -> bool:
+    """Return whether what denies the noun before the one at i denies this one, too."""
+    chunk, link = chunks[i], chunks[i - 1].text
+    bare = isinstance(chunk, NounPhrase) and not chunk.determiner
+    return link in ("or", "nor") or (link == "," and bare and list_ends_with_or(chunks, i))
+
+
+def list_ends_with_or(chunks: list[Chunk], i: int) -> bool:
+    """Return whether a list of nouns goes on after the one at i, and has "or" before its last."""
+    k = i + 1
+    while k + 1 < len(chunks) and chunks[k].kind == "," and chunks[k + 1].kind == "N":
+        k += 2
+    if k < len(chunks) and chunks[k].kind == ",":
+        k += 1
+    return k + 1 < len(chunks) and chunks[k].text in ("or", "nor") and chunks[k + 1].kind == "N"
 
 
 def _is_attempted(chunks: list[Chunk], i: int) -> bool:

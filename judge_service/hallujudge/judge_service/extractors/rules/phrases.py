@@ -188,7 +188,7 @@ def sharing(last: NounPhrase, prep: Chunk, role: Role | None) -> tuple[NounPhras
     return role.subjects
 
 
-_COUNTING = listed("one some many most several both all each few two three none")
+_COUNTING = listed("one some many most several both all each few two three none neither")
 
 
 # "Is part of a collection": after a verb, the part is the object.
@@ -206,6 +206,10 @@ def _counts(chunk: NounPhrase) -> bool:
 def _misses(chunk: NounPhrase, before: list[Chunk]) -> bool:
     """Return whether a phrase denies the noun after "of": "lack of", "no signs of"."""
     denied = chunk.negated or bool(before and before[-1].text == "without")
+    if chunk.lemma in MEDIUM_NOUNS:
+        # "This is not a photo of a dog" and "no picture of a dog" are about the dog.
+        last = before[-1] if before else None
+        return denied or (isinstance(last, VerbGroup) and last.lemma == "be" and last.negated)
     return chunk.lemma in _MISSING or (denied and chunk.lemma in _TRACES)
 
 
@@ -229,7 +233,9 @@ def without_measures(chunks: list[Chunk]) -> list[Chunk]:
                 out.append(chunk)
                 i += 1
                 continue
-            target.negated = target.negated or chunk.negated or chunk.lemma in _MISSING
+            medium = chunk.lemma in MEDIUM_NOUNS and _misses(chunk, out)
+            missing = medium or chunk.lemma in _MISSING
+            target.negated = target.negated or chunk.negated or missing
             # The claim's place shows the measure, too: "a group of people".
             target.start, target.first = chunk.start, chunk.first
             i += 2

@@ -16,6 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ...threads import RULES_EFFORT, map_cpu, of_each
 from .. import ExtractedTriplet, Keyword, Keywords, Span
+from .absences import mark_absent, without_quoted
 from .chunks import Chunker
 from .lexicon import Lexicon, Morphology, load_lexicon
 from .phrases import Chunk, NounPhrase, VerbGroup, without_measures
@@ -375,10 +376,12 @@ class CaptionSentence(NamedTuple):
 
 def read_caption(text: str) -> list[CaptionSentence]:
     """Return the English sentences of a text with their objects."""
-    return [
-        _sentence(text, tokens, without_measures(chunks))
-        for tokens, chunks in shared_analyser().read(text)
-    ]
+    sentences_read = []
+    for tokens, found in shared_analyser().read(text):
+        chunks = without_measures(found)
+        mark_absent(chunks)
+        sentences_read.append(_sentence(text, tokens, without_quoted(text, chunks)))
+    return sentences_read
 
 
 def numbers_of(text: str) -> set[int]:

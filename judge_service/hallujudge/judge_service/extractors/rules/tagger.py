@@ -344,6 +344,9 @@ def _settle(word: Word, prev: str, following: Word, tag: str, before: str) -> st
     if lower in ("this", "these", "those", "some", "all", "both", "each", "many", "several"):
         nominal = following.nominal or following.tag in ("D", "S", "J", "R", "?")
         return "D" if nominal and following.lower != "of" else "P"
+    if lower == "neither" and (following.tag == "I" or prev in "NP") and following.lower != "of":
+        # "Is neither on the sofa nor", "the man neither runs nor": no noun follows.
+        return "F"
     if lower in ("another", "most", "either", "few", "any", "neither", "much"):
         return "D" if following.nominal or following.tag in ("D", "J", "R") else "P"
     if lower == "so" and following.tag not in ("P", "D", "S", "X"):

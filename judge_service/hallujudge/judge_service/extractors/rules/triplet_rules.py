@@ -431,9 +431,9 @@ class TripletRules(Clause):
         if verb.form == "ing" and self._prep is not None and self._prep.text in NAMING:
             self._gerund(verb, self._prep)
             return
-        # "without touching it"
-        if verb.form == "ing" and self._prep is not None and self._prep.text == "without":
-            verb.negated = True
+        # "without touching it", "sits instead of standing"
+        if verb.form == "ing" and self._prep is not None:
+            verb.negated |= self._prep.text in {"without", *REPLACING}
         if self._denied:
             verb.negated, self._denied = True, False
         subjects = self._subjects_of(verb, before)

@@ -26,6 +26,63 @@ def test_names(text: str, found: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("There isn't a dog.", []),
+        ("We do not see a dog in this picture.", []),
+        ("The image does not show any bicycles, cars, or buses.", []),
+        ("This is not a photo of a dog.", []),
+        ("The room does not contain a bed.", ["room"]),
+        ("A street without cars or people.", ["street"]),
+        ("No car, bus or truck can be seen near the house.", ["house"]),
+        ("The scene lacks any vehicles.", []),
+        ("The road is free of cars, and a dog sleeps.", ["road", "dog"]),
+        ("The bird is missing a wing.", ["bird"]),
+        ("A dog is not visible.", []),
+        ("Cars and people are absent.", []),
+        ("The man is not holding an umbrella.", ["man"]),
+        ("Nobody is wearing a hat.", []),
+        ("The dog is not on a leash.", ["dog"]),
+        ("Not a dog but a cat sits on the mat.", ["cat", "mat"]),
+    ],
+)
+def test_what_a_caption_says_is_absent_is_no_object_of_it(text: str, found: list[str]) -> None:
+    assert names(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The dog is not on the sofa.", ["dog", "sofa"]),
+        ("The man is no longer holding the ball.", ["man", "ball"]),
+        ("The man doesn't have a hat, and a woman has an umbrella.", ["man", "woman", "umbrella"]),
+        ("There are no cups, but a plate is on the table.", ["plate", "table"]),
+        ("The cat is neither on the table nor on the floor.", ["cat", "table", "floor"]),
+        ("Not all dogs are brown.", ["dog"]),
+        ("A series of photos of a dog.", ["dog"]),
+        ("The dog is not brown.", ["dog"]),
+    ],
+)
+def test_what_a_caption_denies_of_a_thing_leaves_the_thing(text: str, found: list[str]) -> None:
+    assert names(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('A sign that reads "Dog Park" hangs above two cats.', ["sign", "cat"]),
+        ("A sign reading 'horse' hangs on the wall.", ["sign", "wall"]),
+        ('The shirt has the word "cat" printed on it.', ["shirt"]),
+        ("A book titled “The Old Man and the Sea” lies on a desk.", ["book", "desk"]),
+        ("The dogs' bowls stand by the cats' toys.", ["bowl", "toy"]),
+        ('"A dog runs on grass."', ["dog", "grass"]),
+    ],
+)
+def test_what_a_caption_quotes_is_no_object_of_it(text: str, found: list[str]) -> None:
+    assert names(text) == found
+
+
+@pytest.mark.parametrize(
     ("text", "number"),
     [
         ("Two small dogs.", 2),
