@@ -31,7 +31,7 @@ from hallujudge.metrics import (
 from hallujudge.metrics.argus import ArgusEvidence
 from hallujudge.metrics.framework.claims import Triplet, WrittenTriplet
 from hallujudge.metrics.framework.results import Item as BaseItem
-from hallujudge.metrics.seen_claims.items import SeenClaimsEvidence
+from hallujudge.metrics.seen_claims import SeenClaimsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence, TriHeItem
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

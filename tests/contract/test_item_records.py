@@ -19,7 +19,7 @@ from hallujudge.metrics.families import metric_names
 from hallujudge.metrics.framework.claims import Triplet
 from hallujudge.metrics.framework.results import Picture
 from hallujudge.metrics.framework.signature import SIGNATURE_FIELDS, parsed_signature
-from hallujudge.metrics.seen_claims.items import CloserLook
+from hallujudge.metrics.seen_claims import CloserLook
 from hallujudge.sdk import Client
 
 # What a model wrote, and what was made of it or judged: no part of the item or its reference.

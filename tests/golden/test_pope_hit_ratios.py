@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.running import here, read_rows
 
-from hallujudge.metrics.pope.answer_analyses import (
+from hallujudge.metrics.pope import (
     accumulated_proportions,
     hit_ratio_by_company,
     hit_ratio_by_frequency,

@@ -13,8 +13,7 @@ from papers.paper_items import Items
 from hallujudge.judge_service.llm.prompt_templates import ASKED, JUDGE, paper_prompt
 from hallujudge.metrics.chair import ChairMetric
 from hallujudge.metrics.framework.papers import published_rows
-from hallujudge.metrics.pope import PopeMetric
-from hallujudge.metrics.pope.answer_analyses import template_stability
+from hallujudge.metrics.pope import PopeMetric, template_stability
 from hallujudge.metrics.pope.question_builder import build_pope
 from hallujudge.metrics.vqa import vqa_score
 from hallujudge.sdk import Client, analyze

@@ -16,7 +16,7 @@ from hallujudge.metrics.answers.orders import PairAnswer, PairQuestion
 from hallujudge.metrics.framework.agreement import krippendorff_alpha, pearson, spearman
 from hallujudge.metrics.framework.claims import ClaimVerdict, Part, Triplet, Verdict
 from hallujudge.metrics.infact.operators import TAXONOMY, AuditedCase, label_audit, taxonomy_means
-from hallujudge.metrics.pope.answer_analyses import caption_consistency, template_stability
+from hallujudge.metrics.pope import caption_consistency, template_stability
 from hallujudge.metrics.tri_he import TriHeMetric
 from hallujudge.metrics.tri_he.claim_analyses import ClaimTable, JudgedAnswer, frequent_pair_rates
 from hallujudge.metrics.vidhal.order_analyses import (

@@ -16,7 +16,7 @@ from support.shapes import Scene, Seer, drawn_scenes
 
 from hallujudge.metrics import ItemResult, Report
 from hallujudge.metrics.framework.results import Picture
-from hallujudge.metrics.seen_claims.items import SeenClaimsItem
+from hallujudge.metrics.seen_claims import SeenClaimsItem
 from hallujudge.sdk import Client, InputOptions, ScoreSpec
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
 from hallujudge.sdk.rewards import Reward

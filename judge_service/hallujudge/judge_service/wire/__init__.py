@@ -23,7 +23,7 @@ _ITEMS = {
     "argus": "argus.ArgusItem",
     "open_objects": "open_objects.OpenObjectsItem",
     "object_halbench": "object_halbench.ObjectHalBenchItem",
-    "seen_claims": "seen_claims.items.SeenClaimsItem",
+    "seen_claims": "seen_claims.SeenClaimsItem",
 }
 """The items of each task; a family with its own item adds a line here."""
 # Object HalBench scores captions with CHAIR's evidence.

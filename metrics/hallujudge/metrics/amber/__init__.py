@@ -39,12 +39,22 @@ before it compares the word with true ones by vectors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from ..answers.answer_scores import AnswerScore, combined, unparsed_rate
+from ..answers.answer_scores import (
+    AnswerScore,
+    Condition,
+    ReadAnswer,
+    combined,
+    count,
+    is_any,
+    is_right,
+    share,
+    unparsed_rate,
+)
 from ..answers.closed_questions import (
     Answer,
     AnswersItem,
@@ -57,8 +67,11 @@ from ..answers.closed_questions import (
 )
 from ..answers.declared_metrics import metric_of
 from ..answers.yes_no import YES_NO_PARSERS
+from ..framework.arrays import FloatArray, np
 from ..framework.asking import Shown, plain
+from ..framework.columns_and_scores import Sums
 from .descriptions import (
+    ADDED,
     DESCRIPTION_SCORES,
     GENERATIVE,
     OPTIONS,
@@ -66,8 +79,10 @@ from .descriptions import (
     TABLES,
     DescriptionsMetric,
     description_maker,
+    ratio_of,
+    with_added,
+    with_formulas,
 )
-from .dimension_scores import questions, released_questions
 
 KINDS = ("existence", "state", "number", "action", "relation")
 """The kinds of questions; state, number and action are attributes."""
@@ -136,6 +151,82 @@ def _completed(answer: Answer, record: Mapping[str, object]) -> Answer:
     return structs.replace(answer, response=response, fields=_FIELDS[kind])
 
 
+_DIMENSIONS = ("all", "existence", "attribute", "state", "number", "action", "relation")
+"""All questions, then the dimensions; attribute is state, number and action together."""
+_ATTRIBUTES = frozenset({"state", "number", "action"})
+
+_COUNTS_ADDED = {"attribute": 3}
+"""Number of counts that a denominator sums up; 1 for other dimensions."""
+_EPSILON = {"existence": 0.001}
+"""Addition to precision + recall in the released script; 0.0001 for other dimensions."""
+
+_COUNTS: Mapping[str, tuple[str, Condition]] = {
+    "asked": ("questions", is_any),
+    "right": ("right answers", is_right),
+    "no": ("questions whose answer is no", lambda a: a.label == "no"),
+    "said_no": ("answers that say no", lambda a: a.value == "no"),
+    "right_no": ("answers that rightly say no", lambda a: a.right and a.value == "no"),
+}
+
+
+def _within(dimension: str, when: Condition) -> Condition:
+    """Return the condition of answers to a dimension's questions."""
+
+    def holds(answer: ReadAnswer) -> bool:
+        kind = answer.field("kind")
+        known = ("all", kind, "attribute" if kind in _ATTRIBUTES else "")
+        return dimension in known and when(answer)
+
+    return holds
+
+
+def _dimension_scores(dimension: str) -> tuple[AnswerScore, ...]:
+    asked, right, no, said_no, right_no = (
+        count(f"{dimension}_{name}", f"{meaning}: {dimension}", _within(dimension, when))
+        for name, (meaning, when) in _COUNTS.items()
+    )
+    of_all = dimension == "all"
+    prefix, within = ("", "") if of_all else (f"{dimension}_", f", {dimension} only")
+    rows = (
+        ("accuracy", "right answers / questions", right, asked),
+        ("precision", "right no answers / no answers", right_no, said_no),
+        ("recall", "right no answers / questions whose answer is no", right_no, no),
+        ("f1", "harmonic mean of precision and recall", (right_no, right_no), (said_no, no)),
+    )
+    own = "accuracy" if of_all else ""
+    shares = (
+        share(f"{prefix}{name}", f"{meaning}{within}", of, among, n=asked, own=name == own)
+        for name, meaning, of, among in rows
+    )
+    # Intervals are over all questions of a dimension.
+    return tuple(map(_with_all, shares))
+
+
+def _with_all(score: AnswerScore) -> AnswerScore:
+    known = score.definition
+    columns = tuple(dict.fromkeys((*known.columns, known.count)))
+    return structs.replace(score, definition=replace(known, columns=columns))
+
+
+def _released_dimension_scores(dimension: str) -> Iterator[AnswerScore]:
+    added = ADDED * _COUNTS_ADDED.get(dimension, 1)
+    *shares, f1 = _dimension_scores(dimension)
+    yield from (with_added(score, added) for score in shares)
+    ratio, epsilon = ratio_of(f1), _EPSILON.get(dimension, 0.0001)
+
+    def of_printed(sums: Sums) -> FloatArray:
+        """Return F1 from precision and recall in percent, rounded to one decimal as printed."""
+        parts = [sums[ratio.upper[0]] / (sums[name] + added) for name in ratio.lower]
+        # Python's rounding is exact in decimals; NumPy's is not.
+        precision, recall = (
+            np.array([round(x * 100, 1) / 100 for x in part.tolist()]) for part in parts
+        )
+        result: FloatArray = 2 * precision * recall / (precision + recall + epsilon)
+        return result
+
+    yield with_formulas(f1, of_printed, ratio)
+
+
 def _scores(
     descriptions: tuple[AnswerScore, ...], answers: tuple[AnswerScore, ...]
 ) -> tuple[AnswerScore, ...]:
@@ -184,7 +275,14 @@ BENCHMARK = ClosedQuestions(
             name="published",
             meaning="The released script; words are equal or not, unless nouns are published.",
             parse=compared_by(_released, "published"),
-            scores=_scores(RELEASED_DESCRIPTION_SCORES, released_questions()),
+            scores=_scores(
+                RELEASED_DESCRIPTION_SCORES,
+                tuple(
+                    score
+                    for dimension in _DIMENSIONS
+                    for score in _released_dimension_scores(dimension)
+                ),
+            ),
         ),
         AnswerVariant(
             name="corrected",
@@ -194,7 +292,10 @@ BENCHMARK = ClosedQuestions(
         ),
     ),
     options=OPTIONS,
-    scores=_scores(DESCRIPTION_SCORES, questions()),
+    scores=_scores(
+        DESCRIPTION_SCORES,
+        tuple(score for dimension in _DIMENSIONS for score in _dimension_scores(dimension)),
+    ),
     ranked_by=("amber_score", "chair", "accuracy"),
     trial=AnswersItem(
         id="1", answers=(Answer(response="No", label="no", fields={"kind": KINDS[0]}),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple, TypeAlias
@@ -14,11 +14,10 @@ from msgspec import Struct, structs
 from ..answers.answer_scores import AnswerScore, Count, share
 from ..answers.answers_metric import AnswersMetric
 from ..answers.closed_questions import AnswersItem, InputTable, SpecialItem
-from ..framework.arrays import FloatArray
-from ..framework.columns_and_scores import Sums
+from ..framework.arrays import FloatArray, np
+from ..framework.columns_and_scores import Ratio, Sums
 from ..framework.metric import OptionDefinition
 from ..framework.results import ItemRecords, JsonValue, ScoredItem
-from .dimension_scores import ADDED, ratio_of, with_added, with_formulas
 
 GENERATIVE = "generative"
 """The kind of descriptions; all other kinds are questions."""
@@ -336,6 +335,52 @@ def _scores() -> tuple[AnswerScore, ...]:
         )
         for name, top, bottom in rows
     )
+
+
+ADDED = 0.001
+"""Start value of each count of a denominator in the released script."""
+_Formula: TypeAlias = "Callable[[Sums], FloatArray]"
+
+
+def with_added(score: AnswerScore, added: float = ADDED) -> AnswerScore:
+    """Return a share with the released script's addition to its denominator.
+
+    It is 0 where its denominator is.
+    """
+    [top], [bottom] = ratio_of(score).upper, ratio_of(score).lower
+
+    def over(added: float) -> _Formula:
+        def value(sums: Sums) -> FloatArray:
+            below = sums[bottom] + added
+            # The count above is 0 where this one is.
+            return sums[top] / np.where(below, below, 1)
+
+        return value
+
+    return with_formulas(score, over(added), over(0.0))
+
+
+def with_formulas(score: AnswerScore, value: _Formula, smooth: _Formula) -> AnswerScore:
+    """Return a score by another formula, and that for its interval; None where ``n`` is 0.
+
+    The effect of an addition depends on the sample size; it is not an uncertainty of the model.
+    """
+    known = score.definition
+
+    def counted(formula: _Formula) -> _Formula:
+        def of(sums: Sums) -> FloatArray:
+            return np.where(sums[known.count] > 0, formula(sums), np.nan)
+
+        return of
+
+    made = replace(known, value=counted(value), smooth=counted(smooth))
+    return structs.replace(score, definition=made)
+
+
+def ratio_of(score: AnswerScore) -> Ratio:
+    """Return the ratio that a share is."""
+    assert isinstance(score.definition.value, Ratio), "shares are ratios"
+    return score.definition.value
 
 
 DESCRIPTION_SCORES = _scores()

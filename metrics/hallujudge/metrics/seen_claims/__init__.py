@@ -1,4 +1,7 @@
-"""Seen claims: the share of a response's claims that a judge does not see in the picture."""
+"""Seen claims: the share of a response's claims that a judge does not see in the picture.
+
+An item has the pictures that a judge is shown.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
+from msgspec import Struct, to_builtins
+
 from ..framework.arrays import FloatArray, np
-from ..framework.claims import ClaimsMetric, ClaimVerdict, Verdict, invalid_note, is_hallucinated
+from ..framework.claims import (
+    ClaimParts,
+    ClaimsMetric,
+    ClaimVerdict,
+    InvalidEntry,
+    Verdict,
+    invalid_note,
+    invalid_to_json,
+    is_hallucinated,
+)
 from ..framework.columns_and_scores import Column, JudgedColumn, ScoreDefinition, share
 from ..framework.metric import (
     JudgeOption,
@@ -18,8 +32,115 @@ from ..framework.metric import (
     soft_option,
 )
 from ..framework.papers import paper
-from ..framework.results import ScoredItem, UnscoredReason
-from .items import KINDS
+from ..framework.results import (
+    Item,
+    ItemRecords,
+    JsonValue,
+    Picture,
+    ScoredItem,
+    ShownPicture,
+    UnscoredReason,
+)
+from .claim_words import KINDS
+
+MOMENT, OBJECT = "moment", "object"
+"""What a further look is at: a moment of a video, or an object of a picture."""
+
+
+class CloserLook(Struct, frozen=True, kw_only=True):
+    """Pictures that only claims about one moment or object are judged by."""
+
+    kind: str
+    """``moment``: frames in place of the usual ones; ``object``: crops beside the picture."""
+    of: str
+    """The moment as evidence names it, or the object's name."""
+    pictures: tuple[Picture, ...]
+    """The frames in their order, or the crops, the largest first."""
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """The hash of each picture."""
+        return tuple(picture.sha256 for picture in self.pictures)
+
+
+class ShownLook(Struct, frozen=True, kw_only=True, gc=False):
+    """What evidence keeps of a further look."""
+
+    kind: str
+    """``moment`` or ``object``."""
+    of: str
+    """The moment, or the object."""
+    sha256: tuple[str, ...]
+    """The hash of each picture."""
+
+
+class SeenClaim(Struct, frozen=True, kw_only=True, gc=False):
+    """A claim that came with a response."""
+
+    claim: ClaimParts
+    verdict: str = ""
+    """What somebody said of it: one of
+    :data:`~hallujudge.metrics.framework.claims.SEEN_CHOICES`, or empty."""
+
+
+class SeenClaimsItem(Item, frozen=True, kw_only=True):
+    """A response about a picture or a video, and what a judge is shown of it."""
+
+    question: str = ""
+    """What the model was asked; no judge sees it."""
+    response: str | None = None
+    """What the model wrote; None if only its claims are known."""
+    claims: tuple[SeenClaim, ...] | None = None
+    """Claims of the response; None if they are to be extracted."""
+    pictures: tuple[Picture, ...] = ()
+    """The picture, or the frames of the video in order; empty if they are not known."""
+    problem: str = ""
+    """Why there are no pictures, in words; empty if there are, or none were looked for."""
+    seconds: float | None = None
+    """Length of the video, 0 if it is not known; None for pictures."""
+    looks: tuple[CloserLook, ...] = ()
+    """What else is shown for claims about some moments or objects."""
+
+    def records(self) -> ItemRecords:
+        """Return the question; the pictures, the video's length, and crops of objects.
+
+        Frames of moments depend on the response, so that they are not part of the reference.
+        """
+        shown = [picture.sha256 for picture in self.pictures]
+        crops = [[look.of, *look.hashes] for look in self.looks if look.kind == OBJECT]
+        length = None if self.seconds is None else f"{self.seconds:.3f}"
+        return ItemRecords(self.question, (shown, length, crops))
+
+
+class SeenClaimsEvidence(Struct, frozen=True, kw_only=True, gc=False):
+    """Evidence of a response's scores."""
+
+    claims: tuple[ClaimVerdict, ...]
+    """Every claim with its verdict and kind, in the order of the response."""
+    pictures: tuple[ShownPicture, ...] = ()
+    """What the judge was shown."""
+    looks: tuple[ShownLook, ...] = ()
+    """What it was shown further of moments and objects."""
+    extractor: str = ""
+    """The extractor that found the claims; empty if they were given."""
+    judging: tuple[dict[str, JsonValue], ...] = ()
+    """The judges that were called, in order: verdicts, fallbacks, tokens, latency and cost."""
+    invalid: tuple[InvalidEntry, ...] = ()
+    """Triplets of a language model's reply that were rejected."""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the claims, and the pictures, extractor and judges that are known."""
+        line: dict[str, JsonValue] = {"claims": [claim.to_json() for claim in self.claims]}
+        if self.pictures:
+            line["pictures"] = to_builtins(self.pictures)
+        if self.looks:
+            line["looks"] = to_builtins(self.looks)
+        if self.extractor:
+            line["extractor"] = self.extractor
+        if self.judging:
+            line["judging"] = list(self.judging)
+        return line | invalid_to_json(self.invalid)
+
 
 FRAMES = "uniform:16"
 """The frames of a video that a judge is shown by default, as models are asked about it."""
@@ -82,9 +203,9 @@ class SeenClaimsMetric(ClaimsMetric):
     * ``response_hallucination`` = mean over responses of each response's own share
     * ``clean_responses`` = responses without a claim that is not supported / responses
     * ``object_…``, ``attribute_…``, ``count_…`` and ``relation_hallucination`` = the first score
-      over the claims of one kind (:func:`~.items.kind_of`); sentences have none
+      over the claims of one kind (:func:`~.claim_words.kind_of`); sentences have none
     * ``timed_…`` and ``untimed_hallucination`` = the first score over claims about videos: those
-      whose text names a moment (:mod:`~.moments`), and all others
+      whose text names a moment (:mod:`~.claim_words`), and all others
 
     A claim that can't be checked in the picture, such as a smell or a name, is
     ``CLAIM_NOT_VISIBLE``: it is unscored, never wrong, and the bounds show what it could change.

@@ -14,7 +14,7 @@ from hallujudge.metrics.framework.claims import (
 )
 from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.framework.metric import InputOption
-from hallujudge.metrics.seen_claims.items import SeenClaim, SeenClaimsItem
+from hallujudge.metrics.seen_claims import SeenClaim, SeenClaimsItem
 
 from ..errors import ArchiveError
 from ..media.media_files import IMAGE_SUFFIXES, VIDEO_SUFFIXES, MediaError

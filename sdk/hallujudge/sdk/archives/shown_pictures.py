@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from hallujudge.metrics.framework.json_values import well_formed
 from hallujudge.metrics.framework.results import Picture
-from hallujudge.metrics.seen_claims import FRAMES
-from hallujudge.metrics.seen_claims.items import CloserLook
-from hallujudge.metrics.seen_claims.moments import moments_in
+from hallujudge.metrics.seen_claims import FRAMES, CloserLook
+from hallujudge.metrics.seen_claims.claim_words import moments_in
 
 from ..errors import ArchiveError, MissingExtraError
 from ..media.fetched_pictures import PictureFetcher

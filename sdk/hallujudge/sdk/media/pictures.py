@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from hallujudge.metrics.framework.results import Picture
-from hallujudge.metrics.seen_claims.items import MOMENT, OBJECT, CloserLook
-from hallujudge.metrics.seen_claims.moments import Moment, frames_near
+from hallujudge.metrics.seen_claims import MOMENT, OBJECT, CloserLook
+from hallujudge.metrics.seen_claims.claim_words import Moment, frames_near
 
 from ..errors import MissingExtraError
 from .media_files import (

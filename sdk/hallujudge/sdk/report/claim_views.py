@@ -19,7 +19,7 @@ from hallujudge.metrics.framework.claims import (
     support_probability,
 )
 from hallujudge.metrics.framework.results import UnscoredReason
-from hallujudge.metrics.seen_claims.items import SeenClaimsEvidence
+from hallujudge.metrics.seen_claims import SeenClaimsEvidence
 from hallujudge.metrics.tri_he import TriHeEvidence
 
 from .answer_views import declined_facts, percent_of

@@ -21,7 +21,7 @@ from hallujudge.metrics.framework.agreement import (
 from hallujudge.metrics.framework.claims import ClaimVerdict, Sentence, Verdict
 from hallujudge.metrics.framework.signature import judge_of
 from hallujudge.metrics.hallusion_bench import verdict_of
-from hallujudge.metrics.seen_claims.items import KINDS, kind_of
+from hallujudge.metrics.seen_claims.claim_words import KINDS, kind_of
 from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.report.analysis_tables import AnalysisTable
 from hallujudge.sdk.report.table_pages import Cell

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from hallujudge.metrics import Report
-from hallujudge.metrics.pope.answer_analyses import (
+from hallujudge.metrics.pope import (
     accumulated_proportions,
     companions,
     hit_ratio_by_company,

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from hallujudge.judge_service.engine.pipelines import record_hash
-from hallujudge.metrics.pope.answer_analyses import caption_consistency, template_stability
+from hallujudge.metrics.pope import caption_consistency, template_stability
 from hallujudge.metrics.pope.question_builder import questions_about
 from hallujudge.sdk.archives.chair_references import coco_number
 from hallujudge.sdk.archives.records import Record

@@ -10,8 +10,8 @@ from msgspec import structs
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.metrics.framework.claims import ClaimVerdict, Triplet, Verdict
 from hallujudge.metrics.framework.results import Picture, UnscoredReason
-from hallujudge.metrics.seen_claims import SeenClaimsMetric
-from hallujudge.metrics.seen_claims.items import SeenClaimsItem, kind_of
+from hallujudge.metrics.seen_claims import SeenClaimsItem, SeenClaimsMetric
+from hallujudge.metrics.seen_claims.claim_words import kind_of
 
 DOG, BROWN, TWO, SOFA = (
     Triplet("dog", "is", "present"),

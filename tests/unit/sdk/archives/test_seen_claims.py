@@ -9,7 +9,7 @@ import pytest
 from support.pictures import png
 
 from hallujudge.metrics.framework.claims import Sentence, Triplet
-from hallujudge.metrics.seen_claims.items import SeenClaim, SeenClaimsItem
+from hallujudge.metrics.seen_claims import SeenClaim, SeenClaimsItem
 from hallujudge.sdk import InputOptions
 from hallujudge.sdk.archives import read_items
 from hallujudge.sdk.errors import ArchiveError

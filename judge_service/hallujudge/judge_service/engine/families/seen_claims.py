@@ -10,16 +10,15 @@ from hallujudge.metrics import ItemResult
 from hallujudge.metrics.framework.claims import ClaimParts, Triplet
 from hallujudge.metrics.framework.metric import JudgeOption
 from hallujudge.metrics.framework.results import Picture, ScoredItem, ShownPicture, UnscoredReason
-from hallujudge.metrics.seen_claims import SeenClaimsMetric
-from hallujudge.metrics.seen_claims.items import (
+from hallujudge.metrics.seen_claims import (
     MOMENT,
     SeenClaim,
     SeenClaimsEvidence,
     SeenClaimsItem,
+    SeenClaimsMetric,
     ShownLook,
-    kind_of,
 )
-from hallujudge.metrics.seen_claims.moments import moment_of
+from hallujudge.metrics.seen_claims.claim_words import kind_of, moment_of
 
 from ...extractors.rules.rule_extractors import lemma_key, shared_analyser
 from ...judges import JudgedItem, JudgeRequestItem, payer_of

@@ -1,6 +1,6 @@
-"""The moment of a video that a text names, such as "at 0:12" or "in the first seconds".
+"""What a claim is about, by its words: its kind, and the moment of a video that a text names.
 
-These forms are read, in English:
+These forms of moments, such as "at 0:12" or "in the first seconds", are read, in English:
 
 * a time: ``at 0:12``, ``around 1:02:03``, ``[0:12]``, ``after 12 seconds``, ``at the 12-second
   mark``, ``12 seconds into the video``, ``at 2 minutes``
@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from ..answers.answer_text import NUMBER_WORDS, number_named
+from ..framework.claims import ClaimParts, Triplet
 
 # A caption says "at 0:12" of something that takes a moment, and rounds to whole seconds.
 _AROUND = 2.0
@@ -241,3 +242,77 @@ def frames_near(moment: Moment, times: Sequence[float], count: int) -> list[int]
         return own
     # The middle of each of `count` equal parts.
     return [own[(2 * n + 1) * len(own) // (2 * count)] for n in range(count)]
+
+
+ClaimKind: TypeAlias = Literal["object", "attribute", "count", "relation", ""]
+"""The kind of a claim; empty for a sentence, which may hold several."""
+KINDS = ("object", "attribute", "count", "relation")
+"""The kinds with scores of their own."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NUMBERS = _words(
+    "zero two three four five six seven eight nine ten eleven twelve dozen hundred thousand"
+)
+# "One" alone is a number, and before a noun mostly an article.
+_ALONE = _NUMBERS | {"one", "single"}
+_COPULAS = _words("is are was were be being am")
+_PRESENT = _words("present there visible here shown seen existing")
+_HOLDING = _words("has have contains contain shows show depicts depict features includes include")
+_COUNTING = _words("number numbers count counts total totals")
+# What a caption says that it describes; the rule extractor's own list is of all such nouns.
+_MEDIA = _words("image picture photo photograph scene video clip frame view")
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def kind_of(claim: ClaimParts) -> ClaimKind:
+    """Return the kind of a claim.
+
+    A triplet whose relation is a form of "be" says that something is there (object), how many there
+    are (count) or what it is like (attribute). Any other one relates two things, unless the first
+    is the image itself.
+
+    Args:
+        claim: A triplet; a sentence has no kind.
+    """
+    if not isinstance(claim, Triplet):
+        return ""
+    subject, relation, target = (_WORD.findall(part.lower()) for part in claim)
+    # A denied claim is of the kind that it denies; "isn't" leaves a "t".
+    said = [word for word in relation if word not in ("not", "no", "t")]
+    if set(said) <= _COPULAS:
+        return _kind_of_state(subject, target)
+    if set(subject) & _MEDIA and set(said) & _HOLDING:
+        # A number at the beginning counts the things; one later on is of something else.
+        return _kind_of_thing(target)
+    if set(said) <= _COPULAS | _COUNTING and _is_alone(target):
+        return "count"
+    # "A dog appears in the picture" says that it is there, and relates it to nothing.
+    if set(target) & _MEDIA and said[-1:] in (["in"], ["within"]) and set(said[:-1]) <= _AT:
+        return _kind_of_thing(subject)
+    return "relation"
+
+
+_AT = _COPULAS | _PRESENT | {"appears", "appear"}
+
+
+def _kind_of_state(subject: list[str], target: list[str]) -> ClaimKind:
+    if _is_alone(target):
+        return "count"
+    if target and set(target) <= _PRESENT:
+        return _kind_of_thing(subject)
+    return "attribute"
+
+
+def _kind_of_thing(words: list[str]) -> ClaimKind:
+    """Return the kind of a claim that something is there, by a number before it."""
+    return "count" if words and (words[0] in _NUMBERS or words[0].isdigit()) else "object"
+
+
+def _is_alone(words: list[str]) -> bool:
+    """Return whether words are a number, with nothing but a noun of counting around it."""
+    left = [word for word in words if word not in ("in", "number", "exactly", "only", "of", "all")]
+    return len(left) == 1 and (left[0] in _ALONE or left[0].isdigit())
