@@ -14,7 +14,7 @@ from hallujudge import metrics, sdk
 from . import runs
 from .backends import BatchResult, Timeouts, checked_address
 from .errors import DeadlineError, MissingExtraError, UnsupportedError
-from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with
+from .runs.score_run import OnBatch, OnProgress, ScoreRun, called_with, graph_source, input_notes
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import FoundClaim, RunHeader, ScoreSpec
@@ -138,7 +138,7 @@ class AsyncClient:
                 spec, source, on_batch=on_batch, on_progress=progress.waits
             )
             progress.judged(report.judging)
-            notes = await asyncio.to_thread(runs.input_notes, spec, source)
+            notes = await asyncio.to_thread(input_notes, spec, source)
             report = replace(report, notes=(*notes, *report.notes))
         return runs.RunReport.of(report, items, run.paths())
 
@@ -352,7 +352,7 @@ class AsyncClient:
         self, words: Sequence[str], *, graph: str = "coco"
     ) -> dict[str, tuple[str, ...]]:
         """Map each word to its roots in a graph; an unknown word has none."""
-        source = runs.graph_source(graph)
+        source = graph_source(graph)
         return await (await self._connected()).normalize(source, runs.plain(words))
 
     async def server_info(self) -> ServerInfo:

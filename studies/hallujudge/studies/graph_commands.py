@@ -25,7 +25,7 @@ from hallujudge.sdk.cli.options import LlmModel, LlmUrl, llm_options
 from hallujudge.sdk.cli.output import write_file
 from hallujudge.sdk.cli.parameters import argument
 from hallujudge.sdk.errors import InvalidInputError, MissingExtraError, NotFoundError
-from hallujudge.sdk.runs.run_spec import graph_source
+from hallujudge.sdk.runs.score_run import graph_source
 
 if TYPE_CHECKING:
     from hallujudge.synonym_graphs import SynonymGraph, tools

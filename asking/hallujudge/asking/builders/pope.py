@@ -35,7 +35,7 @@ from hallujudge.sdk.cli.app import (
 from hallujudge.sdk.cli.options import Instances, Objects, refuse_input
 from hallujudge.sdk.cli.output import write_lines
 from hallujudge.sdk.errors import ArchiveError, InvalidInputError
-from hallujudge.sdk.runs.run_spec import graph_source
+from hallujudge.sdk.runs.score_run import graph_source
 from hallujudge.synonym_graphs import SynonymGraph
 
 _IMAGE_KEYS = ("image", "image_id", "file_name", "image_path", "filename", "id")

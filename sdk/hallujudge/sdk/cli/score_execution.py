@@ -34,8 +34,7 @@ from ..runs.manifest import VERDICTS
 from ..runs.parts import EarlyWorkers, Entry, Part, UnscoredCounts
 from ..runs.progress_bar import Progress, shown_progress, shown_reading
 from ..runs.run_inputs import PreparedRun
-from ..runs.run_spec import graph_notes
-from ..runs.score_run import ScoreRun
+from ..runs.score_run import ScoreRun, graph_notes
 from ..runs.scoring import ProgressWatch
 from ..runs.spreading import early_workers
 from .app import ExitCode, app, stopped_by

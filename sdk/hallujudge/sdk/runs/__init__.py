@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.registry import checked_entry as checked_entry
     from hallujudge.judge_service.engine.registry import metric_entry as metric_entry
     from hallujudge.judge_service.engine.resources import read_graph as read_graph
+    from hallujudge.judge_service.engine.spec import InlineGraph as InlineGraph
     from hallujudge.judge_service.engine.spec import ScoreSpec as ScoreSpec
+    from hallujudge.judge_service.engine.spec import ShippedGraph as ShippedGraph
+    from hallujudge.judge_service.engine.spec import known_metric as known_metric
     from hallujudge.judge_service.installation import is_whole as is_whole
     from hallujudge.judge_service.llm.verdict_cache import KeptReplies as KeptReplies
     from hallujudge.judge_service.threads import import_in_thread as import_in_thread
@@ -56,11 +59,6 @@ if TYPE_CHECKING:
     from .response_scores import pairs_of as pairs_of
     from .run_inputs import PreparedRun as PreparedRun
     from .run_report import RunItem, RunItems, RunReport
-    from .run_spec import graph_source as graph_source
-    from .run_spec import graph_sources as graph_sources
-    from .run_spec import group_keys as group_keys
-    from .run_spec import input_notes as input_notes
-    from .run_spec import interval_settings as interval_settings
     from .saved_messages import from_messages as from_messages
     from .saved_messages import to_messages as to_messages
     from .scoring import RunWatch

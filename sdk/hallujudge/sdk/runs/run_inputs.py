@@ -34,7 +34,7 @@ from ..archives.plain_values import with_positions
 from ..archives.readers import read_items
 from ..errors import ArchiveError, HallujudgeError
 from .manifest import MANIFEST, Manifest, partial
-from .run_spec import group_keys
+from .score_run import group_keys
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import RunHeader

@@ -27,8 +27,7 @@ from .parts import Part, PartMaker, PartSource, batch_size, batches_async
 from .progress_bar import Progress, shown_progress, shown_reading
 from .run_inputs import PreparedRun, manifest_of
 from .run_report import RunItems, RunReport
-from .run_spec import input_notes
-from .score_run import ScoreRun
+from .score_run import ScoreRun, input_notes
 from .spreading import spread_parts
 
 if TYPE_CHECKING:

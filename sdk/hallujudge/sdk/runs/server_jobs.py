@@ -27,8 +27,7 @@ from ..errors import HallujudgeError, InvalidInputError
 from .manifest import Manifest
 from .parts import Part, PartMaker, batches_of
 from .run_inputs import PreparedRun, manifest_of
-from .run_spec import input_notes
-from .score_run import SaveOptions
+from .score_run import SaveOptions, input_notes
 
 if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec

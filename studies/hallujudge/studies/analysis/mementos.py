@@ -21,8 +21,7 @@ from hallujudge.sdk.archives.records import Record
 from hallujudge.sdk.errors import ArchiveError
 from hallujudge.sdk.report.analysis_tables import AnalysisTable, Spread
 from hallujudge.sdk.report.charts import Chart
-from hallujudge.sdk.runs.run_spec import graph_source
-from hallujudge.sdk.runs.score_run import by_domain
+from hallujudge.sdk.runs.score_run import by_domain, graph_source
 from hallujudge.synonym_graphs import shipped_graphs
 
 from ..analysis_options import OPTIONS
