@@ -116,7 +116,7 @@ def test_importing_the_client_reads_no_tables_and_looks_for_no_packages() -> Non
 @pytest.mark.parametrize(
     ("argument", "unneeded"),
     [
-        ("--help", ["hallujudge.asking.builders", "hallujudge.studies.builders"]),
+        ("--help", ["hallujudge.asking.builders"]),
         ("--version", ["hallujudge.sdk.cli.archive_commands", "importlib.metadata"]),
     ],
 )

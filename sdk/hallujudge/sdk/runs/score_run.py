@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeAlias, TypeVar
 from msgspec import Struct
 
 from hallujudge import metrics
-from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics.errors import choose_from
 
 from .. import runs
@@ -273,7 +272,7 @@ def input_notes(spec: ScoreSpec, items: Iterable[Item]) -> tuple[str, ...]:
         items: The items; those of an archive know the words of its references.
     """
     about_archive: tuple[str, ...] = getattr(items, "about_scores", ())
-    if not is_whole():
+    if not runs.is_whole():
         return about_archive
     entry = runs.metric_entry(spec.metric)
     names: frozenset[str] = getattr(items, "reference_names", frozenset)()
