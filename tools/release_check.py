@@ -40,7 +40,7 @@ QUOTES = {
     "CITATION.cff": r"^version: (.+)$",
     "client/pyproject.toml": r'^version = "(.+)"$',
     "deploy/kubernetes/overlays/*/kustomization.yaml": r"newName: \S+/hallujudge, newTag: ([\w.]+)",
-    "judge_service/hallujudge/judge_service/installation.py": r'^__version__ = "(.+)"$',
+    "judge_service/hallujudge/judge_service/__init__.py": r'^__version__ = "(.+)"$',
 }
 # The names of licences that would oblige users of the package to publish their own code.
 _COPYLEFT = re.compile(r"\b(A?GPL|GNU (Affero )?General Public)", re.IGNORECASE)

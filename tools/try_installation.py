@@ -21,7 +21,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hallujudge.judge_service.installation import EXTRA_MODULES, install_advice, missing_modules
+from hallujudge.judge_service import EXTRA_MODULES, install_advice, missing_modules
 from hallujudge.sdk import Client, RunReport, example_archives
 from hallujudge.sdk.cli import command_tree, main
 from hallujudge.sdk.errors import MissingExtraError

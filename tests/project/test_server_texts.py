@@ -15,7 +15,7 @@ STARTED = {
     "judge_service/hallujudge/judge_service/llm/vllm.py",
     "judge_service/hallujudge/judge_service/llm/vllm_serving.py",
     "judge_service/hallujudge/judge_service/__main__.py",
-    "judge_service/hallujudge/judge_service/installation.py",
+    "judge_service/hallujudge/judge_service/__init__.py",
 }
 
 

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hallujudge.judge_service import __version__
 from hallujudge.judge_service.engine.streams import RunProgress
-from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.llm.ask_once import run_bounded
 from hallujudge.judge_service.llm.budget import Budget
 from hallujudge.judge_service.llm.client import ChatClient

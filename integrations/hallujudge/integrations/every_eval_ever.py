@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hallujudge.judge_service.installation import __version__
+from hallujudge.judge_service import __version__
 from hallujudge.metrics import Report
 from hallujudge.metrics.framework.columns_and_scores import ScoreDefinition
 from hallujudge.metrics.framework.report import Score

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from msgspec import structs
 
+from hallujudge.judge_service import __version__
 from hallujudge.judge_service.engine.spec import RunHeader, metric_of
-from hallujudge.judge_service.installation import __version__
 from hallujudge.metrics import IntervalSettings, ItemResult, Outcome, Report, Tally
 from hallujudge.sdk.archives.plain_values import plain
 from hallujudge.sdk.archives.records import Record

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 
+from . import __version__
 from .command_process import address_space, memory_problem, run_command
 from .errors import HallujudgeError, InvalidInputError
-from .installation import __version__
 from .server.logs import say, set_up_logging
 from .settings.loading import load_settings, silence_grpc
 

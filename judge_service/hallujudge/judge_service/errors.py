@@ -186,7 +186,7 @@ class MissingExtraError(HallujudgeError):
     @classmethod
     def of(cls, feature: str, extra: str) -> MissingExtraError:
         """Return the error for a feature whose extra is not installed."""
-        from .installation import install_advice
+        from . import install_advice
 
         return cls(
             f"{feature} needs the extra {extra}: {install_advice(extra)}",
@@ -220,7 +220,7 @@ class MissingExtraError(HallujudgeError):
         try:
             yield
         except ImportError as err:
-            from .installation import is_whole
+            from . import is_whole
 
             if is_whole():
                 raise
@@ -229,7 +229,7 @@ class MissingExtraError(HallujudgeError):
     @classmethod
     def without_whole(cls, feature: str) -> MissingExtraError:
         """Return the error for a feature that the client alone does not have."""
-        from .installation import CLIENT, WHOLE
+        from . import CLIENT, WHOLE
 
         return cls(
             f"{feature} needs the package {WHOLE}, and only {CLIENT} is installed: "

@@ -18,6 +18,7 @@ from hallujudge.metrics.framework import names_on_use
 
 # Names that are imported under their own name are public to type checkers.
 if TYPE_CHECKING:
+    from hallujudge.judge_service import __version__ as __version__
     from hallujudge.judge_service.engine.spec import FoundClaim as FoundClaim
     from hallujudge.judge_service.engine.spec import GraphSource as GraphSource
     from hallujudge.judge_service.engine.spec import InlineGraph as InlineGraph
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec as ScoreSpec
     from hallujudge.judge_service.engine.spec import ShippedGraph as ShippedGraph
     from hallujudge.judge_service.engine.streams import RunProgress as RunProgress
-    from hallujudge.judge_service.installation import __version__ as __version__
     from hallujudge.judge_service.llm.estimate import Estimate as Estimate
     from hallujudge.judge_service.settings.connection import Connection as Connection
     from hallujudge.judge_service.settings.connection import Secret as Secret

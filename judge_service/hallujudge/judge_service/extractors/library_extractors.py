@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from hallujudge.metrics.framework.claims import Modality
 
+from .. import install_advice
 from ..errors import InvalidInputError, MissingExtraError
-from ..installation import install_advice
 from ..threads import check_wanted, in_thread, renew_after_fork
 from . import ExtractedTriplet
 from . import Span as Place

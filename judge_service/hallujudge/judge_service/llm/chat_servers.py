@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from .. import __version__
 from ..errors import InvalidInputError, MissingExtraError, OutputError
-from ..installation import __version__
 from ..settings.connection import Secret
 from ..tenancy import Attributes
 from .circuits import CircuitBreaker, Circuits

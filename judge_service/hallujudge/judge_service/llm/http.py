@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
+from .. import __version__
 from ..errors import InvalidInputError, MissingExtraError
-from ..installation import __version__
 from ..settings.connection import Secret, masked, web_address
 from ..threads import import_in_thread
 from .circuits import Supervision

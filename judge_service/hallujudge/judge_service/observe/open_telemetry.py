@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, contextmanager
 
 import grpc
 
+from .. import __version__
 from ..errors import MissingExtraError, UnavailableError
-from ..installation import __version__
 from ..settings.connection import collector_address, masked
 from ..tenancy import Attributes, EvaluatedItem
 from . import CallRecord, Recorder

@@ -21,9 +21,9 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from hallujudge.metrics.framework.results import UnscoredReason
 
+from .. import __version__
 from ..access import current_caller
 from ..errors import InvalidInputError, MissingExtraError
-from ..installation import __version__
 from ..settings.connection import OTHER_HOST, is_own_host, plain_host, web_address, with_port
 from ..tenancy import JudgeCall, JudgeState, Outcomes
 from . import CallRecord, JobsActivity, Recorder, Stage, WorkerState, key_label

@@ -14,13 +14,13 @@ from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
 from hallujudge.metrics.families import metric_names
 from hallujudge.synonym_graphs import shipped_graphs
 
+from .. import __version__
 from ..access import call_memory, stream_pause
 from ..engine import Engine, ScoringSession
 from ..engine.registry import MetricEntry, metric_entry
 from ..engine.spec import ScoreSpec
 from ..engine.streams import TICK_SECONDS, distinct, ordered_map, with_ticks
 from ..errors import InvalidInputError
-from ..installation import __version__
 from ..settings.server_settings import LimitSettings
 from .calls import Calls, died_of, with_scores
 from .flow_control import Held, Window

@@ -11,8 +11,8 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from hallujudge.judge_service import is_whole
 from hallujudge.judge_service.errors import fault_of
-from hallujudge.judge_service.installation import is_whole
 from hallujudge.metrics import Item
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import AnswersItem

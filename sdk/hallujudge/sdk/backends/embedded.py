@@ -9,6 +9,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hallujudge.judge_service import __version__
 from hallujudge.judge_service.engine import Engine
 from hallujudge.judge_service.engine.resources import Resources
 from hallujudge.judge_service.engine.session import extract, normalize
@@ -19,7 +20,6 @@ from hallujudge.judge_service.engine.streams import (
     ordered_map,
     with_ticks,
 )
-from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.loading import chosen_judges, load_settings
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 

@@ -22,9 +22,9 @@ import grpc
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
 from hallujudge.judge.v1 import judge_service_pb2_grpc as pb_grpc
+from hallujudge.judge_service import __version__
 from hallujudge.judge_service.engine.spec import RunHeader, header_of, known_metric
 from hallujudge.judge_service.engine.streams import RunProgress, with_ticks
-from hallujudge.judge_service.installation import __version__
 from hallujudge.judge_service.settings.connection import Connection, load_connection
 from hallujudge.judge_service.threads import leave_to_parent, renew_after_fork
 from hallujudge.judge_service.wire import convert as _convert

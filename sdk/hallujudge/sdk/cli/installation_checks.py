@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from hallujudge.judge_service.engine.judge_factory import JudgeFactory
-from hallujudge.judge_service.engine.judge_options import configured_small_judges
-from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
-from hallujudge.judge_service.engine.spec import ScoreSpec
-from hallujudge.judge_service.extractors.library_extractors import installed_pipelines
-from hallujudge.judge_service.installation import (
+from hallujudge.judge_service import (
     EXTRA_MODULES,
     __version__,
     install_advice,
     missing_modules,
 )
+from hallujudge.judge_service.engine.judge_factory import JudgeFactory
+from hallujudge.judge_service.engine.judge_options import configured_small_judges
+from hallujudge.judge_service.engine.registry import MetricEntry, metric_entry
+from hallujudge.judge_service.engine.spec import ScoreSpec
+from hallujudge.judge_service.extractors.library_extractors import installed_pipelines
 from hallujudge.judge_service.judges.judge_checks import check_endpoint, check_small
 from hallujudge.judge_service.judges.single_checks import check_sight
 from hallujudge.judge_service.llm.vllm_serving import ModelShape, local_gpus, local_verdict

@@ -12,6 +12,7 @@ from hallujudge.metrics.framework import names_on_use
 
 # Names that are imported under their own name are for the SDK's own modules.
 if TYPE_CHECKING:
+    from hallujudge.judge_service import is_whole as is_whole
     from hallujudge.judge_service.engine.registry import checked_entry as checked_entry
     from hallujudge.judge_service.engine.registry import metric_entry as metric_entry
     from hallujudge.judge_service.engine.resources import read_graph as read_graph
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.engine.spec import ScoreSpec as ScoreSpec
     from hallujudge.judge_service.engine.spec import ShippedGraph as ShippedGraph
     from hallujudge.judge_service.engine.spec import known_metric as known_metric
-    from hallujudge.judge_service.installation import is_whole as is_whole
     from hallujudge.judge_service.llm.verdict_cache import KeptReplies as KeptReplies
     from hallujudge.judge_service.threads import import_in_thread as import_in_thread
     from hallujudge.judge_service.threads import leave_to_parent as leave_to_parent

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from hallujudge.judge_service import is_whole
 from hallujudge.judge_service.engine.streams import StreamIds
-from hallujudge.judge_service.installation import is_whole
 from hallujudge.judge_service.threads import import_in_thread
 from hallujudge.metrics import ItemResult, Metric, Outcome, Tally
 from hallujudge.metrics.framework.claims import ClaimVerdict, Verdict

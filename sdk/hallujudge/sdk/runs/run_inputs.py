@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from hallujudge.judge_service import __version__, is_whole
 from hallujudge.judge_service.engine.spec import InlineGraph, ScoreSpec, header_of, known_metric
-from hallujudge.judge_service.installation import __version__, is_whole
 from hallujudge.metrics import Report
 from hallujudge.metrics.answers.declared_metrics import metric_of
 from hallujudge.metrics.families import benchmark_named

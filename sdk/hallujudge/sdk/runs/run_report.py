@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from hallujudge.judge_service.installation import is_whole
+from hallujudge.judge_service import is_whole
 from hallujudge.metrics import Evidence, Item, ItemResult, Outcome, Report, Score
 
 from .. import report as rendering

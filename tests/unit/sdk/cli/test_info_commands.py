@@ -11,7 +11,7 @@ from msgspec import structs
 from support.messages import expected_message
 from support.running import here
 
-from hallujudge.judge_service import installation
+from hallujudge.judge_service import EXTRA_MODULES
 from hallujudge.judge_service.engine.registry import metric_entry
 from hallujudge.judge_service.server.judge_servicer import metric_info
 from hallujudge.metrics.families import metric_names
@@ -101,7 +101,7 @@ def test_what_a_judge_lacks_is_named_by_its_option() -> None:
 def test_a_missing_optional_part_is_named_with_its_command_and_does_not_fail(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(installation.EXTRA_MODULES, "draw", ("a_module_that_nobody_has",))
+    monkeypatch.setitem(EXTRA_MODULES, "draw", ("a_module_that_nobody_has",))
     run = here("doctor")
     assert run.returncode == 0
     lines = [line for line in run.stdout.splitlines() if "extra draw:" in line]

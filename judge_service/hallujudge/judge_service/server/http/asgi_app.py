@@ -26,8 +26,8 @@ from google.rpc import error_details_pb2, status_pb2
 
 from hallujudge.judge.v1 import jobs_pb2 as pb
 
+from ... import __version__
 from ...errors import DeadlineError, HallujudgeError
-from ...installation import __version__
 from ...settings.connection import OTHER_HOST, is_own_host, web_address
 from ...stopping import begun, cancel_all
 from ...wire.errors import status_of

@@ -31,9 +31,9 @@ from support.loop_audit import io_audit
 from support.threads import PATIENCE, until
 
 from hallujudge.judge.v1 import jobs_pb2, judge_service_pb2
+from hallujudge.judge_service import __version__
 from hallujudge.judge_service.access import Scope
 from hallujudge.judge_service.access.key_store import create_key
-from hallujudge.judge_service.installation import __version__
 
 _SCORE = JUDGE + "Score"
 
