@@ -370,6 +370,19 @@ def metrics_of(family: str) -> tuple[type[Metric], ...]:
     return tuple(found for found in own if issubclass(found, Metric))
 
 
+def __getattr__(name: str) -> type[Metric]:
+    """Return the class of a declared benchmark's metric, by which pickle finds it."""
+    from .answers.declared_metrics import class_name
+
+    for family in families() if name.endswith("Metric") else ():
+        # The names of a family's benchmarks begin with its own. Others need not be loaded.
+        if name.startswith(class_name(family.replace("_", "-")).removesuffix("Metric")):
+            for metric in metrics_of(family):
+                if class_name(metric.name) == name:
+                    return metric
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def metric_names() -> tuple[str, ...]:
     """Return the names of all metrics, in the order of tables and listings."""
     return tuple(found.name for family in families() for found in metrics_of(family))

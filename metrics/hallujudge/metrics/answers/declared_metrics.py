@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass
-from functools import cache
+from dataclasses import dataclass, field, fields, make_dataclass
+from functools import cache, partial
 from typing import Any, cast
 
 from ..framework.arrays import FloatArray, np
@@ -51,6 +51,11 @@ class MeansMetric(AnswersMetric):
         end = self.ends()[best]
         decided = {name: known[name] + items[_UNSCORED] * end[name] for name in end}
         return {**known, **self.expand({**known, **decided})}
+
+
+def class_name(benchmark: str) -> str:
+    """Return the name of the class of a benchmark's metric, such as ``PopeMetric``."""
+    return f"{benchmark.title().replace('-', '')}Metric"
 
 
 @cache
@@ -101,10 +106,12 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
         "codes": codes,
         "open_columns": open_columns,
         "all_parsers": others,
-        "__module__": __name__,
+        # Where pickle finds the class by its name, in a process that has not made it yet.
+        "__module__": "hallujudge.metrics.families",
+        "__reduce__": _made_again,
     }
     made = make_dataclass(
-        f"{benchmark.name.title().replace('-', '')}Metric",
+        class_name(benchmark.name),
         # SoftMetric has the field of the option SOFT.
         [(each.name, str, field(default="")) for each in benchmark.options if each.name != SOFT],
         bases=(base,),
@@ -114,6 +121,15 @@ def metric_of(benchmark: ClosedQuestions) -> type[AnswersMetric]:
         kw_only=True,
     )
     return cast("type[AnswersMetric]", made)
+
+
+def _made_again(metric: AnswersMetric) -> tuple[partial[AnswersMetric], tuple[()]]:
+    """Return what pickle makes the metric of in another process: its class and arguments.
+
+    What a metric derives from these has parsers, which are functions without a name in a module.
+    """
+    given = {each.name: getattr(metric, each.name) for each in fields(metric) if each.init}
+    return partial(type(metric), **given), ()
 
 
 def _lacks_probability(answer: ReadAnswer) -> bool:
