@@ -125,8 +125,8 @@ def test_rows_that_are_no_scores_are_refused(
     [row, *_] = sheet_of(tmp_path / "s.csv", run)
     path = filled(tmp_path / "f.csv", [row, row], {row["key"]: change.get("score", "4.0")}, "ann")
     said = {
-        "off-scale": expected_message("studies.analysis.score_sheets:off-scale"),
-        "twice": expected_message("studies.analysis.score_sheets:twice"),
+        "off-scale": expected_message("studies.analysis.agreement:off-scale"),
+        "twice": expected_message("studies.analysis.agreement:twice"),
     }
     assert_refused(here("analyze", run, "--sheet", path), said[words])
 
@@ -134,10 +134,10 @@ def test_rows_that_are_no_scores_are_refused(
 def test_runs_and_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     run = scored(tmp_path / "run", 0, "--no-text")
     refused = here("label", "scores", run, "--sheet", tmp_path / "s.csv")
-    assert_refused(refused, expected_message("studies.analysis.score_sheets:no-responses"))
+    assert_refused(refused, expected_message("studies.analysis.agreement:no-responses"))
     assert not (tmp_path / "s.csv").exists()
     (tmp_path / "o.csv").write_text("item,label\n1,supported\n")
     refused = here("analyze", run, "--sheet", tmp_path / "o.csv")
-    assert_refused(refused, expected_message("studies.analysis.score_sheets:no-column"))
+    assert_refused(refused, expected_message("studies.analysis.agreement:no-column"))
     refused = here("label", "scores", run, "--sheet", tmp_path / "s.csv", "-n", "0")
-    assert_refused(refused, expected_message("studies.analysis.score_sheets:no-images"))
+    assert_refused(refused, expected_message("studies.analysis.agreement:no-images"))

@@ -6,8 +6,8 @@ import re
 from functools import cache
 
 from hallujudge.synonym_graphs import Mention, ObjectMatcher
-from hallujudge.synonym_graphs.caption_words import known_words, tokens_of
-from hallujudge.synonym_graphs.object_lexicon import Lexicon, build_lexicon, walk
+from hallujudge.synonym_graphs.object_lexicon import Lexicon, build_lexicon, known_words, walk
+from hallujudge.synonym_graphs.word_forms import tokens_of
 
 
 @cache

@@ -164,7 +164,7 @@ def _alpha(_: Path) -> float | None:
 
 @ITEMS.is_made(51, "T8", "guideline: scores from 1 to 5", "printed", [1, 5])
 def _guideline(_: Path) -> list[int]:
-    from hallujudge.studies.analysis.score_sheets import GUIDELINE
+    from hallujudge.studies.analysis.agreement import GUIDELINE
 
     scores = [int(line[0]) for line in GUIDELINE.splitlines() if line[:1].isdigit()]
     return [min(scores), max(scores)]

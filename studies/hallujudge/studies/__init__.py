@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from hallujudge.synonym_graphs import tools as tools
 
     from . import root_suggestions as root_suggestions
-    from .analysis.score_sheets import GUIDELINE as GUIDELINE
-    from .analysis.score_sheets import score_sheet as score_sheet
+    from .analysis.agreement import GUIDELINE as GUIDELINE
+    from .analysis.agreement import score_sheet as score_sheet
     from .analysis.vidhal_files import quality_of as quality_of
 
 __getattr__, __dir__ = names_on_use(__name__)

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from hallujudge.metrics import Metric, Outcome, ScoreDefinition
-from hallujudge.metrics.framework.comparison import ComparisonSettings
+from hallujudge.metrics.framework.comparison import ComparisonSettings, compact_letters
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
-from hallujudge.metrics.framework.significance import compact_letters
 from hallujudge.sdk.archives.formats import read_stored
 from hallujudge.sdk.comparison.compared_runs import (
     CompareOptions,

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from .graph import SynonymGraph
-from .word_forms import SMALL_WORDS, clean_word, load_singulars, singular
+from .word_forms import SMALL_WORDS, clean_word, singular, textblob_inflect
 
 KeywordVariant: TypeAlias = Literal["published", "corrected"]
 
@@ -292,7 +292,7 @@ class Spelling:
 
     def __init__(self, graph: SynonymGraph, tables: KeywordTables) -> None:
         # Imported here because the first lookup may run in an event loop.
-        load_singulars()
+        textblob_inflect()
         written = (part for word, second, _ in graph.pairs for part in (word, second) if part)
         reached = (*tables.roots.values(), *tables.pairs.values())
         self.known: Final = frozenset(tables.roots).union(written, *reached)

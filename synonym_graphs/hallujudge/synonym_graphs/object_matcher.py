@@ -8,18 +8,22 @@ from functools import lru_cache
 from itertools import compress, count, starmap
 from typing import Final, NamedTuple, TypeAlias, cast
 
-from .caption_words import (
+from .graph import SynonymGraph
+from .object_lexicon import (
     EMPTY,
     UNSAFE,
     ChunkCache,
+    Found,
+    Lemma,
+    Lexicon,
+    Variant,
+    WordFields,
+    build_lexicon,
     is_chunkable,
     known_words,
-    load_tokenizer,
-    tokens_of,
+    walk,
 )
-from .graph import SynonymGraph
-from .object_lexicon import Found, Lemma, Lexicon, Variant, WordFields, build_lexicon, walk
-from .word_forms import load_singulars
+from .word_forms import load_tokenizers, textblob_inflect, tokens_of
 
 
 class Mention(NamedTuple):
@@ -113,8 +117,8 @@ class ObjectMatcher:
 
     def __init__(self, graph: SynonymGraph, variant: Variant, lemma: Lemma | None = None) -> None:
         # Imported here because the first call of :meth:`find` may run in an event loop.
-        load_tokenizer()
-        load_singulars()
+        load_tokenizers()
+        textblob_inflect()
         self.graph = graph
         """The synonym graph."""
         self.variant = variant

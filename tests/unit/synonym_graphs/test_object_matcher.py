@@ -15,10 +15,15 @@ from hallujudge.synonym_graphs import (
     Variant,
     compile_matcher,
     load_graph,
+    object_lexicon,
     parse_graph,
 )
-from hallujudge.synonym_graphs import caption_words as project
-from hallujudge.synonym_graphs.object_lexicon import build_lexicon
+from hallujudge.synonym_graphs.object_lexicon import (
+    NOTHING,
+    ChunkCache,
+    build_lexicon,
+    is_chunkable,
+)
 
 TABLE = """\
 person, man, passenger, baby
@@ -115,10 +120,10 @@ def test_an_unknown_variant_is_named(graph: SynonymGraph) -> None:
 def test_the_memory_of_chunks_is_bounded(
     graph: SynonymGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(project, "MAX_CHUNKS", 50)
-    chunks = project.ChunkCache(build_lexicon(graph, "published"))
+    monkeypatch.setattr(object_lexicon, "MAX_CHUNKS", 50)
+    chunks = ChunkCache(build_lexicon(graph, "published"))
     for number in range(200):
-        assert chunks[f"dog{number}"] is project.NOTHING
+        assert chunks[f"dog{number}"] is NOTHING
         assert chunks["dog"]
         assert 0 < len(chunks) <= 50
 
@@ -126,7 +131,7 @@ def test_the_memory_of_chunks_is_bounded(
 def test_odd_tables_take_the_exact_path() -> None:
     graph = parse_graph("thing, u.s., dog", layout="table", name="odd")
     matcher = ObjectMatcher(graph, "published")
-    assert not project.is_chunkable(build_lexicon(graph, "published"))
+    assert not is_chunkable(build_lexicon(graph, "published"))
     assert [m.word for m in matcher.find("the dog")] == ["dog"]
 
 
@@ -150,7 +155,7 @@ def test_work_grows_with_the_caption_and_no_faster(
 
 
 def test_threads_agree(graph: SynonymGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(project, "MAX_CHUNKS", 20)
+    monkeypatch.setattr(object_lexicon, "MAX_CHUNKS", 20)
     matcher = ObjectMatcher(graph, "published")
     captions = [f"dog{n} and a dog, a table{n % 7} by the wine glass {n}." for n in range(300)]
     expected = [matcher.find(caption) for caption in captions]

@@ -3,7 +3,8 @@
 Both runs answered about the same images, so that a cluster is drawn, or swapped, in both runs at
 once. The interval of a difference comes from the paired bootstrap over clusters. The p-value comes
 from a permutation test: if the models are interchangeable, swapping the two responses about an
-image changes nothing. Scores are computed from sums, so that no item is judged again.
+image changes nothing. Scores are computed from sums, so that no item is judged again. The p-values
+of several comparisons are corrected by Holm's method, and letters name groups that do not differ.
 
 ``docs/explanation/statistics.md`` has the method and what was measured.
 """
@@ -11,15 +12,18 @@ image changes nothing. Scores are computed from sums, so that no item is judged 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .arrays import FloatArray, np
 from .columns_and_scores import ScoreDefinition
 from .intervals import IntervalSettings, rounded, upper_t
-from .significance import Counts, blocks_of, p_value, summed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 _MOST_REPLICATES = 1_000_000
 # Numbers that are drawn together; 128 MB.
@@ -252,3 +256,237 @@ def _draws(clusters: int, settings: ComparisonSettings) -> Iterator[Counts]:
         for row, numbers in zip(counts, drawn, strict=True):
             row[:] = np.bincount(numbers, minlength=clusters)
         yield counts
+
+
+Counts: TypeAlias = "NDArray[np.uint8] | NDArray[np.float32]"
+"""How often each replicate (row) has each cluster (column)."""
+
+# Numbers of one block of replicates; 8 MB.
+_BLOCK = 1 << 20
+# Larger products of matrices are shared among threads, whose waiting costs more than the product.
+_UNSHARED, _MOST_DEPTH, _LEAST_ROWS = 1 << 18, 1 << 12, 8
+# Up to here, 32 bits hold every whole number.
+_NARROW_BELOW = 1 << 24
+# Relative difference below which two statistics are equal but for rounding.
+_EQUAL = 1e-9
+# A variance below this share of its terms is their rounding error.
+_NO_VARIANCE = 1e-12
+
+
+def p_value(
+    score: ScoreDefinition,
+    first: FloatArray,
+    second: FloatArray,
+    changed: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    *,
+    replicates: int,
+    seed: int,
+) -> float:
+    """Return the two-sided p-value of swapping clusters between the runs.
+
+    With few changed clusters every swap is tried, otherwise random ones. The p-value of random
+    swaps counts the observed one too, so that it is never 0 (Phipson and Smyth, 2010).
+    """
+    count = int(changed.sum())
+    if count == 0:
+        return 1.0
+    statistic = _Swapped.of(score, first, second, changed)
+    # Then every swap is no more work than random ones, and has no error of chance.
+    exact = 2**count <= replicates
+    # By the steps of the swaps, whose rounding the comparison then shares.
+    observed = statistic.of_swaps(np.zeros((1, count), dtype=np.uint8))[0]
+    swaps = _every_swap(count) if exact else _random_swaps(count, replicates, seed)
+    extreme = sum(_at_least(statistic.of_swaps(block), float(observed)) for block in swaps)
+    if exact:
+        return extreme / 2.0**count
+    return (extreme + 1) / (replicates + 1)
+
+
+def _at_least(found: FloatArray, observed: float) -> int:
+    """Count statistics that are as far from zero as the observed one; undefined ones count."""
+    return int(np.sum(~(np.abs(found) < abs(observed) * (1 - _EQUAL))))
+
+
+def _every_swap(count: int) -> Iterator[Counts]:
+    masks = np.arange(2**count)[:, None] >> np.arange(count)
+    yield (masks & 1).astype(np.uint8)
+
+
+def _random_swaps(count: int, replicates: int, seed: int) -> Iterator[Counts]:
+    """Yield random swaps: a row for each replicate, a one for each cluster that is swapped."""
+    # A stream of its own: with the same seed, the bootstrap of a comparison draws others.
+    random = np.random.default_rng((seed, 2))
+    for rows in blocks_of(replicates, count):
+        # A bit decides each swap.
+        drawn = np.frombuffer(random.bytes(rows * ((count + 7) // 8)), dtype=np.uint8)
+        yield np.unpackbits(drawn.reshape(rows, -1), axis=1, count=count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Swapped:
+    """The test's statistic after clusters are swapped: the difference over its standard error.
+
+    Without the division, the test would reject too often for runs that are equally good but not
+    interchangeable, such as long and short captions with the same rate: swapping evens out the
+    mean lengths, which changes the variance of the difference. Divided by its standard
+    error the difference has the same distribution before and after (Janssen, 1997; Chung and
+    Romano, Exact and Asymptotically Robust Permutation Tests, 2013), and the test stays exact for
+    interchangeable models.
+
+    The standard error is the delta method's, from the score's derivatives at the swapped sums. It
+    needs the sums of products of columns, which are swapped as the columns are.
+    """
+
+    score: ScoreDefinition
+    totals: tuple[FloatArray, FloatArray]
+    """Sums of both runs by column."""
+    products: tuple[FloatArray, FloatArray, FloatArray]
+    """Sums of products of two columns: within the first run, within the second, between them."""
+    moved: FloatArray
+    """Of each changed cluster (row): what swapping it adds to the first run's sums, to its sums of
+    products, and to those between the runs."""
+
+    @classmethod
+    def of(
+        cls,
+        score: ScoreDefinition,
+        first: FloatArray,
+        second: FloatArray,
+        changed: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    ) -> _Swapped:
+        """Sum up what swaps need, so that a swap is a product of matrices."""
+        a, b = first[changed], second[changed]
+        # Products of two columns are the same in both orders; of two runs, but for their sign.
+        (i, j), (k, m) = (np.triu_indices(a.shape[1], above) for above in (0, 1))
+        within, between = b[:, i] * b[:, j] - a[:, i] * a[:, j], b[:, k] * a[:, m]
+        moved = [b - a, within, between - a[:, k] * b[:, m]]
+        return cls(
+            score=score,
+            totals=(first.sum(axis=0), second.sum(axis=0)),
+            products=(first.T @ first, second.T @ second, first.T @ second),
+            moved=np.hstack(moved),
+        )
+
+    def of_swaps(self, swaps: Counts) -> FloatArray:
+        """Return the statistic of each row of swaps."""
+        width = len(self.score.columns)
+        added = summed(swaps, self.moved)
+        (i, j), (k, m) = (np.triu_indices(width, above) for above in (0, 1))
+        within, between = np.zeros((2, len(added), width, width))
+        within[:, i, j] = within[:, j, i] = added[:, width : width + len(i)]
+        between[:, k, m] = added[:, width + len(i) :]
+        between[:, m, k] = -between[:, k, m]
+        first, second = self.totals[0] + added[:, :width], self.totals[1] - added[:, :width]
+        difference = self.score.values(second) - self.score.values(first)
+        variance = self._variance(
+            self.score.slopes(first),
+            self.score.slopes(second),
+            self.products[0] + within,
+            self.products[1] - within,
+            self.products[2] + between,
+        )
+        return _over_error(difference, variance)
+
+    @staticmethod
+    def _variance(
+        a: FloatArray, b: FloatArray, within_a: FloatArray, within_b: FloatArray, mixed: FloatArray
+    ) -> FloatArray:
+        """Return the sum over clusters of the squared change that each makes to the difference."""
+        found: FloatArray = (
+            np.einsum("ri,rij,rj->r", a, within_a, a)
+            + np.einsum("ri,rij,rj->r", b, within_b, b)
+            - 2 * np.einsum("ri,rij,rj->r", a, mixed, b)
+        )
+        terms = np.einsum("ri,rii->r", a**2, within_a) + np.einsum("ri,rii->r", b**2, within_b)
+        found[found < _NO_VARIANCE * terms] = 0
+        return found
+
+
+def _over_error(difference: FloatArray, variance: FloatArray) -> FloatArray:
+    """Return differences over their standard errors; 0 over 0 is 0."""
+    out = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
+    out[np.isnan(difference)] = np.nan
+    # The root is taken of all variances, also of those that rounding took below 0.
+    np.divide(difference, np.sqrt(np.maximum(variance, 0)), out=out, where=variance > 0)
+    return out
+
+
+def summed(counts: Counts, table: FloatArray) -> FloatArray:
+    """Return the product of two matrices: rows of the table, added up as often as counts say."""
+    largest = float(np.abs(table).max(initial=0.0)) * float(counts.sum(axis=1).max(initial=0))
+    narrow = largest < _NARROW_BELOW and np.array_equal(table, np.rint(table))
+    kind = np.float32 if narrow else np.float64
+    width = table.shape[1]
+    depth = min(_MOST_DEPTH, max(1, _UNSHARED // (_LEAST_ROWS * width)))
+    rows = min(max(2, len(counts)), _UNSHARED // (min(depth, len(table)) * width))
+    padded = np.zeros((-(-len(counts) // rows) * rows, len(table)), dtype=kind)
+    padded[: len(counts)] = counts
+    total = np.zeros((len(padded), width))
+    for at in range(0, len(table), depth):
+        part = table[at : at + depth].astype(kind)
+        block = padded[:, at : at + depth].reshape(-1, rows, len(part))
+        total += (block @ part).reshape(-1, width)
+    return total[: len(counts)]
+
+
+def blocks_of(rows: int, columns: int) -> Iterator[int]:
+    """Yield the rows of each block, so that a block has a bounded size."""
+    most = max(1, _BLOCK // columns)
+    for start in range(0, rows, most):
+        yield min(most, rows - start)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Return p-values corrected for their number (Holm, 1979).
+
+    The chance of one or more false findings among all of them is at most the level, however the
+    tests depend on each other.
+    """
+    # A larger p-value never has a smaller corrected one: the largest so far is kept.
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        corrected[at] = largest
+    return tuple(corrected)
+
+
+def compact_letters(count: int, different: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    """Return letters for things by rank; two that share a letter do not differ significantly.
+
+    Insert and absorb (Piepho, An Algorithm for a Letter-Based Representation of All-Pairwise
+    Comparisons, 2004).
+
+    Args:
+        count: How many things there are.
+        different: Pairs of ranks, counted from 0, that differ significantly.
+    """
+    groups = [frozenset(range(count))] if count else []
+    for one, other in sorted(different):
+        split = (
+            part
+            for group in groups
+            for part in ((group - {one}, group - {other}) if {one, other} <= group else (group,))
+        )
+        groups = _absorbed(split)
+    # By their best members, so that the best group has the letter a.
+    groups.sort(key=sorted)
+    return tuple(
+        "".join(_letter(at) for at, group in enumerate(groups) if rank in group)
+        for rank in range(count)
+    )
+
+
+def _absorbed(groups: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the distinct groups that are not part of another."""
+    distinct = list(dict.fromkeys(groups))
+    return [group for group in distinct if not any(group < other for other in distinct)]
+
+
+def _letter(at: int) -> str:
+    """Return the letter of a group: a to z, then a1 to z1, and so on."""
+    turn, place = divmod(at, len(_LETTERS))
+    return _LETTERS[place] + (str(turn) if turn else "")

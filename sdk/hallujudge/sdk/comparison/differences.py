@@ -14,6 +14,7 @@ from hallujudge.metrics.framework.columns_and_scores import Direction
 from hallujudge.metrics.framework.comparison import (
     ComparisonSettings,
     PairedDifference,
+    holm,
     paired_differences,
 )
 from hallujudge.metrics.framework.intervals import FEW_CLUSTERS
@@ -23,7 +24,6 @@ from hallujudge.metrics.framework.signature import (
     signature_field,
     unmarked_judges,
 )
-from hallujudge.metrics.framework.significance import holm
 
 from ..runs.manifest import JOURNAL, partial
 from .compared_runs import CompareOptions, RunData, checked_scores, pairs_of, read_runs

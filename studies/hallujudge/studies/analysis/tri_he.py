@@ -36,7 +36,7 @@ from hallujudge.synonym_graphs import GraphError
 
 from ..analysis_options import OPTIONS
 from ..graph_tools.suggestions import find_wordnet, open_wordnet
-from .agreement import correlations, judge_agreement_tables
+from .agreement import SheetScores, correlations, judge_agreement_tables, key_of, read_sheets
 from .analyzed_run import (
     AnalyzedRun,
     FamilyAnalyses,
@@ -48,7 +48,6 @@ from .analyzed_run import (
     run_by_run,
     runs_of,
 )
-from .score_sheets import SheetScores, key_of, read_sheets
 
 _PARTS = ("", "object_", "relation_")
 _COUNTS = ("questions", "images", "claims")
