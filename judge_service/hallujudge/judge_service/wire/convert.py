@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from msgspec import structs
 
 from hallujudge.judge.v1 import judge_service_pb2 as pb
@@ -337,3 +337,33 @@ def report_of(content: bytes) -> Report:
 def report_bytes(report: Report) -> bytes:
     """Return a report as bytes."""
     return report_to_proto(report).SerializeToString()
+
+
+# Length of the first message, before it: messages do not say where they end.
+_SIZE_BYTES = 4
+
+
+def scored_bytes(pairs: Sequence[tuple[Item, ItemResult]]) -> bytes:
+    """Return items and their results as two messages, which keep every field of both."""
+    batch = pb.ItemBatch(items=[item_to_proto(item) for item, _ in pairs])
+    outcomes = pb.ResultBatch(results=[result_to_proto(result) for _, result in pairs])
+    # Without this, the order of maps differs between processes.
+    items = batch.SerializeToString(deterministic=True)
+    results = outcomes.SerializeToString(deterministic=True)
+    return len(items).to_bytes(_SIZE_BYTES, "little") + items + results
+
+
+def scored_of(content: bytes) -> Iterator[tuple[Item, ItemResult]]:
+    """Yield the items and results of :func:`scored_bytes`.
+
+    Raises:
+        ValueError: The content is damaged.
+    """
+    end = _SIZE_BYTES + int.from_bytes(content[:_SIZE_BYTES], "little")
+    try:
+        items = pb.ItemBatch.FromString(content[_SIZE_BYTES:end]).items
+        results = pb.ResultBatch.FromString(content[end:]).results
+    except DecodeError as err:
+        raise ValueError(str(err)) from err
+    for item, result in zip(items, results, strict=True):
+        yield item_from_proto(item), result_from_proto(result)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hallujudge.judge_service.threads import import_in_thread as import_in_thread
     from hallujudge.judge_service.threads import leave_to_parent as leave_to_parent
     from hallujudge.judge_service.threads import renew_after_fork as renew_after_fork
+    from hallujudge.judge_service.wire.convert import scored_bytes as scored_bytes
+    from hallujudge.judge_service.wire.convert import scored_of as scored_of
     from hallujudge.metrics.families import DECLARATION as DECLARATION
     from hallujudge.metrics.families import declaration_hash as declaration_hash
     from hallujudge.synonym_graphs import GraphError as GraphError
@@ -59,8 +61,6 @@ if TYPE_CHECKING:
     from .response_scores import pairs_of as pairs_of
     from .run_inputs import PreparedRun as PreparedRun
     from .run_report import RunItem, RunItems, RunReport
-    from .saved_messages import from_messages as from_messages
-    from .saved_messages import to_messages as to_messages
     from .scoring import RunWatch
     from .scoring import score_into_folder as score_into_folder
     from .scoring import score_parts as score_parts

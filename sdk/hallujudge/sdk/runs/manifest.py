@@ -281,10 +281,3 @@ def partial(folder: Path, name: str) -> Path:
 def staged(folder: Path, name: str) -> Path:
     """Return where a complete file waits to be swapped in."""
     return folder / f".{name}.part"
-
-
-def damaged_items(cause: Exception) -> ArchiveError:
-    """Return the error for items that can't be read. Torn records were found by their checksum."""
-    return ArchiveError(
-        f"{JOURNAL} holds items that this release can't read ({cause}); score the responses again"
-    )

@@ -188,7 +188,7 @@ class RunItems(Sequence[RunItem]):
             # The file exists as long as the items do.
             self._file = tempfile.TemporaryFile(prefix="hallujudge-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)
-        data = runs.to_messages([(entry.item, entry.result) for entry in items])
+        data = runs.scored_bytes([(entry.item, entry.result) for entry in items])
         with self._lock:
             self._starts.append(self._count)
             self._offsets.append(self._file.seek(0, 2))
@@ -205,7 +205,7 @@ class RunItems(Sequence[RunItem]):
             with self._lock:
                 self._file.seek(start)
                 data = self._file.read(end - start)
-        return [RunItem(item=item, result=result) for item, result in runs.from_messages(data)]
+        return [RunItem(item=item, result=result) for item, result in runs.scored_of(data)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,11 @@ from hallujudge.metrics import Item, ItemResult, Outcome
 
 from .. import runs
 from ..archives.inputs import InputOptions, own_paths
-from ..errors import InvalidInputError
+from ..errors import ArchiveError, InvalidInputError
 from ..report import page as pages
 from ..report.page import MOST_PAGE_ITEMS
 from .item_lines import builtin_value
-from .manifest import damaged_items
+from .manifest import JOURNAL
 
 if TYPE_CHECKING:
     from ..report.page import HtmlPage, Images, PageAbout
@@ -82,20 +82,17 @@ def _result_of(row: tuple[Any, ...]) -> ItemResult:
     return ItemResult(**dict(zip(_NAMES, found, strict=False)))
 
 
-def from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
+def _from_values(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
     """Yield the items and results of their bytes.
 
     Raises:
-        ArchiveError: The data is damaged, or of another release.
+        KeyError: They are of a type that this release does not know.
+        MsgspecError: The data is damaged.
     """
     names, _, content = data.partition(b"\n")
     item, _, evidence = names.decode(errors="replace").partition(" ")
-    try:
-        codec = _codec(_type_named(item), _type_named(evidence))
-        rows = codec.read(content) if codec is not None else ()
-    except (KeyError, MsgspecError) as err:
-        raise damaged_items(err) from err
-    for made, values in rows:
+    codec = _codec(_type_named(item), _type_named(evidence))
+    for made, values in codec.read(content) if codec is not None else ():
         yield made, _result_of(values)
 
 
@@ -156,7 +153,7 @@ def pack_shown(pairs: Sequence[tuple[Item, ItemResult]], first: int, options: Sa
     evidence = next(iter(evidences), type(None))
     codec = _codec(*kinds, evidence) if alike else None
     if codec is None:
-        content = _MESSAGES + runs.to_messages(kept)
+        content = _MESSAGES + runs.scored_bytes(kept)
     else:
         names = " ".join(kind.__name__ for kind in (*kinds, evidence))
         rows = [(item, _row(result)) for item, result in kept]
@@ -190,11 +187,14 @@ def shown_items(data: bytes) -> Iterator[tuple[Item, ItemResult]]:
         return
     try:
         content = zlib.decompressobj().decompress(data, _MOST_BYTES)
-    except zlib.error as err:
-        raise damaged_items(err) from err
-    # The first byte decides, so that one journal may hold parts of both kinds.
-    read = from_values if content[:1] == _VALUES else runs.from_messages
-    yield from read(content[1:])
+        # The first byte decides, so that one journal may hold parts of both kinds.
+        read = _from_values if content[:1] == _VALUES else runs.scored_of
+        yield from read(content[1:])
+    except (zlib.error, KeyError, MsgspecError, ValueError) as err:
+        # Torn records were found by their checksum.
+        raise ArchiveError(
+            f"{JOURNAL} holds items that this release can't read ({err}); score the responses again"
+        ) from err
 
 
 def without(pairs: Iterable[tuple[Item, ItemResult]], *names: str) -> list[tuple[Item, ItemResult]]:
