@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .asked_benchmarks import asked_metrics as asked_metrics
     from .asked_benchmarks import preset_names as preset_names
     from .asked_benchmarks import prompts_text as prompts_text
-    from .asking_run import AskResult as AskResult
     from .asking_run import AskRun as AskRun
     from .asking_run import ask as ask
     from .asking_run import ask_async as ask_async
@@ -26,5 +25,6 @@ if TYPE_CHECKING:
     from .asking_run import estimate_asking as estimate_asking
     from .first_checks import parsed_parameters as parsed_parameters
     from .outcomes import AskedFiles as AskedFiles
+    from .outcomes import AskResult as AskResult
 
 __getattr__, __dir__ = names_on_use(__name__)

@@ -31,8 +31,8 @@ from hallujudge.sdk.runs.run_inputs import described_file
 from .asked_benchmarks import Benchmark, benchmark_of
 from .first_checks import checked_parameters, notes_on_archive, shown_parameters, waits_if_asked
 from .inquiries import Inquiries, read_inquiries
-from .outcomes import Answered, AskedFiles, put_outcome
-from .replies import CUT_OFF, Asker
+from .outcomes import Answered, AskedFiles, AskResult, put_outcome
+from .replies import Asker
 from .shown_media import ShownMedia
 from .text_calls import text_client
 
@@ -107,36 +107,6 @@ class AskRun:
         """The files that the run writes."""
         shared = None if self.replies is None else Path(self.replies)
         return AskedFiles(archive=Path(self.out), shared=shared)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskResult:
-    """What a run wrote."""
-
-    archive: Path
-    questions: int
-    unanswered: Mapping[str, int]
-    """Reason -> questions without an answer."""
-    examples: Mapping[str, str]
-    """Reason -> an example."""
-    calls: int
-    """Calls that this run made."""
-    cost: float
-    """What they cost, with calls that may have been charged for; 0 without prices."""
-    reused: int
-    """Replies that were known before."""
-    max_tokens: int
-    """Tokens of a reply at most."""
-
-    @property
-    def answered(self) -> int:
-        """Questions with an answer."""
-        return self.questions - sum(self.unanswered.values())
-
-    @property
-    def cut_off(self) -> int:
-        """Questions whose answers were cut off, so that more tokens may give them."""
-        return sum(count for reason, count in self.unanswered.items() if reason in CUT_OFF)
 
 
 def ask(run: AskRun, progress: Progress | None = None) -> AskResult:

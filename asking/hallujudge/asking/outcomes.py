@@ -1,4 +1,4 @@
-"""The outcomes of questions, and the files that a run of questions writes, next to each other."""
+"""The outcomes of questions and of a run that asks them, and the files that it writes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from hallujudge.metrics.framework.results import JsonValue
 from hallujudge.sdk.errors import OutputError
 
 from .inquiries import Inquiry
+
+THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
+"""The reason of a reply with a thought and no answer."""
+CUT_OFF = frozenset({"REPLY_TRUNCATED", THOUGHT_UNFINISHED})
+"""The reasons of replies that more tokens may make whole."""
 
 
 class StepReply(NamedTuple):
@@ -70,6 +75,36 @@ def put_outcome(inquiry: Inquiry, outcome: Answered) -> None:
         part["confidence"] = outcome.confidence
     if outcome.reason:
         part[UNANSWERED] = outcome.unanswered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskResult:
+    """What a run wrote."""
+
+    archive: Path
+    questions: int
+    unanswered: Mapping[str, int]
+    """Reason -> questions without an answer."""
+    examples: Mapping[str, str]
+    """Reason -> an example."""
+    calls: int
+    """Calls that this run made."""
+    cost: float
+    """What they cost, with calls that may have been charged for; 0 without prices."""
+    reused: int
+    """Replies that were known before."""
+    max_tokens: int
+    """Tokens of a reply at most."""
+
+    @property
+    def answered(self) -> int:
+        """Questions with an answer."""
+        return self.questions - sum(self.unanswered.values())
+
+    @property
+    def cut_off(self) -> int:
+        """Questions whose answers were cut off, so that more tokens may give them."""
+        return sum(count for reason, count in self.unanswered.items() if reason in CUT_OFF)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

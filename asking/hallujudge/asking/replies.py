@@ -25,14 +25,10 @@ from hallujudge.sdk.media.media_files import Media, MediaError
 
 from .asked_benchmarks import OPTIONAL_SLOTS, Benchmark
 from .inquiries import Inquiry, shown_options
-from .outcomes import Answered, StepReply
+from .outcomes import CUT_OFF, THOUGHT_UNFINISHED, Answered, StepReply
 from .shown_media import ShownMedia
 
-THOUGHT_UNFINISHED = "THOUGHT_UNFINISHED"
-"""The reason of a reply with a thought and no answer."""
-_TRUNCATED, _REFUSED = "REPLY_TRUNCATED", "JUDGE_REFUSED"
-CUT_OFF = frozenset({_TRUNCATED, THOUGHT_UNFINISHED})
-"""The reasons of replies that more tokens may make whole."""
+_REFUSED = "JUDGE_REFUSED"
 # Limits of tokens that a file of replies was asked with; a reply does not depend on the address.
 _LIMITS, _ANY_URL = "max_tokens", ""
 
