@@ -60,12 +60,16 @@ def refuse_unused_keys(
     """
     if read is None:
         return
-    known = {*read, *groups, "id", "response"}
-    for name in options.key_map.keys() - known:
-        raise InvalidInputError(
-            f"{metric} reads no key {name!r}, which InputOptions(key_map=…) names; "
-            + choose_from(name, sorted(known))
-        )
+    _refuse_unknown_keys(metric, options.key_map, {*read, *groups, "id", "response"})
+
+
+def _refuse_unknown_keys(metric: str, names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(
+                f"{metric} reads no key {name!r}, which InputOptions(key_map=…) names; "
+                + choose_from(name, sorted(known))
+            )
 
 
 def mapped_keys(
@@ -94,12 +98,7 @@ def mapped_keys(
         **({} if declared.bundle.by else dict.fromkeys(("id", *own.id), "id")),
         **{name: name for name in ("response", "question", *more, *group_by, *declared.group_by)},
     }
-    for name in keys:
-        if name not in places:
-            raise InvalidInputError(
-                f"{declared.name} reads no key {name!r}, which InputOptions(key_map=…) names; "
-                + choose_from(name, sorted(places))
-            )
+    _refuse_unknown_keys(declared.name, keys, places)
     return {places[name]: key for name, key in keys.items()}
 
 

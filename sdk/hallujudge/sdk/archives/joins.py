@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import filecmp
-import json
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
 
 from hallujudge.judge_service import is_whole
-from hallujudge.judge_service.errors import fault_of
 from hallujudge.metrics import Item
 from hallujudge.metrics.answers.answer_text import folded
 from hallujudge.metrics.answers.closed_questions import AnswersItem
-from hallujudge.metrics.framework.json_values import well_formed, well_formed_value
 
 from ..errors import ArchiveError
 from .bad_records import noted
 from .inputs import InputOptions, ItemSource, are_paths
-from .json_files import named, only_value, read_text
+from .json_files import named, read_json
 from .local_files import as_path
 from .record_values import TEXT_FLAG, canonical_id
+from .records import Record
 
 # Items whose texts are compared to find references in place of responses.
 _LOOKED_AT = 100
@@ -309,46 +306,18 @@ def read_mapping(source: str | Path | Mapping[str, object], what: str) -> Mappin
     """
     if isinstance(source, Mapping):
         return _by_id(source, what)
-    path = as_path(source)
-    only, duplicates = only_value(path), list[str]()
-    content = _with_duplicates(path, what, duplicates) if only is None else only.value
+    path, wanted = as_path(source), f"{what} are an object with an entry for each id"
+    try:
+        content = read_json(path)
+    except ArchiveError as err:
+        raise ArchiveError(f"{err}; {wanted}", metadata=err.metadata) from err
     if not isinstance(content, dict) or not content:
-        raise ArchiveError(
-            f"{path}: not one JSON object; {what} are an object with an entry for each id"
-        )
-    if duplicates:
-        raise refuse(
-            f"duplicate keys in one object of {path}", duplicates, "Keep one entry of each"
-        )
+        raise ArchiveError(f"{path}: not one JSON object; {wanted}")
     return _by_id(content, str(path))
 
 
 def _by_id(content: Mapping[str, object], place: str) -> Mapping[str, object]:
     return {canonical_id(key, place): value for key, value in content.items()}
-
-
-def _with_duplicates(path: Path, what: str, duplicates: list[str]) -> object:
-    """Return the value of a file, and note keys that an object has twice."""
-    try:
-        return json.loads(
-            read_text(path), object_pairs_hook=lambda pairs: _without_duplicates(pairs, duplicates)
-        )
-    except RecursionError as err:
-        raise ArchiveError(f"{path}: nested too deeply; write one flat object") from err
-    except ValueError as err:
-        raise ArchiveError(
-            f"{path}: not one JSON object: {fault_of(err)}; {what} are an object with an entry for "
-            "each id"
-        ) from err
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]], duplicates: list[str]) -> dict[str, Any]:
-    pairs = [(well_formed(key), well_formed_value(value)) for key, value in pairs]
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        duplicates.extend(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is called for its effect
-    return made
 
 
 # No place in a file has so many digits.
@@ -372,6 +341,35 @@ class JoinCheck(IdCheck):
         self._unknown: dict[str, int] = {}
         self._joined = 0
         self._met: Collection[str] = ()
+
+    def items(
+        self,
+        records: Iterable[Record],
+        id_of: Callable[[Record], str],
+        item_of: Callable[[Record, str], Item],
+    ) -> ItemSource:
+        """Return the items of records, which are read once to check them and once to score them.
+
+        Args:
+            records: The records, which each iteration reads again.
+            id_of: Returns the id that joins a record with its reference.
+            item_of: Returns the item of a record and of its own id.
+
+        Raises:
+            ArchiveError: A record can't be used, or see :meth:`refuse`.
+        """
+
+        def made() -> Iterator[Item]:
+            unique = numbering(self._options)
+            return (item_of(record, unique(id_of(record))) for record in records)
+
+        for record in records:
+            with noted(record.position, record.place):
+                self.add(id_of(record))
+                # For its errors alone: the item is made again when it is scored.
+                item_of(record, "")
+        self.refuse(lambda: map(id_of, records))
+        return ItemSource(count=len(self), make=made)
 
     def add(self, identifier: str) -> None:
         """Add an answer's id."""

@@ -148,24 +148,14 @@ def read_json(path: Path) -> object:
     Raises:
         ArchiveError: The file can't be read or does not hold exactly one value.
     """
-    if (only := only_value(path)) is not None:
-        return only.value
+    if (known := _kept(path)) is not None:
+        return known.value
     text = read_text(path)
+    if (only := _keep(path, text, 1 + text.count("\n", 0, _space_end(text, 0)))) is not None:
+        return only.value
     if not text.strip():
         raise ArchiveError(f"{path}: {_EMPTY}")
     return read_json_bytes(text, str(path))
-
-
-def only_value(path: Path) -> Placed | None:
-    """Return the only value of a file; None if Python's decoder must look at it.
-
-    Raises:
-        ArchiveError: The file can't be read.
-    """
-    if (known := _kept(path)) is not None:
-        return known
-    text = read_text(path)
-    return _keep(path, text, 1 + text.count("\n", 0, _space_end(text, 0)))
 
 
 def read_text(path: Path) -> str:

@@ -211,8 +211,10 @@ def open_binary(path: Path) -> BinaryIO:
         watch(path, file)
     try:
         file = _unpacked(file, path)
-        if is_utf16(_start(file)):
-            file = utf16_reader(file, path)
+        start = _start(file)
+        # UTF-32 text may begin with the same two bytes, followed by two zeros.
+        if start.startswith(_UTF16) and not start.startswith(codecs.BOM_UTF32_LE):
+            file = io.BufferedReader(_Utf16(file, path), _UTF16_PIECE)
     # Whatever ends it, nobody else could close the file.
     except BaseException:
         file.close()
@@ -424,26 +426,8 @@ def _refuse_pipe(path: Path) -> None:
         )
 
 
-_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF16_PIECE = 1 << 16
-
-
-def is_utf16(start: bytes) -> bool:
-    """Return whether the first four bytes of a file are those of UTF-16 text.
-
-    UTF-32 text may begin with the same two bytes, followed by two zeros.
-    """
-    return start.startswith(_BYTE_ORDER_MARKS) and not start.startswith(codecs.BOM_UTF32_LE)
-
-
-def utf16_reader(file: BinaryIO, path: Path) -> io.BufferedReader:
-    """Return a file of UTF-16 text that is read as UTF-8, without the byte order mark.
-
-    Args:
-        file: The file, at its start.
-        path: Its path, for messages.
-    """
-    return io.BufferedReader(_Utf16(file, path), _UTF16_PIECE)
 
 
 class _Utf16(RawReader):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +13,8 @@ from hallujudge.metrics.mementos import MementosItem
 
 from ..errors import ArchiveError
 from .archive_keys import refuse_other_texts
-from .bad_records import noted
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, Responses, uses
-from .joins import JoinCheck, numbering, refuse
+from .joins import JoinCheck, refuse
 from .json_files import named
 from .layouts.archive_reader import mapping_at
 from .local_files import as_path, read_bytes
@@ -124,13 +124,6 @@ def _references(references: References | None) -> dict[str, _Reference] | None:
     return known
 
 
-class _Entry(NamedTuple):
-    image: str
-    record: Record
-    keywords: Mapping[str, tuple[str, ...]] | None
-    """The given keyword lists; None if the record holds a text."""
-
-
 class _Descriptions:
     """An archive of descriptions or keywords, read once to check and once to score."""
 
@@ -154,68 +147,53 @@ class _Descriptions:
     def checked(self) -> ItemSource:
         """Return the items after checking every id."""
         check = JoinCheck(_WHAT, self._options, self._known)
-        for record in self._records:
-            with noted(record.position, record.place):
-                entry = self._entry(record)
-                check.add(entry.image)
-                if entry.keywords is None and self._text_key is None:
-                    raise ArchiveError(
-                        f"{record.place}: neither keywords nor a description; lists are "
-                        f"{', '.join(LISTS)}, and a description is under "
-                        f"{', '.join(_RESPONSE_KEYS)} or the key that InputOptions(text_key=…) "
-                        "names"
-                    )
-                # For its errors alone: the item is made again when it is scored.
-                self._item(entry, "")
-        check.refuse(lambda: (entry.image for entry in self._entries()))
-        missing = check.missing()
+        source = check.items(self._records, self._image, self._item)
+        missing = [self._unanswered(image) for image in check.missing()]
         return ItemSource(
-            count=len(check) + len(missing),
-            make=lambda: self._items(missing),
+            count=len(source) + len(missing),
+            make=lambda: chain(source, missing),
             notes=self._notes,
         )
 
-    def _items(self, missing: list[str]) -> Iterator[MementosItem]:
-        unique = numbering(self._options)
-        for entry in self._entries():
-            yield self._item(entry, unique(entry.image))
-        for image in missing:
-            assert self._known is not None, "without references none is missing"
-            reference = self._known[image]
-            yield MementosItem(
-                id=image,
-                reference=reference.text,
-                domain=_domain(reference.values),
-                fields=fields_of(self._group_by, reference.values),
-            )
+    def _unanswered(self, image: str) -> MementosItem:
+        assert self._known is not None, "without references none is missing"
+        reference = self._known[image]
+        return MementosItem(
+            id=image,
+            reference=reference.text,
+            domain=_domain(reference.values),
+            fields=fields_of(self._group_by, reference.values),
+        )
 
-    def _item(self, entry: _Entry, identifier: str) -> MementosItem:
-        values = entry.record.values
-        reference = (self._known or {}).get(entry.image, _Reference(None, {}))
+    def _image(self, record: Record) -> str:
+        return id_under(record, self._id_key, "the image name")
+
+    def _item(self, record: Record, identifier: str) -> MementosItem:
+        values, image, given = record.values, self._image(record), _given_keywords(record)
+        if given is None and self._text_key is None:
+            raise ArchiveError(
+                f"{record.place}: neither keywords nor a description; lists are "
+                f"{', '.join(LISTS)}, and a description is under {', '.join(_RESPONSE_KEYS)} or "
+                "the key that InputOptions(text_key=…) names"
+            )
+        reference = (self._known or {}).get(image, _Reference(None, {}))
         text = reference.text
         if self._known is None and isinstance(values.get("reference"), str):
             text = well_formed(str(values["reference"]))
-        keywords = entry.keywords or {}
+        keywords = given or {}
         lists: dict[str, Any] = {name: keywords.get(name) for name in LISTS}
         return MementosItem(
             id=identifier,
-            group_id=_group(values) or entry.image,
-            response=response_text(entry.record, self._text_key) if self._text_key else None,
+            group_id=_group(values) or image,
+            response=response_text(record, self._text_key) if self._text_key else None,
             reference=text,
             domain=_domain(values) or _domain(reference.values),
-            episode_length=_length(entry.record, reference.values),
+            episode_length=_length(record, reference.values),
             fields=fields_of(
                 self._group_by, values, mapping_at(values, "fields"), reference.values
             ),
             **lists,
         )
-
-    def _entries(self) -> Iterator[_Entry]:
-        return map(self._entry, self._records)
-
-    def _entry(self, record: Record) -> _Entry:
-        image = id_under(record, self._id_key, "the image name")
-        return _Entry(image, record, _given_keywords(record))
 
     def _find_text_key(self, first: Record) -> str | None:
         if self._options.text_key is not None or _given_keywords(first) is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -12,10 +12,9 @@ from hallujudge.metrics.object_halbench import ObjectHalBenchItem
 
 from ..errors import ArchiveError
 from .archive_keys import refuse_other_texts
-from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, Objects, coco_number, read_objects, shared_names
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, uses
-from .joins import JoinCheck, numbering
+from .joins import JoinCheck
 from .json_files import named, shown
 from .record_fields import fields_of
 from .record_values import (
@@ -83,25 +82,14 @@ class _Answers:
     def checked(self) -> ItemSource:
         """Return the items after checking every id and every list of objects."""
         check = JoinCheck("images", self._options, self._known)
-        names: set[str] = set()
-        for record in self._records:
-            with noted(record.position, record.place):
-                item = self._item(record, self._image(record), "")
-                check.add(item.group_id)
-                names.update(item.reference_objects or ())
-        check.refuse(self._images)
-        names.update(chain.from_iterable((self._known or {}).values()))
-        return ItemSource(
-            count=len(check), make=self._items, reference_names=lambda: frozenset(names)
-        )
+        source = check.items(self._records, self._image, self._item)
+        # Equal lists share one tuple, so that these are all that records have.
+        lists = (self._shared if self._known is None else self._known).values()
+        names = frozenset(chain.from_iterable(lists))
+        return replace(source, reference_names=lambda: names)
 
-    def _items(self) -> Iterator[ObjectHalBenchItem]:
-        unique = numbering(self._options)
-        for record in self._records:
-            image = self._image(record)
-            yield self._item(record, image, unique(image))
-
-    def _item(self, record: Record, image: str, identifier: str) -> ObjectHalBenchItem:
+    def _item(self, record: Record, identifier: str) -> ObjectHalBenchItem:
+        image = self._image(record)
         return ObjectHalBenchItem(
             id=identifier,
             group_id=image,
@@ -111,9 +99,6 @@ class _Answers:
             question=optional_text(record, _QUESTION_KEYS),
             predicted_objects=self._objects(record),
         )
-
-    def _images(self) -> Iterator[str]:
-        return map(self._image, self._records)
 
     def _image(self, record: Record) -> str:
         return coco_number(id_under(record, self._id_key, "the image id"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,10 +10,9 @@ from hallujudge.metrics.open_objects import OpenObjectsItem
 
 from ..errors import ArchiveError
 from .archive_keys import refuse_other_texts
-from .bad_records import noted
 from .chair_references import ID_KEYS, OBJECT_KEYS, coco_number
 from .inputs import DeclaredInputs, ItemSource, Reader, ReaderInput, References, uses
-from .joins import JoinCheck, numbering
+from .joins import JoinCheck
 from .json_files import named
 from .record_fields import fields_of
 from .record_values import (
@@ -135,22 +134,11 @@ class _Captions:
     def checked(self) -> ItemSource:
         """Return the items after checking every id and every reference."""
         check = JoinCheck("images", self._options, self._known)
-        for record in self._records:
-            with noted(record.position, record.place):
-                check.add(self._id(record))
-                if self._text_key not in record.values:
-                    raise not_a_text(record, self._text_key)
-                # For its errors alone: the item is made again when it is scored.
-                self._item(record, "")
-        check.refuse(self._ids)
-        return ItemSource(count=len(check), make=self._items)
-
-    def _items(self) -> Iterator[OpenObjectsItem]:
-        unique = numbering(self._options)
-        for record in self._records:
-            yield self._item(record, unique(self._id(record)))
+        return check.items(self._records, self._id, self._item)
 
     def _item(self, record: Record, identifier: str) -> OpenObjectsItem:
+        if self._text_key not in record.values:
+            raise not_a_text(record, self._text_key)
         known = self._reference(record)
         return OpenObjectsItem(
             id=identifier,
@@ -160,9 +148,6 @@ class _Captions:
             reference_captions=known.captions,
             reference_objects=known.objects,
         )
-
-    def _ids(self) -> Iterator[str]:
-        return map(self._id, self._records)
 
     def _id(self, record: Record) -> str:
         return coco_number(id_under(record, self._id_key, "the id"))

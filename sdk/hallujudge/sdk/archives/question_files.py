@@ -48,10 +48,7 @@ def joined_labels(
     records = [list(read_records(source)) for source in sources]
     open_ones = [r for rows in records for r in rows if given_label(declared, r) is None]
     if not open_ones:
-        return [
-            row._replace(position=position)
-            for position, row in enumerate(row for rows in records for row in rows)
-        ]
+        return in_order(row for rows in records for row in rows)
     labels = _labels_by_text(
         declared, (r for rows in records for r in rows if given_label(declared, r) is not None)
     )
@@ -63,13 +60,15 @@ def joined_labels(
             [id_of(declared, row, required=False) for row in missing],
             "Give all label files of the benchmark with references=…",
         )
-    return [
-        row._replace(
-            position=position,
-            values={**row.values, "label": labels[normal_text(declared, row, asked)]},
-        )
-        for position, row in enumerate(open_ones)
-    ]
+    return in_order(
+        row._replace(values={**row.values, "label": labels[normal_text(declared, row, asked)]})
+        for row in open_ones
+    )
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """Return records of several files with their positions among all."""
+    return [record._replace(position=position) for position, record in enumerate(records)]
 
 
 def given_label(declared: ClosedQuestions, record: Record) -> object:

@@ -21,7 +21,7 @@ from .inputs import InputOptions, ReaderInput, Responses, are_paths
 from .joins import refuse
 from .json_files import named
 from .local_files import as_path
-from .question_files import asks_the_same, id_of, joined_labels, normal_text
+from .question_files import asks_the_same, id_of, in_order, joined_labels, normal_text
 from .record_values import TEXT_FLAG, canonical_id, choose_key
 from .records import Record, Records, name_of, read_records
 from .set_files import known_sets, split_of, split_of_file
@@ -45,8 +45,8 @@ def joined_splits(declared: ClosedQuestions, given: ReaderInput) -> ReaderInput:
     if are_paths(references):
         sources = [questions_of_file(splits, as_path(path)) for path in references]
         # Only such questions may have their labels in another file.
-        join = joined_labels if declared.joins_by_text else _chained
-        rows = join(declared, sources)
+        by_text = declared.joins_by_text
+        rows = joined_labels(declared, sources) if by_text else in_order(chain(*sources))
     elif splits is None or isinstance(references, Mapping):
         return given
     else:
@@ -87,11 +87,6 @@ def questions_of_file(splits: SetFiles | None, path: Path) -> Records:
                 yield record._replace(values={**record.values, splits.field: found})
 
     return Records(records, str(path))
-
-
-def _chained(_declared: ClosedQuestions, sources: Sequence[Records]) -> list[Record]:
-    rows = chain.from_iterable(sources)
-    return [row._replace(position=position) for position, row in enumerate(rows)]
 
 
 class _SplitQuestions:
