@@ -16,9 +16,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ...threads import RULES_EFFORT, map_cpu, of_each
 from .. import ExtractedTriplet, Keyword, Keywords, Span
-from .absences import mark_absent, without_quoted
 from .chunks import Chunker
 from .lexicon import Lexicon, Morphology, load_lexicon
+from .modality import mark_absent, without_quoted
 from .phrases import Chunk, NounPhrase, VerbGroup, without_measures
 from .tagger import Tagger
 from .triplet_rules import TripletRules
