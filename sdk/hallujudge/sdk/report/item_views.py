@@ -30,7 +30,7 @@ _ENTRY_CHARS = 400
 # Shown elsewhere: in the heading, and as the marked response.
 _SHOWN_FIELDS = frozenset({"id", "group_id", "fields", "response", "thought"})
 # Imported when the first item is shown: they take from here what a view is made of.
-_SHIPPED = ("answer_views", "claim_views", "object_views")
+_SHIPPED = ("object_views", "verdict_views")
 ANSWER_WORDS = ("right", "wrong")
 """Words of the page for the verdicts on answers."""
 
